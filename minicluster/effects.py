@@ -1,0 +1,65 @@
+"""What a machine asks its shell to do.
+
+A machine takes an input and the time and returns a list of these. Rooms add effects of their own
+beside their machines; the ones here are understood by every shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The base of everything that a machine may ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Effect):
+    """Send a request; the answer, or its absence, comes back under the correlation id."""
+
+    to: int
+    request: Any
+    version: int
+    correlation_id: int
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Effect):
+    """Answer the request that came in with this token."""
+
+    token: Any
+    response: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer(Effect):
+    """Wake the machine at a time; a timer of the same name is replaced."""
+
+    name: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer(Effect):
+    """Forget the timer of this name, if there is one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace(Effect):
+    """Leave a row in the event trace (tables in ``minicluster.trace``)."""
+
+    table: str
+    row: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FaultHit(Effect):
+    """A planted fault (``minicluster.faults``) changed what the machine did."""
+
+    fault: str

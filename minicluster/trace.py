@@ -1,0 +1,123 @@
+"""The event trace of a run: its tables and their columns.
+
+The trace exists because many promises cannot be proved from the metadata log alone. Every row also
+carries ``run_id``, ``vt`` (virtual milliseconds) and ``seq`` (the run's global event number), which
+the recorder adds. Machines return rows as ``effects.Trace``; the actors write them as Parquet.
+
+Column types: ``int`` (64 bit), ``str``, ``bool``, ``ints`` (list of int), ``json`` (a JSON text).
+Every column but the recorder's may be null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+COMMON: Mapping[str, str] = {"run_id": "str", "vt": "int", "seq": "int"}
+
+TABLES: Mapping[str, Mapping[str, str]] = {
+    # One row per request, written when it is answered or given up.
+    "rpc": {
+        "id": "int",
+        "api": "str",
+        "version": "int",
+        "src": "int",
+        "dst": "int",
+        "src_incarnation": "str",
+        "send_seq": "int",  # event number when it was sent
+        "handle_seq": "int",  # when the receiver handled it; null: it never arrived
+        "resp_seq": "int",  # when the receiver sent the answer; null: never
+        "sent_ms": "int",
+        "handled_ms": "int",
+        "answered_ms": "int",
+        "request": "json",  # Kafka's JSON form
+        "response": "json",
+        "error": "str",  # the top-level error's name, NONE if there is none
+        "records_written": "ints",  # offsets of the records that answering it appended
+        "high_watermark": "int",  # the receiver's committed end offset when it answered
+        "broker_epoch": "int",  # for broker-scoped requests: the epoch they carry
+        "registered_epoch": "int",  # and the epoch registered when they were handled
+    },
+    "partition_event": {
+        "broker": "int",
+        "incarnation": "str",
+        "topic": "str",
+        "topic_id": "str",
+        "part": "int",
+        # become_leader become_follower isr_pending isr_commit isr_revert hw append truncate stop
+        # delete ack (an acks=all produce was answered)
+        "kind": "str",
+        "leader_epoch": "int",
+        "partition_epoch": "int",
+        "isr": "ints",
+        "maximal_isr": "ints",
+        "min_isr": "int",
+        "hw_old": "int",
+        "hw_new": "int",
+        "leo": "int",
+        "offset": "int",  # truncate: the new end; ack: the last offset acknowledged
+        "follower_leos": "json",  # {broker: [log end, leader epoch of that fetch, broker epoch]}
+    },
+    "publish": {
+        "node": "int",
+        "incarnation": "str",
+        "offset": "int",
+        "epoch": "int",
+        "image_hash": "str",
+        "manifest": "str",  # log, snapshot
+        "in_tx": "bool",
+    },
+    "raft_event": {
+        "node": "int",
+        "incarnation": "str",
+        "kind": "str",  # elected voted epoch append flush hw truncate resign
+        "epoch": "int",
+        "leader": "int",
+        "offset": "int",
+        "voted_for": "int",
+    },
+    "replica_log": {
+        "broker": "int",
+        "incarnation": "str",
+        "topic": "str",
+        "topic_id": "str",
+        "part": "int",
+        "offset": "int",
+        "leader_epoch": "int",
+        "value_id": "str",
+        "at": "str",  # end truncate crash
+    },
+    "history": {
+        "op_id": "int",
+        "process": "str",
+        "f": "str",  # send poll assign
+        "type": "str",  # ok fail info
+        "invoke_seq": "int",
+        "complete_seq": "int",
+        "topic": "str",
+        "part": "int",
+        "acks": "int",
+        "offset": "int",
+        "value": "str",
+        "error": "str",
+    },
+    "fault": {
+        "step": "int",
+        "action": "str",
+        "targets": "json",
+        "phase": "str",  # start stop hit note
+        "detail": "str",
+    },
+}
+
+
+def row(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """One row with every column of its table, in order.
+
+    Errors:  KeyError for a table or column that is not declared: a programming error.
+    """
+    columns = TABLES[table]
+    unknown = [name for name in values if name not in columns]
+    if unknown:
+        raise KeyError(f"trace table {table} has no column {', '.join(unknown)}")
+    return {name: values.get(name) for name in columns}
