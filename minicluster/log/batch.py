@@ -1,0 +1,451 @@
+"""Record batches of format v2 (magic 2), the unit in which Kafka's logs are written and read.
+
+A batch is immutable. It is made from records, from metadata records or control records (which it
+remembers, so that nobody decodes them again), or from bytes; whatever was not given is worked out
+on first use. Encoding is lazy, so a simulated cluster pays for bytes only where bytes are wanted.
+
+Versions: magic 2 only. Leaves out: magic 0 and 1 (no KRaft log holds them), writing compressed.
+Source:   spec of the format: DefaultRecordBatch, DefaultRecord, ControlRecordType.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from minicluster.log.compression import Codec, decompress
+from minicluster.log.errors import InvalidBatch
+from minicluster.log.varint import read_varint, write_varint
+from minicluster.protocol.records import VersionedRecord, decode_record, encode_record
+
+HEADER_BYTES = 61
+LENGTH_END = 12  # base offset and length field; the length counts what follows
+CRC_START = 21  # the checksum covers everything from the attributes on
+MAX_BATCH_BYTES = 1 << 30
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a batch; the offset and the time are absolute (milliseconds)."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class RecordBatch:
+    """One immutable record batch."""
+
+    __slots__ = (
+        "_body",
+        "_control_records",
+        "_crc",
+        "_encoded",
+        "_metadata_records",
+        "_records",
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "count",
+        "last_offset",
+        "leader_epoch",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        base_offset: int,
+        last_offset: int,
+        leader_epoch: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        count: int,
+        attributes: int = 0,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        records: tuple[Record, ...] | None = None,
+        metadata_records: tuple[VersionedRecord, ...] | None = None,
+        body: bytes | None = None,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.leader_epoch = leader_epoch
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.count = count
+        self.attributes = attributes
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self._records = records
+        self._metadata_records = metadata_records
+        self._body = body
+        self._encoded: bytes | None = None
+        self._crc: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[Record],
+        *,
+        leader_epoch: int,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        attributes: int = 0,
+    ) -> RecordBatch:
+        """Make a batch of records whose offsets ascend from the first one's."""
+        if not records:
+            raise ValueError("a batch holds at least one record")
+        return cls(
+            base_offset=records[0].offset,
+            last_offset=records[-1].offset,
+            leader_epoch=leader_epoch,
+            base_timestamp=records[0].timestamp,
+            max_timestamp=max(record.timestamp for record in records),
+            count=len(records),
+            attributes=attributes,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            records=tuple(records),
+        )
+
+    # --- what it says -----------------------------------------------------------------------
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its records are control records."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether a producer transaction wrote it."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def codec(self) -> Codec:
+        """How its records are compressed."""
+        return Codec(self.attributes & CODEC_MASK)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after its last one."""
+        return self.last_offset + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's sequence number of its last record, or -1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Its records, decoded at most once.
+
+        Errors:  InvalidBatch if the bytes do not hold them.
+        """
+        if self._records is None:
+            if self._metadata_records is not None:
+                self._records = tuple(
+                    Record(self.base_offset + i, self.base_timestamp, None, encode_record(record))
+                    for i, record in enumerate(self._metadata_records)
+                )
+            else:
+                self._records = self._decode_records()
+        return self._records
+
+    @property
+    def metadata_records(self) -> tuple[VersionedRecord, ...]:
+        """Its values as metadata records, decoded at most once; none if it is a control batch.
+
+        Errors:  ProtocolError if a value is no metadata record.
+        """
+        if self._metadata_records is None:
+            self._metadata_records = (
+                ()
+                if self.is_control
+                else tuple(decode_record(record.value or b"") for record in self.records)
+            )
+        return self._metadata_records
+
+    # --- bytes ------------------------------------------------------------------------------
+
+    @property
+    def encoded(self) -> bytes:
+        """Its bytes, as a segment holds them."""
+        if self._encoded is None:
+            body = self._body if self._body is not None else self._encode_records()
+            after_crc = (
+                _AFTER_CRC.pack(
+                    self.attributes,
+                    self.last_offset - self.base_offset,
+                    self.base_timestamp,
+                    self.max_timestamp,
+                    self.producer_id,
+                    self.producer_epoch,
+                    self.base_sequence,
+                    self.count,
+                )
+                + body
+            )
+            self._crc = crc32c(after_crc)
+            length = CRC_START - LENGTH_END + len(after_crc)
+            self._encoded = (
+                struct.pack(">qiibI", self.base_offset, length, self.leader_epoch, 2, self._crc)
+                + after_crc
+            )
+        return self._encoded
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes."""
+        return len(self.encoded)
+
+    @property
+    def crc(self) -> int:
+        """Its CRC-32C, unsigned."""
+        if self._crc is None:
+            self._crc = int.from_bytes(self.encoded[17:CRC_START], "big")
+        return self._crc
+
+    def with_base(self, base_offset: int, leader_epoch: int) -> RecordBatch:
+        """The same records at another offset and leader epoch (neither is under the checksum)."""
+        shift = base_offset - self.base_offset
+        if shift == 0 and leader_epoch == self.leader_epoch:
+            return self
+        moved = RecordBatch(
+            base_offset=base_offset,
+            last_offset=self.last_offset + shift,
+            leader_epoch=leader_epoch,
+            base_timestamp=self.base_timestamp,
+            max_timestamp=self.max_timestamp,
+            count=self.count,
+            attributes=self.attributes,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            metadata_records=self._metadata_records,
+            body=self._body,
+        )
+        if self._body is None and self._records is not None:
+            moved._records = tuple(
+                Record(r.offset + shift, r.timestamp, r.key, r.value, r.headers)
+                for r in self._records
+            )
+        return moved
+
+    @classmethod
+    def decode(cls, buffer: bytes, position: int = 0, *, check_crc: bool = True) -> RecordBatch:
+        """Read the batch that begins at a position.
+
+        Errors:  InvalidBatch (incomplete, another magic, checksum, contradicting header).
+        """
+        left = len(buffer) - position
+        if left < HEADER_BYTES:
+            raise InvalidBatch(f"a batch header takes {HEADER_BYTES} bytes, {left} are left")
+        (
+            base_offset, length, leader_epoch, magic, crc, attributes, last_delta,
+            base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
+        ) = _HEADER.unpack_from(buffer, position)  # fmt: skip
+        if magic != 2:
+            raise InvalidBatch(f"magic {magic} is not 2")
+        if not HEADER_BYTES - LENGTH_END <= length <= MAX_BATCH_BYTES:
+            raise InvalidBatch(f"a batch length of {length} bytes is impossible")
+        if length > left - LENGTH_END:
+            raise InvalidBatch(f"the batch takes {length + LENGTH_END} bytes, {left} are left")
+        end = position + LENGTH_END + length
+        encoded = bytes(buffer[position:end])
+        if check_crc and crc32c(encoded[CRC_START:]) != crc:
+            raise InvalidBatch("the checksum does not match")
+        if base_offset < 0 or last_delta < 0 or count < 0 or count > length:
+            raise InvalidBatch(
+                f"base offset {base_offset}, last offset delta {last_delta}, count {count}"
+            )
+        batch = cls(
+            base_offset=base_offset,
+            last_offset=base_offset + last_delta,
+            leader_epoch=leader_epoch,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp,
+            count=count,
+            attributes=attributes,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            body=encoded[HEADER_BYTES:],
+        )
+        batch._encoded = encoded
+        batch._crc = crc
+        return batch
+
+    def _encode_records(self) -> bytes:
+        out = bytearray()
+        for record in self.records:
+            one = bytearray(1)  # attributes, unused
+            write_varint(one, record.timestamp - self.base_timestamp)
+            write_varint(one, record.offset - self.base_offset)
+            _write_bytes(one, record.key)
+            _write_bytes(one, record.value)
+            write_varint(one, len(record.headers))
+            for name, value in record.headers:
+                _write_bytes(one, name.encode())
+                _write_bytes(one, value)
+            write_varint(out, len(one))
+            out += one
+        return bytes(out)
+
+    def _decode_records(self) -> tuple[Record, ...]:
+        assert self._body is not None
+        body = decompress(self.attributes & CODEC_MASK, self._body)
+        records, position = [], 0
+        log_append_time = bool(self.attributes & TIMESTAMP_TYPE_BIT)
+        for _ in range(self.count):
+            length, position = read_varint(body, position)
+            end = position + length
+            if length < 0 or end > len(body):
+                raise InvalidBatch(f"a record of {length} bytes does not fit into its batch")
+            time_delta, position = read_varint(body, position + 1)
+            offset_delta, position = read_varint(body, position)
+            key, position = _read_bytes(body, position)
+            value, position = _read_bytes(body, position)
+            headers, position = _read_headers(body, position)
+            if position != end:
+                raise InvalidBatch(f"a record says {length} bytes and holds others")
+            timestamp = self.max_timestamp if log_append_time else self.base_timestamp + time_delta
+            records.append(Record(self.base_offset + offset_delta, timestamp, key, value, headers))
+        if position != len(body):
+            raise InvalidBatch(f"{len(body) - position} bytes follow the batch's last record")
+        return tuple(records)
+
+    # --- being a value ----------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordBatch) and self.encoded == other.encoded
+
+    def __hash__(self) -> int:
+        return hash((self.base_offset, self.last_offset, self.leader_epoch))
+
+    def __repr__(self) -> str:
+        kind = "control " if self.is_control else ""
+        return f"<{kind}batch {self.base_offset}..{self.last_offset} epoch {self.leader_epoch}>"
+
+
+def metadata_batch(
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    records: Sequence[VersionedRecord],
+) -> RecordBatch:
+    """A batch of metadata records that remembers them."""
+    if not records:
+        raise ValueError("a batch holds at least one record")
+    return RecordBatch(
+        base_offset=base_offset,
+        last_offset=base_offset + len(records) - 1,
+        leader_epoch=leader_epoch,
+        base_timestamp=timestamp_ms,
+        max_timestamp=timestamp_ms,
+        count=len(records),
+        metadata_records=tuple(records),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The value of a message's ``records`` field: batches, turned into bytes only when written."""
+
+    batches: tuple[RecordBatch, ...] = ()
+
+    @classmethod
+    def of(cls, value: bytes | Records | None) -> Records:
+        """Read what a message carries; an incomplete last batch is left off, as Kafka does.
+
+        Errors:  InvalidBatch for a complete batch that is damaged.
+        """
+        if isinstance(value, Records):
+            return value
+        return cls(tuple(_batches_in(value or b"")))
+
+    @property
+    def size(self) -> int:
+        """How many bytes they take."""
+        return sum(batch.size for batch in self.batches)
+
+    def __bytes__(self) -> bytes:
+        return b"".join(batch.encoded for batch in self.batches)
+
+    def __bool__(self) -> bool:
+        return bool(self.batches)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def _batches_in(buffer: bytes) -> Iterator[RecordBatch]:
+    position = 0
+    while len(buffer) - position >= LENGTH_END:
+        length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
+        if 0 <= length and len(buffer) - position < LENGTH_END + length:
+            return
+        batch = RecordBatch.decode(buffer, position)
+        position += batch.size
+        yield batch
+
+
+def _write_bytes(out: bytearray, value: bytes | None) -> None:
+    if value is None:
+        write_varint(out, -1)
+    else:
+        write_varint(out, len(value))
+        out += value
+
+
+def _read_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(body, position)
+    if length < 0:
+        return None, position
+    if position + length > len(body):
+        raise InvalidBatch(f"a field of {length} bytes does not fit into its record")
+    return body[position : position + length], position + length
+
+
+def _read_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, position = read_varint(body, position)
+    if count == 0:
+        return (), position
+    if not 0 <= count <= len(body) - position:
+        raise InvalidBatch(f"{count} headers do not fit into a record")
+    headers = []
+    for _ in range(count):
+        name, position = _read_bytes(body, position)
+        value, position = _read_bytes(body, position)
+        try:
+            headers.append(((name or b"").decode(), value))
+        except UnicodeDecodeError:
+            raise InvalidBatch("a header's name is not UTF-8") from None
+    return tuple(headers), position

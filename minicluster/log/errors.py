@@ -1,0 +1,33 @@
+"""What can be wrong with a log on disk, each as one line for a person."""
+
+from __future__ import annotations
+
+from minicluster.errors import UserError
+
+
+class LogError(UserError):
+    """A log cannot be read as it is."""
+
+
+class NotALog(LogError):
+    """The path holds nothing that this package reads."""
+
+    exit_code = 66
+
+
+class LogCorruption(LogError):
+    """A batch in the middle of a file is damaged: what follows it cannot be trusted."""
+
+    exit_code = 65
+
+    def __init__(self, *, file: str, position: int, base_offset: int | None, why: str) -> None:
+        batch = "" if base_offset is None else f", batch of offset {base_offset}"
+        super().__init__(f"{file}: damaged at byte {position}{batch}: {why}")
+        self.file = file
+        self.position = position
+        self.base_offset = base_offset
+        self.why = why
+
+
+class InvalidBatch(LogError):
+    """Bytes that do not make a record batch of format v2."""

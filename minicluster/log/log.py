@@ -1,0 +1,155 @@
+"""A log in memory: what the quorum's replicas and a partition's replicas both append to.
+
+It knows what has been flushed, so that a crash can take what has not. It reads and truncates as
+Kafka does, by whole batches, and never looks into a record.
+
+Source:  UnifiedLog, LocalLog, KafkaRaftLog.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.epochs import LeaderEpochs
+
+SnapshotId = tuple[int, int]  # (end offset, exclusive; epoch)
+
+
+class Log:
+    """Batches between a start offset and an end offset (exclusive), with their leader epochs."""
+
+    def __init__(self, start_offset: int = 0) -> None:
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        self.flushed_offset = start_offset
+        self.epochs = LeaderEpochs()
+        self.snapshots: dict[SnapshotId, bytes] = {}
+        self._batches: list[RecordBatch] = []
+        self._last_offsets: list[int] = []
+
+    # --- reading ----------------------------------------------------------------------------
+
+    @property
+    def batches(self) -> tuple[RecordBatch, ...]:
+        """All batches, oldest first; the first may begin below the start offset."""
+        return tuple(self._batches)
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last batch, else of the latest snapshot, else 0."""
+        if (latest := self.epochs.latest) is not None:
+            return latest
+        return max(self.snapshots)[1] if self.snapshots else 0
+
+    @property
+    def latest_snapshot(self) -> SnapshotId | None:
+        """The snapshot with the highest end offset."""
+        return max(self.snapshots, default=None)
+
+    @property
+    def earliest_snapshot(self) -> SnapshotId | None:
+        """The snapshot with the lowest end offset."""
+        return min(self.snapshots, default=None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no record."""
+        return not self._batches
+
+    def read(
+        self, offset: int, max_bytes: int | None = None, until: int | None = None
+    ) -> tuple[RecordBatch, ...]:
+        """Whole batches from the one that holds an offset on.
+
+        Units:   bytes; offsets. At least one batch if there is any, then as many as fit.
+        Shapes:  ``until`` is exclusive: a batch that reaches it is not read.
+        """
+        found: list[RecordBatch] = []
+        left = max_bytes
+        for batch in self._batches[bisect_left(self._last_offsets, offset) :]:
+            if until is not None and batch.last_offset >= until:
+                break
+            if left is not None:
+                if found and batch.size > left:
+                    break
+                left -= batch.size
+            found.append(batch)
+        return tuple(found)
+
+    def batch_at(self, offset: int) -> RecordBatch | None:
+        """The batch that holds an offset, or the next one after it."""
+        index = bisect_left(self._last_offsets, offset)
+        return self._batches[index] if index < len(self._batches) else None
+
+    def end_offset_for(self, epoch: int) -> tuple[int, int]:
+        """Where an epoch ends in this log: (largest epoch not above it, end offset)."""
+        return self.epochs.end_offset_for(epoch, self.end_offset)
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def append(self, batch: RecordBatch) -> None:
+        """Append one batch; its offsets must not be below the end.
+
+        Errors:  ValueError if they are: the caller's bug.
+        """
+        if batch.base_offset < self.end_offset:
+            raise ValueError(f"{batch} begins below the log end {self.end_offset}")
+        latest = self.epochs.latest
+        if batch.leader_epoch >= 0 and (latest is None or batch.leader_epoch > latest):
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._batches.append(batch)
+        self._last_offsets.append(batch.last_offset)
+        self.end_offset = batch.next_offset
+
+    def extend(self, batches: Iterable[RecordBatch]) -> None:
+        """Append several batches."""
+        for batch in batches:
+            self.append(batch)
+
+    def flush(self) -> None:
+        """From here on a crash takes nothing of what is in the log now."""
+        self.flushed_offset = self.end_offset
+
+    def truncate(self, offset: int) -> bool:
+        """Cut everything from an offset on; a batch that holds it goes as a whole.
+
+        Shapes:  -> whether records or epochs were cut. The log then ends at the offset.
+        """
+        if offset > self.end_offset:
+            return False
+        entries = self.epochs.entries
+        keep = bisect_left(self._last_offsets, offset)
+        cut = keep < len(self._batches) or offset < self.end_offset
+        del self._batches[keep:], self._last_offsets[keep:]
+        self.end_offset = offset
+        self.start_offset = min(self.start_offset, offset)
+        self.flushed_offset = min(self.flushed_offset, offset)
+        self.epochs.truncate_from_end(offset)
+        return cut or entries != self.epochs.entries
+
+    def truncate_fully(self, offset: int) -> None:
+        """Drop everything and begin again, empty, at an offset."""
+        self._batches.clear()
+        self._last_offsets.clear()
+        self.epochs.clear()
+        self.start_offset = self.end_offset = self.flushed_offset = offset
+
+    def delete_before(self, offset: int) -> bool:
+        """Let the log begin at an offset; batches wholly below it go.
+
+        Shapes:  -> whether the start moved. An offset above the end moves it to the end.
+        """
+        offset = min(offset, self.end_offset)
+        if offset <= self.start_offset:
+            return False
+        drop = bisect_left(self._last_offsets, offset)
+        del self._batches[:drop], self._last_offsets[:drop]
+        self.start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    def lose_unflushed(self) -> bool:
+        """What a crash does: everything not flushed is gone."""
+        return self.truncate(self.flushed_offset)
