@@ -56,7 +56,7 @@ class RecordBatch:
 
     __slots__ = (
         "_body",
-        "_control_records",
+        "_control",
         "_crc",
         "_encoded",
         "_metadata_records",
@@ -103,6 +103,7 @@ class RecordBatch:
         self._records = records
         self._metadata_records = metadata_records
         self._body = body
+        self._control: tuple[object, ...] | None = None
         self._encoded: bytes | None = None
         self._crc: int | None = None
 
@@ -410,7 +411,7 @@ def _batches_in(buffer: bytes) -> Iterator[RecordBatch]:
     position = 0
     while len(buffer) - position >= LENGTH_END:
         length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
-        if 0 <= length and len(buffer) - position < LENGTH_END + length:
+        if length >= 0 and len(buffer) - position < LENGTH_END + length:
             return
         batch = RecordBatch.decode(buffer, position)
         position += batch.size

@@ -1,0 +1,105 @@
+"""Snapshots on disk: ``<end offset>-<epoch>.checkpoint``, ``bootstrap.checkpoint``.
+
+A header batch (with KRaftVersion and KRaftVoters where kraft.version is 1), data batches, a
+footer batch. Offsets inside are positions within the file, not offsets of the log.
+
+Source:  KIP-630, KIP-853; Snapshots, RecordsSnapshotWriter, BootstrapDirectory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minicluster.log.batch import RecordBatch, metadata_batch
+from minicluster.log.control import control_batch, control_records
+from minicluster.log.errors import LogCorruption
+from minicluster.log.log import SnapshotId
+from minicluster.log.segment import SegmentContent, read_batches, read_segment
+from minicluster.protocol.records import (
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VersionedRecord,
+)
+
+CHECKPOINT_SUFFIX = ".checkpoint"
+BOOTSTRAP_NAME = "bootstrap.checkpoint"
+MAX_RECORDS_PER_BATCH = 1024
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+def checkpoint_name(snapshot_id: SnapshotId) -> str:
+    """The file name of a snapshot."""
+    end_offset, epoch = snapshot_id
+    return f"{end_offset:020d}-{epoch:010d}{CHECKPOINT_SUFFIX}"
+
+
+def parse_checkpoint_name(name: str) -> SnapshotId | None:
+    """What a file name says, None if it names no snapshot."""
+    match = _NAME.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a snapshot holds."""
+
+    records: tuple[VersionedRecord, ...]
+    last_contained_log_timestamp: int
+    control: tuple[Any, ...] = ()  # KRaftVersionRecord and VotersRecord, if any
+
+
+def encode_snapshot(snapshot: Snapshot, *, epoch: int, timestamp_ms: int) -> bytes:
+    """Write a snapshot as bytes that Apache Kafka reads."""
+    return b"".join(b.encoded for b in _batches(snapshot, epoch, timestamp_ms))
+
+
+def _batches(snapshot: Snapshot, epoch: int, timestamp_ms: int) -> Iterator[RecordBatch]:
+    header = SnapshotHeaderRecord(
+        version=0, last_contained_log_timestamp=snapshot.last_contained_log_timestamp
+    )
+    first = control_batch(0, epoch, timestamp_ms, (header, *snapshot.control))
+    yield first
+    offset = first.next_offset
+    for start in range(0, len(snapshot.records), MAX_RECORDS_PER_BATCH):
+        some = snapshot.records[start : start + MAX_RECORDS_PER_BATCH]
+        yield metadata_batch(offset, epoch, timestamp_ms, some)
+        offset += len(some)
+    yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooterRecord(version=0),))
+
+
+def read_checkpoint(path: Path) -> Snapshot:
+    """Read a snapshot file.
+
+    Errors:  NotALog; LogCorruption for damaged bytes or a missing header or footer.
+    """
+    return snapshot_of(read_segment(path, whole=True))
+
+
+def decode_snapshot(buffer: bytes, name: str = "snapshot") -> Snapshot:
+    """Read a snapshot from its bytes."""
+    return snapshot_of(read_batches(Path(name), buffer, whole=True))
+
+
+def snapshot_of(content: SegmentContent) -> Snapshot:
+    """Take a snapshot's batches apart."""
+    batches: Sequence[RecordBatch] = [placed.batch for placed in content.batches]
+    control = [c.message for batch in batches for c in control_records(batch)]
+    if not control or not isinstance(control[0], SnapshotHeaderRecord):
+        raise _incomplete(content, "it does not begin with a snapshot header")
+    if not isinstance(control[-1], SnapshotFooterRecord) or not batches[-1].is_control:
+        raise _incomplete(content, "it does not end with a snapshot footer")
+    return Snapshot(
+        records=tuple(r for batch in batches for r in batch.metadata_records),
+        last_contained_log_timestamp=control[0].last_contained_log_timestamp,
+        control=tuple(control[1:-1]),
+    )
+
+
+def _incomplete(content: SegmentContent, why: str) -> LogCorruption:
+    end = content.batches[-1] if content.batches else None
+    position = 0 if end is None else end.position
+    return LogCorruption(file=str(content.path), position=position, base_offset=None, why=why)

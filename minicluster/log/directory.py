@@ -1,0 +1,261 @@
+"""A controller's folder as Kafka lays it out, and every form of path that names metadata logs.
+
+    controller-<id>/meta.properties
+    controller-<id>/bootstrap.checkpoint
+    controller-<id>/__cluster_metadata-0/<base offset>.log
+    controller-<id>/__cluster_metadata-0/<end offset>-<epoch>.checkpoint
+    controller-<id>/__cluster_metadata-0/{quorum-state,leader-epoch-checkpoint,partition.metadata}
+
+Source:  KafkaRaftLog, LogManager, MetaProperties.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import (
+    BOOTSTRAP_NAME,
+    CHECKPOINT_SUFFIX,
+    checkpoint_name,
+    parse_checkpoint_name,
+)
+from minicluster.log.errors import LogCorruption, NotALog
+from minicluster.log.log import Log, SnapshotId
+from minicluster.log.properties import (
+    EPOCH_CHECKPOINT_NAME,
+    META_PROPERTIES_NAME,
+    PARTITION_METADATA_NAME,
+    read_epoch_checkpoint,
+    read_properties,
+    write_epoch_checkpoint,
+    write_properties,
+)
+from minicluster.log.quorum_state import (
+    QUORUM_STATE_NAME,
+    QuorumState,
+    read_quorum_state,
+    write_quorum_state,
+)
+from minicluster.log.segment import (
+    LOG_SUFFIX,
+    PlacedBatch,
+    TornTail,
+    read_segment,
+    segment_name,
+    write_segment,
+)
+from minicluster.log.textfile import write_atomically
+from minicluster.protocol.uuids import format_uuid
+
+METADATA_DIRECTORY = "__cluster_metadata-0"
+METADATA_TOPIC_ID = UUID(int=1)
+RUN_NAME = "run.json"
+SEGMENT_BYTES = 1 << 30
+_CONTROLLER = re.compile(r"controller-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """The files of one metadata log, in order of offset; the node's id where a folder names it."""
+
+    path: Path
+    node_id: int | None
+    segments: tuple[Path, ...]
+    checkpoints: tuple[Path, ...]
+
+    @property
+    def quorum_state(self) -> QuorumState | None:
+        """What the node remembered of elections."""
+        return read_quorum_state(self.path / QUORUM_STATE_NAME) if self.path.is_dir() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """What a path names: one run, with the metadata logs of its controllers."""
+
+    path: Path
+    run_json: Path | None
+    logs: tuple[MetadataFiles, ...]
+
+
+def locate(path: Path) -> Located:
+    """Find the metadata logs that a path names.
+
+    Shapes:  a run folder; a folder with ``controller-<id>`` folders; one of these; a
+             ``__cluster_metadata-0`` folder; one segment or checkpoint.
+    Errors:  NotALog with what was looked for.
+    """
+    if not path.exists():
+        raise NotALog(f"{path}: there is no such file or folder")
+    if path.is_file():
+        return Located(path, None, (_single_file(path),))
+    run_json = path / RUN_NAME
+    controllers = _controllers_in(path)
+    if controllers:
+        logs = tuple(_folder(folder / METADATA_DIRECTORY, node) for node, folder in controllers)
+        return Located(path, run_json if run_json.is_file() else None, logs)
+    if run_json.is_file():
+        return Located(path, run_json, ())
+    match = _CONTROLLER.fullmatch(path.name)
+    if (path / METADATA_DIRECTORY).is_dir():
+        node = int(match[1]) if match else _node_id_of(path)
+        return Located(path, None, (_folder(path / METADATA_DIRECTORY, node),))
+    if _files_in(path, LOG_SUFFIX) or _files_in(path, CHECKPOINT_SUFFIX):
+        parent = _CONTROLLER.fullmatch(path.resolve().parent.name)
+        return Located(path, None, (_folder(path, int(parent[1]) if parent else None),))
+    what = "is empty" if not any(path.iterdir()) else "holds no metadata log"
+    raise NotALog(
+        f"{path}: the folder {what}; give a run folder, a controller-<id> folder, a "
+        f"{METADATA_DIRECTORY} folder, or one .log or .checkpoint file"
+    )
+
+
+def _controllers_in(path: Path) -> list[tuple[int, Path]]:
+    matches = [(_CONTROLLER.fullmatch(child.name), child) for child in path.iterdir()]
+    return sorted((int(m[1]), child) for m, child in matches if m and child.is_dir())
+
+
+def _node_id_of(path: Path) -> int | None:
+    node_id = (read_properties(path / META_PROPERTIES_NAME) or {}).get("node.id", "")
+    return int(node_id) if node_id.isdecimal() else None
+
+
+def _files_in(path: Path, suffix: str) -> list[Path]:
+    return sorted(child for child in path.iterdir() if child.name.endswith(suffix))
+
+
+def _folder(path: Path, node_id: int | None) -> MetadataFiles:
+    if not path.is_dir():
+        raise NotALog(f"{path}: there is no such folder")
+    segments = [p for p in _files_in(path, LOG_SUFFIX) if p.stem.isdecimal()]
+    checkpoints = [p for p in _files_in(path, CHECKPOINT_SUFFIX) if parse_checkpoint_name(p.name)]
+    if not segments and not checkpoints:
+        raise NotALog(f"{path}: no segment (.log) and no checkpoint in this folder")
+    return MetadataFiles(path, node_id, tuple(segments), tuple(checkpoints))
+
+
+def _single_file(path: Path) -> MetadataFiles:
+    if path.stat().st_size == 0:
+        raise NotALog(f"{path}: the file is empty")
+    if path.name.endswith(CHECKPOINT_SUFFIX):
+        return MetadataFiles(path, None, (), (path,))
+    return MetadataFiles(path, None, (path,), ())
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogContent:
+    """The batches of one metadata log over all its segments, with what recovery cut."""
+
+    files: MetadataFiles
+    batches: tuple[PlacedBatch, ...]
+    torn: TornTail | None
+
+    @property
+    def start_offset(self) -> int:
+        """Where its first file begins."""
+        return self.batches[0].batch.base_offset if self.batches else 0
+
+
+def read_metadata_log(files: MetadataFiles) -> MetadataLogContent:
+    """Read all segments; only the last may have a torn tail.
+
+    Errors:  NotALog, LogCorruption (also for a gap or an overlap between segments).
+    """
+    placed: list[PlacedBatch] = []
+    torn: TornTail | None = None
+    for index, path in enumerate(files.segments):
+        last = index == len(files.segments) - 1
+        content = read_segment(path, whole=not last)
+        if content.batches and placed:
+            expected = placed[-1].batch.next_offset
+            found = content.batches[0].batch.base_offset
+            if found != expected:
+                why = f"the segment before ends at offset {expected}"
+                raise LogCorruption(file=str(path), position=0, base_offset=found, why=why)
+        placed += content.batches
+        torn = content.torn
+    return MetadataLogContent(files, tuple(placed), torn)
+
+
+def read_controller_directory(path: Path) -> tuple[Log, QuorumState | None, TornTail | None]:
+    """Load what a controller left as the log it would start from.
+
+    Shapes:  a ``controller-<id>`` or ``__cluster_metadata-0`` folder -> log, quorum state, cut.
+    """
+    located = locate(path)
+    files = located.logs[0]
+    content = read_metadata_log(files)
+    log = Log()
+    for checkpoint in files.checkpoints:
+        if snapshot_id := parse_checkpoint_name(checkpoint.name):
+            log.snapshots[snapshot_id] = checkpoint.read_bytes()
+    if content.batches:
+        log.truncate_fully(content.start_offset)
+        log.extend(placed.batch for placed in content.batches)
+    elif log.snapshots:
+        log.truncate_fully(max(log.snapshots)[0])
+    for epoch, start in read_epoch_checkpoint(files.path / EPOCH_CHECKPOINT_NAME):
+        if log.epochs.latest is None or epoch > log.epochs.latest:
+            log.epochs.assign(epoch, start)
+    log.flush()
+    return log, files.quorum_state, content.torn
+
+
+def write_controller_directory(
+    path: Path,
+    log: Log,
+    *,
+    node_id: int,
+    cluster_id: str,
+    directory_id: UUID,
+    quorum_state: QuorumState | None = None,
+    bootstrap: bytes | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
+) -> None:
+    """Write a controller's folder as Kafka lays it out."""
+    folder = path / METADATA_DIRECTORY
+    folder.mkdir(parents=True, exist_ok=True)
+    write_properties(
+        path / META_PROPERTIES_NAME,
+        {
+            "node.id": str(node_id),
+            "directory.id": format_uuid(directory_id),
+            "version": "1",
+            "cluster.id": cluster_id,
+        },
+    )
+    if bootstrap is not None:
+        (path / BOOTSTRAP_NAME).write_bytes(bootstrap)
+    for base_offset, batches in _segments(log, segment_bytes):
+        write_segment(folder / segment_name(base_offset), batches)
+    for snapshot_id in sorted(log.snapshots):
+        write_checkpoint(folder, snapshot_id, log.snapshots[snapshot_id])
+    write_epoch_checkpoint(folder / EPOCH_CHECKPOINT_NAME, log.epochs.entries)
+    topic_id = format_uuid(METADATA_TOPIC_ID)
+    write_atomically(folder / PARTITION_METADATA_NAME, f"version: 0\ntopic_id: {topic_id}")
+    if quorum_state is not None:
+        write_quorum_state(folder / QUORUM_STATE_NAME, quorum_state)
+
+
+def write_checkpoint(folder: Path, snapshot_id: SnapshotId, content: bytes) -> Path:
+    """Write a snapshot under its name, at once."""
+    final = folder / checkpoint_name(snapshot_id)
+    part = final.with_name(final.name + ".part")
+    part.write_bytes(content)
+    return part.replace(final)
+
+
+def _segments(log: Log, segment_bytes: int) -> list[tuple[int, list[RecordBatch]]]:
+    segments: list[tuple[int, list[RecordBatch]]] = []
+    size = 0
+    for batch in log.batches:
+        if not segments or (size and size + batch.size > segment_bytes):
+            segments.append((batch.base_offset, []))
+            size = 0
+        segments[-1][1].append(batch)
+        size += batch.size
+    return segments or [(log.start_offset, [])]

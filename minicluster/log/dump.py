@@ -1,0 +1,137 @@
+"""A log as text: one line per batch, for people or as JSON with the names of Kafka's dump tool.
+
+Source:  the fields and names are those of DumpLogSegments with --cluster-metadata-decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.control import control_records
+from minicluster.log.directory import Located, MetadataFiles, read_metadata_log
+from minicluster.log.segment import PlacedBatch, TornTail, read_segment
+from minicluster.protocol.json_form import to_json
+from minicluster.protocol.records import record_name
+
+
+def dump_json(located: Located) -> Iterator[dict[str, Any]]:
+    """One object per batch of every segment and checkpoint; torn tails come as notes.
+
+    Shapes:  a batch: file, base_offset, last_offset, epoch, is_control, count, create_time,
+             position, size, magic, codec, crc, valid, records. A note: {"note", "file", …}.
+    """
+    for files in located.logs:
+        for path, placed, torn in _contents(files):
+            name = _shown(path, located.path)
+            for one in placed:
+                yield batch_json(one, name)
+            if torn is not None:
+                yield {
+                    "note": "torn tail",
+                    "file": name,
+                    "position": torn.position,
+                    "lost_bytes": torn.lost_bytes,
+                    "why": torn.why,
+                }
+
+
+def _contents(
+    files: MetadataFiles,
+) -> Iterator[tuple[Path, tuple[PlacedBatch, ...], TornTail | None]]:
+    if len(files.segments) > 1:
+        read_metadata_log(files)  # refuses a gap between segments before anything is printed
+    named = sorted((*files.checkpoints, *files.segments), key=lambda path: path.name)
+    for path in named:
+        whole = path in files.checkpoints or path != files.segments[-1]
+        content = read_segment(path, whole=whole)
+        yield path, content.batches, content.torn
+
+
+def _shown(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if root.is_dir() else path.name
+
+
+def batch_json(placed: PlacedBatch, file: str) -> dict[str, Any]:
+    """One batch with its records, as the lines of ``dump.jsonl`` have it."""
+    batch = placed.batch
+    return {
+        "file": file,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "epoch": batch.leader_epoch,
+        "is_control": batch.is_control,
+        "count": batch.count,
+        "create_time": batch.max_timestamp,
+        "position": placed.position,
+        "size": batch.size,
+        "magic": 2,
+        "codec": batch.codec.name.lower(),
+        "crc": batch.crc,
+        "valid": True,
+        "records": list(_records_json(batch)),
+    }
+
+
+def _records_json(batch: RecordBatch) -> Iterator[dict[str, Any]]:
+    content = _control_json(batch) if batch.is_control else _metadata_json(batch)
+    for record, what in zip(batch.records, content, strict=True):
+        yield {
+            "offset": record.offset,
+            "create_time": record.timestamp,
+            "key_size": -1 if record.key is None else len(record.key),
+            "value_size": -1 if record.value is None else len(record.value),
+            **what,
+        }
+
+
+def _control_json(batch: RecordBatch) -> Iterator[dict[str, Any]]:
+    for control in control_records(batch):
+        message = control.message
+        data = message.hex() if isinstance(message, bytes) else to_json(message, control.version)
+        yield {"control": control.name, "data": data}
+
+
+def _metadata_json(batch: RecordBatch) -> Iterator[dict[str, Any]]:
+    for versioned in batch.metadata_records:
+        record, version = versioned.record, versioned.version
+        yield {
+            "type": record_name(type(record)),
+            "version": version,
+            "data": to_json(record, version),
+        }
+
+
+def dump_text(located: Located) -> Iterator[str]:
+    """Lines for people: a heading per file, a line per batch, an indented line per record."""
+    file = None
+    for item in dump_json(located):
+        if item["file"] != file:
+            file = item["file"]
+            yield f"== {file}"
+        if "note" in item:
+            yield f"   torn tail: {item['lost_bytes']} bytes at byte {item['position']}: {item['why']}"
+            continue
+        yield (
+            f"{item['base_offset']:>8}..{item['last_offset']:<8} epoch {item['epoch']}  "
+            f"{item['count']} record{'s' * (item['count'] != 1)}, {item['size']} bytes"
+        )
+        for record in item["records"]:
+            what = record.get("control") or f"{record['type']} v{record['version']}"
+            yield f"{record['offset']:>12}  {what}  {_fields(record['data'])}"
+
+
+def _fields(data: Any) -> str:
+    if not isinstance(data, dict):
+        return str(data)
+    return " ".join(f"{name}={_value(value)}" for name, value in data.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ",".join(_value(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + _fields(value) + "}"
+    return "null" if value is None else str(value)

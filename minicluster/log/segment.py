@@ -1,0 +1,147 @@
+"""Segment files: reading with recovery, and writing.
+
+A damaged batch that no valid batch follows is a torn tail, what a crash leaves: it is cut and
+reported. One that a valid batch follows is corruption in the middle, an error: nobody can say what
+it held. A checkpoint has the same bytes but is written whole, so there a torn tail is an error.
+
+Source:  LogSegment.recover, FileRecords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from minicluster.log.batch import CRC_START, HEADER_BYTES, LENGTH_END, RecordBatch
+from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog
+
+LOG_SUFFIX = ".log"
+
+
+@dataclass(frozen=True, slots=True)
+class TornTail:
+    """What recovery cut off the end of a file."""
+
+    file: str
+    position: int
+    lost_bytes: int
+    next_offset: int | None
+    why: str
+
+    def __str__(self) -> str:
+        after = "" if self.next_offset is None else f" (log end {self.next_offset})"
+        return (
+            f"{self.file}: torn tail of {self.lost_bytes} bytes at byte {self.position} "
+            f"cut{after}: {self.why}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBatch:
+    """A batch and the byte at which it begins in its file."""
+
+    batch: RecordBatch
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentContent:
+    """What a segment holds, and what recovery cut, if anything."""
+
+    path: Path
+    batches: tuple[PlacedBatch, ...]
+    torn: TornTail | None = None
+
+
+def segment_name(base_offset: int) -> str:
+    """The file name of the segment that begins at an offset."""
+    return f"{base_offset:020d}{LOG_SUFFIX}"
+
+
+def read_segment(path: Path, *, whole: bool = False) -> SegmentContent:
+    """Read every batch of a file.
+
+    Shapes:  ``whole``: the file was written at once (a checkpoint), so a torn tail is damage too.
+    Errors:  NotALog (missing, a folder, no batch at all), LogCorruption.
+    """
+    return read_batches(path, _bytes_of(path), whole=whole)
+
+
+def read_batches(path: Path, buffer: bytes, *, whole: bool = False) -> SegmentContent:
+    """Read every batch of a file whose bytes are here already."""
+    placed: list[PlacedBatch] = []
+    position, last_offset = 0, -1
+    while position < len(buffer):
+        try:
+            batch = RecordBatch.decode(buffer, position)
+            if batch.base_offset <= last_offset:
+                raise InvalidBatch(f"offset {batch.base_offset} comes after {last_offset}")
+        except InvalidBatch as error:
+            if not placed and _next_valid(buffer, 0, -1) is None:
+                raise NotALog(f"{path}: not a Kafka log: {error}") from None
+            if whole or _next_valid(buffer, position + 1, last_offset) is not None:
+                base_offset = (
+                    int.from_bytes(buffer[position : position + 8], "big", signed=True)
+                    if len(buffer) - position >= LENGTH_END
+                    else None
+                )
+                raise LogCorruption(
+                    file=str(path), position=position, base_offset=base_offset, why=str(error)
+                ) from None
+            next_offset = last_offset + 1 if placed else None
+            torn = TornTail(str(path), position, len(buffer) - position, next_offset, str(error))
+            return SegmentContent(path, tuple(placed), torn)
+        placed.append(PlacedBatch(batch, position))
+        position += batch.size
+        last_offset = batch.last_offset
+    return SegmentContent(path, tuple(placed))
+
+
+def recover_segment(path: Path) -> SegmentContent:
+    """Read a segment and cut its torn tail off the file, as a broker does when it starts."""
+    content = read_segment(path)
+    if content.torn is not None:
+        with path.open("r+b") as file:
+            file.truncate(content.torn.position)
+    return content
+
+
+def write_segment(path: Path, batches: Iterable[RecordBatch]) -> int:
+    """Write a file of batches.
+
+    Shapes:  -> bytes written.
+    """
+    size = 0
+    with path.open("wb") as file:
+        for batch in batches:
+            size += file.write(batch.encoded)
+    return size
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotALog(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise NotALog(f"{path}: is a folder, not a segment or checkpoint") from None
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _next_valid(buffer: bytes, start: int, last_offset: int) -> int | None:
+    """Where the next intact batch begins, if there is one: magic, length, offset and checksum."""
+    magic_at = start + 16
+    while (magic_at := buffer.find(b"\x02", magic_at)) != -1:
+        position = magic_at - 16
+        length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
+        fits = HEADER_BYTES - LENGTH_END <= length <= len(buffer) - position - LENGTH_END
+        if fits and len(buffer) - position >= CRC_START:
+            try:
+                if RecordBatch.decode(buffer, position).base_offset > last_offset:
+                    return position
+            except InvalidBatch:
+                pass
+        magic_at += 1
+    return None
