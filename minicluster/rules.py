@@ -5,7 +5,7 @@ No rule anywhere compares release numbers; it asks a field of this value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 from minicluster.errors import UserError
@@ -19,6 +19,24 @@ class Rules:
     KAFKA_3_9: ClassVar[Rules]
 
     name: str = "kafka-4.3"
+
+    # Levels of metadata.version that a node reads, formats with, and knows (MetadataVersion).
+    metadata_version_lowest: int = 7
+    metadata_version_production: int = 30
+    metadata_version_latest: int = 31
+    # ZkMigrationStateRecord ends the features of a snapshot and the bootstrap records (3.9).
+    zk_migration_state_is_written: bool = False
+    # A cluster that starts with ELR first fixes the cluster's min.insync.replicas (4.x).
+    elr_starts_with_cluster_min_isr: bool = True
+    # The metadata loader publishes after any snapshot (3.9), or only after a record (4.x).
+    empty_snapshot_counts_as_record: bool = False
+    # Records after an AbortTransaction in one delivery bring the aborted ones back
+    # (MetadataBatchLoader.replay).
+    aborted_transaction_leaks: bool = field(default=False, metadata={"bug": True})
+
+    # A failed registration or heartbeat is tried again after a growing back-off (3.9), or after
+    # the heartbeat interval (4.x; BrokerLifecycleManager).
+    broker_retry_backs_off: bool = False
 
     @classmethod
     def named(cls, name: str) -> Rules:
@@ -35,4 +53,13 @@ class Rules:
 
 
 Rules.KAFKA_4_3 = Rules()
-Rules.KAFKA_3_9 = Rules(name="kafka-3.9")
+Rules.KAFKA_3_9 = Rules(
+    name="kafka-3.9",
+    metadata_version_lowest=1,
+    metadata_version_production=21,
+    metadata_version_latest=23,
+    zk_migration_state_is_written=True,
+    elr_starts_with_cluster_min_isr=False,
+    empty_snapshot_counts_as_record=True,
+    broker_retry_backs_off=True,
+)
