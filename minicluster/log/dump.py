@@ -112,7 +112,8 @@ def dump_text(located: Located) -> Iterator[str]:
             file = item["file"]
             yield f"== {file}"
         if "note" in item:
-            yield f"   torn tail: {item['lost_bytes']} bytes at byte {item['position']}: {item['why']}"
+            where = f"{item['lost_bytes']} bytes at byte {item['position']}"
+            yield f"   torn tail: {where}: {item['why']}"
             continue
         yield (
             f"{item['base_offset']:>8}..{item['last_offset']:<8} epoch {item['epoch']}  "

@@ -1,0 +1,64 @@
+# Everything a newcomer needs: `make demo` and `make test` set themselves up.
+# Needs Python 3.11 or newer and make; Java comes with a wheel.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+RUNS   ?= runs
+EXAMPLE ?= examples/fenced_follower.yaml
+
+.PHONY: help demo test slow check format lint types wheel bench docs clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "minicluster needs Python 3.11 or newer; this is %d.%d (set PYTHON=...)" % sys.version_info[:2])'
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "installing minicluster into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed
+	@echo "installing the test and development tools"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## play an example scenario, let Spark judge it, show the report
+	@$(BIN)/minicluster demo $(EXAMPLE) --runs $(RUNS)
+
+test: $(VENV)/.installed-dev  ## the test suite
+	@$(BIN)/python -m pytest -q -m "not slow" --benchmark-skip
+
+slow: $(VENV)/.installed-dev  ## the tests that take longer
+	@$(BIN)/python -m pytest -q -m slow --benchmark-skip
+
+check: format lint types test wheel  ## what CI runs
+
+format: $(VENV)/.installed-dev  ## is the code formatted?
+	@$(BIN)/ruff format --check .
+
+lint: $(VENV)/.installed-dev
+	@$(BIN)/ruff check .
+
+types: $(VENV)/.installed-dev
+	@$(BIN)/mypy
+
+wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environment
+	@rm -rf dist build/wheel-venv
+	@$(BIN)/python -m build --outdir dist . >/dev/null
+	@$(PYTHON) -m venv build/wheel-venv
+	@build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	@build/wheel-venv/bin/python -I tests/house/wheel_probe.py
+
+bench: $(VENV)/.installed-dev  ## measure; results as ratios, with the machine named
+	@$(BIN)/python -m pytest -q tests/bench --benchmark-only
+
+docs: $(VENV)/.installed-dev  ## write docs/conformance.md and docs/coverage.md anew
+	@$(BIN)/python -m tests.house.write_docs
+
+clean:  ## forget everything that was built
+	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,54 @@
+"""What importing costs: the rooms below load neither Pykka nor Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("pykka", "pyspark", "pyarrow", "structlog", "yaml", "typer")
+
+
+def loaded_by(statement: str) -> list[str]:
+    program = f"import sys\n{statement}\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import minicluster",
+        "import minicluster.protocol",
+        "import minicluster.protocol.messages",
+        "import minicluster.log.directory, minicluster.log.dump",
+        "import minicluster.metadata.image",
+        "import minicluster.controller.machine",
+        "import minicluster.quorum.machine",
+        "import minicluster.verify.online",
+    ],
+)
+def test_pure_rooms_load_nothing_heavy(statement: str) -> None:
+    assert loaded_by(statement) == []
+
+
+def test_the_face_is_lazy_and_whole() -> None:
+    import minicluster
+
+    for name in minicluster.__all__:
+        assert getattr(minicluster, name) is not None
+    assert set(minicluster.__all__) <= set(dir(minicluster))
+    with pytest.raises(AttributeError, match="no attribute 'Maxicluster'"):
+        _ = minicluster.Maxicluster  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("folder", ["actors", "fixtures"])
+def test_a_top_level_import_is_refused(folder: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {folder}"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0
+    assert f"import minicluster.{folder}" in done.stderr or "No module named" in done.stderr

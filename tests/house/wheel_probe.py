@@ -1,0 +1,28 @@
+"""Run inside an environment that holds only the wheel: is everything there, and does it work?"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+
+import minicluster
+import minicluster.actors.cluster
+import minicluster.fixtures.plugin
+import minicluster.verify.online
+from minicluster import MiniCluster
+
+
+def main() -> None:
+    """Play a tiny cluster from the installed wheel."""
+    assert importlib.util.find_spec("fixtures") is None, "the wheel installs a top-level fixtures"
+    assert importlib.util.find_spec("actors") is None, "the wheel installs a top-level actors"
+    scripts = {e.name for e in importlib.metadata.entry_points(group="console_scripts")}
+    assert "minicluster" in scripts
+    with MiniCluster(brokers=3, controllers=1, seed=1) as cluster:
+        topic = cluster.create_topic("orders", partitions=1, replicas=3)
+        cluster.wait_until(topic[0].fully_in_sync, within="30s")
+    print(f"wheel works: minicluster {minicluster.__version__} at {minicluster.__file__}")
+
+
+if __name__ == "__main__":
+    main()
