@@ -1,4 +1,4 @@
-"""Imported as ``minicluster.actors`` only: a second copy under another name would split every class."""
+"""Imported as ``minicluster.actors`` only: a second copy would split every class."""
 
 if not __name__.startswith("minicluster."):
     raise ImportError("import minicluster.actors, not actors")

@@ -1,0 +1,289 @@
+"""Actors and the runtime that starts, kills, restarts and stops them.
+
+A ``ClusterActor`` names no back end. The runtime mixes one in when it spawns the actor: real
+threads (``threaded.py``) or one seeded scheduler with a virtual clock (``simulated.py``). The same
+class therefore runs in both, and Pykka's own receive loop runs in both.
+
+**Invariant:** nobody blocks. A handler that asks, or that waits for a future, gets
+``BlockingCallInActor`` in both modes (``test_runtime.py``).
+**Invariant:** the runtime holds its own actors; Pykka's process-wide registry is not used, so two
+clusters in one process cannot stop each other.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+import pykka
+
+from minicluster.errors import MiniclusterError
+
+P = ParamSpec("P")
+A = TypeVar("A", bound="ClusterActor")
+
+
+class BlockingCallInActor(MiniclusterError, RuntimeError):
+    """An actor asked or waited. Actors tell; only the test's thread asks."""
+
+
+class ActorCrashed(MiniclusterError, AssertionError):
+    """An actor raised. It is dead, and whatever the run shows from here on proves nothing."""
+
+
+class LeakedThread(MiniclusterError, AssertionError):
+    """A thread of the runtime outlived it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """What is known about an actor that raised."""
+
+    actor: str
+    at_ms: int
+    error: BaseException
+
+    def __str__(self) -> str:
+        lines = traceback.format_exception(self.error)
+        return f"{self.actor} crashed at {self.at_ms} ms\n{''.join(lines)}"
+
+
+class Timer:
+    """A call that will be made at a time, unless it is cancelled before."""
+
+    __slots__ = ("argument", "call")
+
+    def __init__(self, call: Callable[[Any], None], argument: Any) -> None:
+        self.call: Callable[[Any], None] | None = call
+        self.argument = argument
+
+    def cancel(self) -> None:
+        """Forget the call; harmless when it has been made already."""
+        self.call = None
+        self.argument = None
+
+    def fire(self) -> None:
+        """Make the call, once."""
+        call, argument = self.call, self.argument
+        self.call = None
+        if call is not None:
+            call(argument)
+
+
+class ClusterActor(pykka.Actor):
+    """The base of every actor here. Subclass this, never one of Pykka's back ends."""
+
+    rt: ClassVar[Runtime]
+    name: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = self.rt.name_for_new_actor
+        self.actor_urn = f"urn:minicluster:{self.name}"  # a stable name in place of a uuid4
+        self._actor_ref = pykka.ActorRef(self)  # rebuilt: it copied the urn
+
+    # The three hooks of a Pykka back end; spawn() mixes in a class that fills them.
+    @staticmethod
+    def _create_actor_inbox() -> Any:
+        raise NotImplementedError("spawn actors with Runtime.spawn")
+
+    @staticmethod
+    def _create_future() -> Any:
+        raise NotImplementedError("spawn actors with Runtime.spawn")
+
+    def _start_actor_loop(self) -> None:
+        raise NotImplementedError("spawn actors with Runtime.spawn")
+
+    def now(self) -> int:
+        """The cluster's clock in milliseconds."""
+        return self.rt.now()
+
+    def after(self, delay_ms: int, message: Any) -> Timer:
+        """Tell this actor something later."""
+        return self.rt.schedule(self.rt.now() + delay_ms, self.hear, message)
+
+    def hear(self, message: Any) -> None:
+        """Put a message into this actor's inbox; a dead actor hears nothing."""
+        if not self.actor_stopped.is_set():
+            self.actor_inbox.put(_envelope(message))
+
+    def _handle_receive(self, message: Any) -> Any:
+        if self.actor_stopped.is_set():  # killed while messages were queued
+            return None
+        try:
+            return super()._handle_receive(message)
+        except Exception:
+            raise
+        except BaseException as error:
+            # Pykka answers a BaseException by stopping every actor of the process.
+            self.rt.interrupted(error)
+            raise ActorCrashed(f"{self.name}: {type(error).__name__}: {error}") from error
+
+    def _handle_failure(
+        self,
+        exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pykka.ActorRegistry.unregister(self.actor_ref)
+        self.actor_stopped.set()
+        if exception_value is not None:
+            self.rt.crashed(self, exception_value)
+
+
+def _envelope(message: Any) -> Any:
+    return pykka._envelope.Envelope(message)
+
+
+class Runtime(ABC):
+    """One cluster's actors, clock and chance.
+
+    Units:   the clock counts whole milliseconds from the start of the run.
+    """
+
+    mode: ClassVar[str]
+    backend: ClassVar[type[pykka.Actor]]
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+        self.name_for_new_actor = ""
+        self.crashes: list[Crash] = []
+        self.on_crash: Callable[[Crash], None] | None = None
+        self._actors: dict[str, ClusterActor] = {}
+        self._bound: dict[type[ClusterActor], type[ClusterActor]] = {}
+        self._spawning = threading.RLock()
+        self._interrupt: BaseException | None = None
+
+    def spawn(
+        self, cls: Callable[P, A], name: str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> pykka.ActorRef[A]:
+        """Start an actor under a name that is free.
+
+        Errors:  ValueError when an actor of this name is running.
+        """
+        assert isinstance(cls, type) and issubclass(cls, ClusterActor)
+        with self._spawning:  # an actor's __init__ may spawn children
+            if name in self._actors:
+                raise ValueError(f"an actor named {name} is running")
+            bound = self._bound.get(cls)
+            if bound is None:
+                bound = type(cls.__name__, (self.backend, cls), {"rt": self})
+                self._bound[cls] = bound
+            before, self.name_for_new_actor = self.name_for_new_actor, name
+            try:
+                actor = bound(*args, **kwargs)
+            finally:
+                self.name_for_new_actor = before
+            self._actors[name] = actor  # a strong reference: an ActorRef holds a weak one
+            actor._start_actor_loop()
+            return actor.actor_ref  # type: ignore[return-value]
+
+    def actor(self, name: str) -> ClusterActor | None:
+        """The running actor of this name."""
+        return self._actors.get(name)
+
+    @property
+    def actors(self) -> tuple[str, ...]:
+        """The names of the running actors in the order in which they were started."""
+        return tuple(self._actors)
+
+    def kill(self, name: str) -> None:
+        """End an actor now, as a crash does: its inbox is lost and on_stop is not called."""
+        actor = self._actors.pop(name, None)
+        if actor is not None:
+            actor.actor_stopped.set()
+            self._discard(actor)
+
+    def stop(self, name: str) -> None:
+        """End an actor after the messages that are in its inbox now."""
+        actor = self._actors.pop(name, None)
+        if actor is not None and not actor.actor_stopped.is_set():
+            actor.stop()
+            self._drain(actor)
+
+    def close(self) -> None:
+        """Stop every actor in the reverse order of starting, then look for leaked threads.
+
+        Errors:  LeakedThread when a thread of this runtime is still alive after all.
+        """
+        for name in reversed(list(self._actors)):
+            self.stop(name)
+        self._close()
+
+    def rng(self, name: str) -> random.Random:
+        """A source of chance of its own for this name, fixed by the seed."""
+        return random.Random(f"{self.seed}/{name}")  # a string is seeded by sha512, not hash()
+
+    def crashed(self, actor: ClusterActor, error: BaseException) -> None:
+        """Note that an actor raised."""
+        crash = Crash(actor=actor.name, at_ms=self.now(), error=error)
+        self.crashes.append(crash)
+        if self._actors.get(actor.name) is actor:
+            del self._actors[actor.name]
+        if self.on_crash is not None:
+            self.on_crash(crash)
+
+    def interrupted(self, error: BaseException) -> None:
+        """Note an error that must leave through the test's thread (KeyboardInterrupt, a skip)."""
+        self._interrupt = error
+
+    def check(self) -> None:
+        """Raise what an actor could not handle.
+
+        Errors:  the interruption itself, or ActorCrashed that shows the first crash.
+        """
+        if self._interrupt is not None:
+            error, self._interrupt = self._interrupt, None
+            raise error
+        if self.crashes:
+            first = self.crashes[0]
+            raise ActorCrashed(str(first)) from first.error
+
+    @abstractmethod
+    def now(self) -> int:
+        """Milliseconds since the start of the run."""
+
+    @abstractmethod
+    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
+        """Make a call at a time of this runtime's clock (at once, if that is past)."""
+
+    @abstractmethod
+    def run_for(self, duration_ms: int) -> None:
+        """Let the cluster run for this long."""
+
+    @abstractmethod
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        """Let the cluster run until a condition holds; False when the time is over before."""
+
+    @abstractmethod
+    def pause(self, names: tuple[str, ...]) -> None:
+        """Let these actors take no step; their inboxes fill and their timers go on."""
+
+    @abstractmethod
+    def resume(self, names: tuple[str, ...]) -> None:
+        """Undo a pause."""
+
+    @abstractmethod
+    def _discard(self, actor: ClusterActor) -> None:
+        """Drop what a killed actor left in its inbox and let its loop end."""
+
+    @abstractmethod
+    def _drain(self, actor: ClusterActor) -> None:
+        """Wait until a stopping actor has ended."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Free what the back end holds."""
+
+
+def blocking_call(actor: str) -> BlockingCallInActor:
+    """The error for an actor that asks or waits."""
+    return BlockingCallInActor(
+        f"{actor} asked or waited inside a handler; actors tell, only the test's thread asks"
+    )

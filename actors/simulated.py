@@ -1,0 +1,271 @@
+"""The simulated runtime: one thread, a seeded scheduler, a virtual clock.
+
+Of the actors that have messages, one is picked by stateless chance and takes one message; every
+inbox is first in, first out, so Pykka's order per sender holds. When no actor has a message, the
+clock jumps to the next timer. Nothing here waits, so an hour of cluster time takes seconds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pykka
+from pykka import messages
+
+from minicluster.actors import chance, tripwire
+from minicluster.actors.runtime import ClusterActor, Runtime, Timer, blocking_call
+from minicluster.errors import MiniclusterError
+
+STEPS_PER_INSTANT_MAX = 200_000
+
+
+class Livelock(MiniclusterError, AssertionError):
+    """The actors kept each other busy without letting the clock move."""
+
+
+class _Idle(BaseException):
+    """Leaves Pykka's receive loop after one message."""
+
+
+_IDLE = _Idle()
+
+
+class SimulatedInbox:
+    """An inbox that hands out one envelope per step and tells the scheduler when it fills."""
+
+    __slots__ = ("granted", "owner", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Any] = deque()
+        self.granted = False
+        self.owner: SimulatedBackend | None = None
+
+    def put(self, envelope: Any) -> None:
+        self.waiting.append(envelope)
+        owner = self.owner
+        if owner is not None and not owner.queued:
+            owner.rt._enqueue(owner)
+
+    def get(self) -> Any:
+        if not self.granted and not (self.owner and self.owner.actor_stopped.is_set()):
+            raise _IDLE
+        self.granted = False
+        return self.waiting.popleft()
+
+    def empty(self) -> bool:
+        return not self.waiting
+
+
+class SimulatedFuture(pykka.Future[Any]):
+    """A future whose get() drives the scheduler from the test's thread."""
+
+    rt: ClassVar[SimulatedRuntime]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rt._refuse_in_actor()
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def set(self, value: Any = None) -> None:
+        self._done, self._value = True, value
+
+    def set_exception(self, exc_info: Any = None) -> None:
+        if exc_info is None:
+            exc_info = sys.exc_info()
+        self._done, self._error = True, exc_info[1]
+
+    def get(self, *, timeout: float | None = None) -> Any:
+        self.rt._refuse_in_actor()
+        if not self._done:
+            within_ms = 3_600_000 if timeout is None else round(timeout * 1000)
+            if not self.rt.run_until(lambda: self._done, within_ms):
+                raise pykka.Timeout(f"{within_ms} ms")
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class SimulatedBackend(pykka.Actor):
+    """Pykka's three hooks for the simulated runtime."""
+
+    rt: ClassVar[SimulatedRuntime]
+    queued = False
+    paused = False
+    started = False
+
+    @staticmethod
+    def _create_actor_inbox() -> Any:
+        return SimulatedInbox()
+
+    @classmethod
+    def _create_future(cls) -> Any:
+        return cls.rt.future()
+
+    def _start_actor_loop(self) -> None:
+        self.chance = chance.key(self.rt.seed, f"turn/{self.name}")  # type: ignore[attr-defined]
+        self.turns = 0
+        inbox: SimulatedInbox = self.actor_inbox  # type: ignore[assignment]
+        inbox.owner = self
+        self.rt._enqueue(self)  # on_start() is a step of its own
+
+
+class SimulatedRuntime(Runtime):
+    """All actors of a cluster in the thread of the test."""
+
+    mode = "simulated"
+    backend = SimulatedBackend
+
+    def __init__(self, *, seed: int = 0, guard: bool = True) -> None:
+        super().__init__(seed=seed)
+        self.steps = 0
+        self._now_ms = 0
+        self._sequence = 0
+        self._timers: list[tuple[int, int, Timer]] = []
+        self._ready: list[tuple[int, int, SimulatedBackend]] = []
+        self._running: SimulatedBackend | None = None
+        self._guarded = guard
+        self.future: type[SimulatedFuture] = type("Future", (SimulatedFuture,), {"rt": self})
+        if guard:
+            tripwire.install()
+
+    def now(self) -> int:
+        return self._now_ms
+
+    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
+        timer = Timer(call, argument)
+        self._sequence = sequence = self._sequence + 1
+        if when_ms < self._now_ms:
+            when_ms = self._now_ms
+        heapq.heappush(self._timers, (when_ms, sequence, timer))
+        return timer
+
+    def run_for(self, duration_ms: int) -> None:
+        self._refuse_in_actor()
+        self._run(self._now_ms + duration_ms, None)
+
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        self._refuse_in_actor()
+        return self._run(self._now_ms + within_ms, condition)
+
+    def settle(self) -> None:
+        """Let every message that can be handled without time passing be handled."""
+        self._refuse_in_actor()
+        self._turns()
+        self.check()
+
+    def pause(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            actor = self._actors.get(name)
+            if actor is not None:
+                actor.paused = True  # type: ignore[attr-defined]
+
+    def resume(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            actor: Any = self._actors.get(name)
+            if actor is not None and actor.paused:
+                actor.paused = False
+                if not actor.queued and (actor.actor_inbox.waiting or not actor.started):
+                    self._enqueue(actor)
+
+    # The scheduler.
+
+    def _enqueue(self, actor: SimulatedBackend) -> None:
+        if actor.paused:
+            return
+        actor.queued = True
+        actor.turns = turns = actor.turns + 1
+        self._sequence = sequence = self._sequence + 1
+        heapq.heappush(self._ready, (chance.draw(actor.chance, turns), sequence, actor))
+
+    def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
+        """Run to a time or a condition; the condition is asked once per instant."""
+        timers = self._timers
+        while True:
+            self._turns()
+            if self.crashes or self._interrupt is not None:
+                self.check()
+            if condition is not None and condition():
+                return True
+            if not timers or timers[0][0] > until_ms:
+                self._now_ms = max(self._now_ms, until_ms)
+                return condition is None
+            self._now_ms = now_ms = timers[0][0]
+            while timers and timers[0][0] <= now_ms:
+                heapq.heappop(timers)[2].fire()
+
+    def _turns(self) -> None:
+        """Let the ready actors take their turns until none has a message."""
+        ready = self._ready
+        budget = STEPS_PER_INSTANT_MAX
+        while ready:
+            actor = heapq.heappop(ready)[2]
+            actor.queued = False
+            if actor.paused or actor.actor_stopped.is_set():
+                continue
+            self._step(actor)
+            if self.crashes or self._interrupt is not None:
+                return
+            budget -= 1
+            if budget == 0:
+                names = sorted({entry[2].name for entry in ready} | {actor.name})  # type: ignore[attr-defined]
+                raise Livelock(
+                    f"{STEPS_PER_INSTANT_MAX} steps at {self._now_ms} ms without the clock moving; "
+                    f"busy: {', '.join(names)}"
+                )
+
+    def _step(self, actor: SimulatedBackend) -> None:
+        """One message of one actor, through Pykka's own loop."""
+        inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
+        self.steps += 1
+        self._running = actor
+        tripwire.enter()
+        try:
+            if not actor.started:
+                actor.started = True
+                actor._actor_loop_setup()
+            elif inbox.waiting:
+                inbox.granted = True
+                try:  # noqa: SIM105 (a context manager per step costs)
+                    actor._actor_loop_running()
+                except _Idle:
+                    pass
+            if actor.actor_stopped.is_set():
+                actor._actor_loop_teardown()
+        finally:
+            tripwire.leave()
+            self._running = None
+        if inbox.waiting and not actor.queued and not actor.actor_stopped.is_set():
+            self._enqueue(actor)
+
+    def _refuse_in_actor(self) -> None:
+        if self._running is not None:
+            raise blocking_call(self._running.name)  # type: ignore[attr-defined]
+
+    def _discard(self, actor: ClusterActor) -> None:
+        inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
+        for envelope in inbox.waiting:
+            if envelope.reply_to is not None and not isinstance(
+                envelope.message, messages._ActorStop
+            ):
+                error = pykka.ActorDeadError(f"{actor.name} was killed")
+                envelope.reply_to.set_exception((type(error), error, None))
+        inbox.waiting.clear()
+
+    def _drain(self, actor: ClusterActor) -> None:
+        sim: Any = actor
+        sim.paused = False
+        while not actor.actor_stopped.is_set():
+            self._step(sim)
+
+    def _close(self) -> None:
+        self._timers.clear()
+        self._ready.clear()
+        if self._guarded:
+            self._guarded = False
+            tripwire.uninstall()

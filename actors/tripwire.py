@@ -1,0 +1,88 @@
+"""A trip-wire against real time and real chance inside simulated actors.
+
+While a simulated actor takes a step, the clocks and random sources of the standard library raise.
+Outside of a step, in other threads, and for the libraries named below they work as ever.
+``datetime.now`` cannot be patched; the linter's DTZ rules watch over that one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.errors import MiniclusterError
+
+GUARDED: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep")),
+    (random, ("random", "randint", "randrange", "choice", "shuffle", "uniform", "sample")),
+    (uuid, ("uuid1", "uuid4")),
+    (os, ("urandom",)),
+)
+ALLOWED = ("logging", "pykka", "threading", "queue", "concurrent", "coverage", "_pytest", "pytest")
+
+_installed = 0
+_lock = threading.Lock()
+_originals: list[tuple[Any, str, Any]] = []
+_thread = 0  # the thread that takes a simulated step now
+
+
+class UnseededChance(MiniclusterError, RuntimeError):
+    """A simulated actor looked at a real clock or drew unseeded chance."""
+
+
+def enter() -> None:
+    """A simulated step begins in this thread."""
+    global _thread
+    _thread = threading.get_ident()
+
+
+def leave() -> None:
+    """The simulated step is over."""
+    global _thread
+    _thread = 0
+
+
+def install() -> None:
+    """Set the wire; calls nest."""
+    global _installed
+    with _lock:
+        _installed += 1
+        if _installed == 1:
+            for module, names in GUARDED:
+                for name in names:
+                    original = getattr(module, name)
+                    _originals.append((module, name, original))
+                    setattr(module, name, _guard(f"{module.__name__}.{name}", original))
+
+
+def uninstall() -> None:
+    """Take the wire away when the last user is gone."""
+    global _installed
+    with _lock:
+        _installed -= 1
+        if _installed == 0:
+            while _originals:
+                module, name, original = _originals.pop()
+                setattr(module, name, original)
+
+
+def _guard(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if _thread and _thread == threading.get_ident():
+            caller = sys._getframe(1).f_globals.get("__name__", "")
+            if caller.partition(".")[0] not in ALLOWED:
+                raise UnseededChance(
+                    f"{caller} called {name} inside a simulated actor; "
+                    "time is rt.now(), chance is rt.rng(name)"
+                )
+        return original(*args, **kwargs)
+
+    guarded.__name__ = name.rpartition(".")[2]
+    guarded.__wrapped__ = original  # type: ignore[attr-defined]
+    return guarded

@@ -1,0 +1,274 @@
+"""One actor class, two back ends: what both runtimes promise."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pykka
+import pytest
+from pykka._actor import Actor as PykkaActor
+
+from minicluster.actors.runtime import (
+    ActorCrashed,
+    BlockingCallInActor,
+    ClusterActor,
+    Runtime,
+)
+from minicluster.actors.simulated import Livelock, SimulatedRuntime
+from minicluster.actors.threaded import ThreadedRuntime
+
+
+class Echo(ClusterActor):
+    """Keeps what it hears and does what the message says."""
+
+    def __init__(self, peer: pykka.ActorRef[Any] | None = None) -> None:
+        super().__init__()
+        self.heard: list[Any] = []
+        self.peer = peer
+        self.stopped_cleanly = False
+
+    def on_receive(self, message: Any) -> Any:
+        self.heard.append(message)
+        match message:
+            case "boom":
+                raise ValueError("boom")
+            case "ask":
+                assert self.peer is not None
+                return self.peer.ask("hello", timeout=1)
+            case ("wait", future):
+                return future.get(timeout=1)
+            case ("later", delay_ms):
+                self.after(delay_ms, ("woken", self.now()))
+            case "loop":
+                self.actor_ref.tell("loop")
+            case "exit":
+                raise KeyboardInterrupt
+            case "clock":
+                return time.time()
+            case "uuid":
+                return uuid.uuid4()
+            case "chance":
+                return random.random()
+        return len(self.heard)
+
+    def on_stop(self) -> None:
+        self.stopped_cleanly = True
+
+
+@pytest.fixture(params=["simulated", "threaded"])
+def rt(request: pytest.FixtureRequest) -> Iterator[Runtime]:
+    runtime: Runtime = (
+        SimulatedRuntime(seed=7) if request.param == "simulated" else ThreadedRuntime(seed=7)
+    )
+    yield runtime
+    runtime.close()
+
+
+def test_an_actor_handles_messages_in_the_order_of_their_sender(rt: Runtime) -> None:
+    ref = rt.spawn(Echo, "echo")
+    for number in range(5):
+        ref.tell(number)
+    assert ref.ask("last", timeout=5) == 6
+    actor = rt.actor("echo")
+    assert isinstance(actor, Echo)
+    assert actor.heard == [0, 1, 2, 3, 4, "last"]
+
+
+def test_a_name_is_taken_while_its_actor_runs_and_free_after_a_kill(rt: Runtime) -> None:
+    rt.spawn(Echo, "echo")
+    with pytest.raises(ValueError, match="echo"):
+        rt.spawn(Echo, "echo")
+    rt.kill("echo")
+    assert rt.spawn(Echo, "echo").ask("x", timeout=5) == 1
+
+
+def test_an_actor_that_asks_another_is_refused(rt: Runtime) -> None:
+    peer = rt.spawn(Echo, "peer")
+    asker = rt.spawn(Echo, "asker", peer)
+    with pytest.raises(BlockingCallInActor, match="asker"):
+        asker.ask("ask", timeout=5)
+    assert peer.ask("count", timeout=5) == 1  # the question never left
+
+
+def test_an_actor_that_waits_for_a_future_is_refused(rt: Runtime) -> None:
+    peer = rt.spawn(Echo, "peer")
+    future = peer.ask("x", block=False)
+    waiter = rt.spawn(Echo, "waiter")
+    with pytest.raises(BlockingCallInActor, match="waiter"):
+        waiter.ask(("wait", future), timeout=5)
+
+
+def test_a_crash_is_reported_with_the_name_of_the_actor(rt: Runtime) -> None:
+    ref = rt.spawn(Echo, "echo")
+    ref.tell("boom")
+    with pytest.raises(ActorCrashed, match=r"(?s)echo crashed.*ValueError: boom"):
+        rt.run_until(lambda: False, 5_000)
+    assert not ref.is_alive()
+    assert rt.actors == ()
+    rt.crashes.clear()
+
+
+def test_an_actor_that_cannot_start_is_a_crash(rt: Runtime) -> None:
+    class Broken(Echo):
+        def on_start(self) -> None:
+            raise RuntimeError("no disk")
+
+    rt.spawn(Broken, "broken")
+    with pytest.raises(ActorCrashed, match="no disk"):
+        rt.run_until(lambda: False, 5_000)
+    rt.crashes.clear()
+
+
+def test_an_interrupt_inside_an_actor_reaches_the_test_and_no_other_cluster(rt: Runtime) -> None:
+    other = SimulatedRuntime(seed=1)
+    bystander = other.spawn(Echo, "bystander")
+    rt.spawn(Echo, "echo").tell("exit")
+    with pytest.raises(KeyboardInterrupt):
+        rt.run_until(lambda: False, 5_000)
+    assert bystander.ask("x") == 1
+    rt.crashes.clear()
+    other.close()
+
+
+def test_a_killed_actor_handles_nothing_that_was_in_its_inbox(rt: Runtime) -> None:
+    ref = rt.spawn(Echo, "echo")
+    assert ref.ask("first", timeout=5) == 1
+    rt.pause(("echo",))
+    actor = rt.actor("echo")
+    assert isinstance(actor, Echo)
+    ref.tell("second")
+    rt.kill("echo")
+    rt.run_for(5)
+    assert actor.heard == ["first"]
+    assert not actor.stopped_cleanly
+
+
+def test_a_stopped_actor_finishes_its_inbox_first(rt: Runtime) -> None:
+    ref = rt.spawn(Echo, "echo")
+    actor = rt.actor("echo")
+    assert isinstance(actor, Echo)
+    ref.tell("one")
+    rt.stop("echo")
+    assert actor.heard == ["one"]
+    assert actor.stopped_cleanly
+
+
+def test_a_paused_actor_takes_its_messages_after_the_pause(rt: Runtime) -> None:
+    ref = rt.spawn(Echo, "echo")
+    assert ref.ask("first", timeout=5) == 1
+    rt.pause(("echo",))
+    ref.tell("second")
+    rt.run_for(5)
+    actor = rt.actor("echo")
+    assert isinstance(actor, Echo)
+    assert actor.heard == ["first"]
+    rt.resume(("echo",))
+    assert rt.run_until(lambda: actor.heard == ["first", "second"], 5_000)
+
+
+def test_a_timer_wakes_its_actor_and_a_cancelled_one_does_not(rt: Runtime) -> None:
+    rt.spawn(Echo, "echo")
+    actor = rt.actor("echo")
+    assert isinstance(actor, Echo)
+    actor.after(20, "kept")
+    actor.after(10, "cancelled").cancel()
+    assert rt.run_until(lambda: "kept" in actor.heard, 5_000)
+    assert "cancelled" not in actor.heard
+
+
+def test_each_name_has_chance_of_its_own_that_the_seed_fixes(rt: Runtime) -> None:
+    assert rt.rng("a").random() == random.Random("7/a").random()
+    assert rt.rng("a").random() != rt.rng("b").random()
+
+
+def test_virtual_time_jumps_to_the_next_timer() -> None:
+    rt = SimulatedRuntime()
+    ref = rt.spawn(Echo, "echo")
+    ref.tell(("later", 3_600_000))
+    started = time.perf_counter()
+    actor = rt.actor("echo")
+    assert isinstance(actor, Echo)
+    assert rt.run_until(lambda: len(actor.heard) == 2, 4_000_000)
+    assert rt.now() == 3_600_000
+    assert time.perf_counter() - started < 5
+    rt.close()
+
+
+def test_actors_that_never_rest_are_a_livelock() -> None:
+    rt = SimulatedRuntime()
+    rt.spawn(Echo, "restless").tell("loop")
+    with pytest.raises(Livelock, match="restless"):
+        rt.run_for(1)
+    rt.kill("restless")
+    rt.close()
+
+
+@pytest.mark.parametrize("question", ["clock", "uuid", "chance"])
+def test_real_time_and_chance_trip_a_wire_in_a_simulated_actor(question: str) -> None:
+    rt = SimulatedRuntime()
+    ref = rt.spawn(Echo, "echo")
+    ref.tell(question)
+    with pytest.raises(ActorCrashed, match="inside a simulated actor"):
+        rt.settle()
+    time.time()  # outside of an actor nothing is forbidden
+    rt.close()
+
+
+def test_the_wire_is_gone_when_the_last_runtime_is_closed() -> None:
+    before = time.time
+    first, second = SimulatedRuntime(), SimulatedRuntime()
+    first.close()
+    assert hasattr(time.time, "__wrapped__")
+    second.close()
+    assert time.time is before
+
+
+def test_no_cluster_enters_pykkas_process_wide_registry(rt: Runtime) -> None:
+    before = len(pykka.ActorRegistry.get_all())
+    rt.spawn(Echo, "echo")
+    assert len(pykka.ActorRegistry.get_all()) == before
+
+
+def test_the_order_of_turns_is_fixed_by_the_seed() -> None:
+    def order(seed: int) -> list[str]:
+        rt = SimulatedRuntime(seed=seed)
+        turns: list[str] = []
+
+        class Noter(Echo):
+            def on_receive(self, message: Any) -> Any:
+                turns.append(self.name)
+
+        refs = [rt.spawn(Noter, f"actor-{number}") for number in range(6)]
+        for _ in range(3):
+            for ref in refs:
+                ref.tell("go")
+        rt.settle()
+        rt.close()
+        return turns
+
+    assert order(1) == order(1)
+    assert len({tuple(order(seed)) for seed in range(8)}) == 8
+
+
+def test_pykka_still_has_the_hooks_that_the_back_ends_fill() -> None:
+    """The contract with Pykka: these names are internal to it, and stable since 2012."""
+    for hook in (
+        "_create_actor_inbox",
+        "_create_future",
+        "_start_actor_loop",
+        "_actor_loop",
+        "_actor_loop_setup",
+        "_actor_loop_running",
+        "_actor_loop_teardown",
+        "_handle_receive",
+        "_handle_failure",
+        "_stop",
+    ):
+        assert callable(getattr(PykkaActor, hook)), hook
+    envelope = pykka._envelope.Envelope("message")
+    assert (envelope.message, envelope.reply_to) == ("message", None)
+    assert pykka.messages._ActorStop() == pykka.messages._ActorStop()
