@@ -1,0 +1,165 @@
+"""A broker's queue of requests to the active controller.
+
+Requests leave one at a time, in order. A request whose controller is gone or is no longer active
+goes back to the head of the queue and waits until the shell names another controller, or a little
+while; one that waits too long is handed back unanswered.
+
+Source:  NodeToControllerChannelManager, NodeToControllerRequestThread.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from minicluster.effects import CancelTimer, Effect, Send, SetTimer
+from minicluster.protocol import ErrorCode
+
+RECHECK_MS = 100
+REQUEST_TIMEOUT_MS = 30_000
+
+
+class CorrelationIds:
+    """The counter from which all machines of one broker take their correlation ids."""
+
+    __slots__ = ("_ids",)
+
+    def __init__(self, start: int = 1) -> None:
+        self._ids: Iterator[int] = itertools.count(start)
+
+    def take(self) -> int:
+        """The next id; none is given twice."""
+        return next(self._ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of one request; ``response`` is None if it was given up."""
+
+    token: Any
+    request: Any
+    response: Any | None
+
+
+@dataclass(slots=True)
+class _Item:
+    token: Any
+    request: Any
+    version: int
+    created_ms: int
+
+
+@dataclass(slots=True)
+class ControllerChannel:
+    """The queue. Every input returns effects; answers come with the inputs that end a request.
+
+    Units:   ``retry_timeout_ms`` None means that nothing is ever given up.
+    """
+
+    name: str
+    ids: CorrelationIds
+    retry_timeout_ms: int | None = None
+    controller_id: int | None = None
+    _queue: deque[_Item] = field(default_factory=deque)
+    _in_flight: tuple[int, _Item] | None = None
+    _hold_until_ms: int = 0
+
+    @property
+    def timer(self) -> str:
+        """The name of the one timer that this channel sets."""
+        return f"{self.name}-channel"
+
+    def owns(self, correlation_id: int) -> bool:
+        """Whether the request in flight has this id."""
+        return self._in_flight is not None and self._in_flight[0] == correlation_id
+
+    def submit(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+        """Queue a request; it leaves at once if nothing is in the way."""
+        self._queue.append(_Item(token, request, version, now_ms))
+        return self._pump(now_ms)[0]
+
+    def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
+        """The shell learned who the active controller is (None: nobody that it knows)."""
+        if controller_id == self.controller_id:
+            return []
+        self.controller_id = controller_id
+        self._hold_until_ms = 0
+        return self._pump(now_ms)[0]
+
+    def on_response(
+        self, now_ms: int, correlation_id: int, response: Any
+    ) -> tuple[list[Effect], list[Answer]]:
+        """A response arrived; one that says NOT_CONTROLLER puts its request back."""
+        if self._in_flight is None or self._in_flight[0] != correlation_id:
+            return [], []
+        item = self._in_flight[1]
+        self._in_flight = None
+        if says_not_controller(response):
+            return self._put_back(now_ms, item)
+        effects, answers = self._pump(now_ms)
+        answer = Answer(token=item.token, request=item.request, response=response)
+        return effects, [answer, *answers]
+
+    def on_failure(self, now_ms: int, correlation_id: int) -> tuple[list[Effect], list[Answer]]:
+        """No response will come: the link broke or the request timed out."""
+        if self._in_flight is None or self._in_flight[0] != correlation_id:
+            return [], []
+        item = self._in_flight[1]
+        self._in_flight = None
+        return self._put_back(now_ms, item)
+
+    def on_timer(self, now_ms: int) -> tuple[list[Effect], list[Answer]]:
+        """The time that this channel asked for has come."""
+        return self._pump(now_ms)
+
+    def close(self) -> list[Effect]:
+        """Forget everything; answers that still come are ignored."""
+        self._queue.clear()
+        self._in_flight = None
+        return [CancelTimer(self.timer)]
+
+    def _put_back(self, now_ms: int, item: _Item) -> tuple[list[Effect], list[Answer]]:
+        self._queue.appendleft(item)
+        self._hold_until_ms = now_ms + RECHECK_MS
+        return self._pump(now_ms)
+
+    def _pump(self, now_ms: int) -> tuple[list[Effect], list[Answer]]:
+        """Send the head if possible, give up what waited too long, set the timer."""
+        if self._in_flight is not None:
+            return [], []
+        answers: list[Answer] = []
+        if self.retry_timeout_ms is not None:
+            while self._queue and now_ms - self._queue[0].created_ms >= self.retry_timeout_ms:
+                old = self._queue.popleft()
+                answers.append(Answer(token=old.token, request=old.request, response=None))
+        if not self._queue:
+            return ([CancelTimer(self.timer)] if answers else []), answers
+        if self.controller_id is not None and now_ms >= self._hold_until_ms:
+            item = self._queue.popleft()
+            correlation_id = self.ids.take()
+            self._in_flight = (correlation_id, item)
+            timeout_ms = min(REQUEST_TIMEOUT_MS, self.retry_timeout_ms or REQUEST_TIMEOUT_MS)
+            send = Send(self.controller_id, item.request, item.version, correlation_id, timeout_ms)
+            return [send], answers
+        return self._wait(now_ms), answers
+
+    def _wait(self, now_ms: int) -> list[Effect]:
+        times = [self._hold_until_ms] if now_ms < self._hold_until_ms else []
+        if self.retry_timeout_ms is not None:
+            times.append(self._queue[0].created_ms + self.retry_timeout_ms)
+        return [SetTimer(self.timer, min(times))] if times else []
+
+
+def says_not_controller(response: Any) -> bool:
+    """Whether a response as a whole, or a forwarded one per item, says NOT_CONTROLLER."""
+    top = getattr(response, "error_code", None)
+    if top is not None:
+        return bool(top == ErrorCode.NOT_CONTROLLER)
+    for name in ("topics", "responses", "results"):
+        for item in getattr(response, name, None) or ():
+            if getattr(item, "error_code", None) == ErrorCode.NOT_CONTROLLER:
+                return True
+    return False
