@@ -1,0 +1,182 @@
+"""Selectors and conditions: the small language in which steps name nodes and states.
+
+    broker(3)   leader(orders-0)   follower(orders-0, n=1)   minority(controllers)
+    isr(orders-0) == 2   leader(orders-0) != broker(1) and not fenced(broker(2))
+
+A name in lower case is a function or a named set; a word such as ``orders-0`` is a partition. The
+text is parsed when a scenario is read, so that a slip is found before anything runs; it is looked
+up in the cluster when its step fires.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from minicluster.scenario.errors import ScenarioError
+
+_TOKEN = re.compile(r"\s*(?:(==|!=|<=|>=|<|>)|([()\[\],=])|([A-Za-z0-9._-]+))")
+_WORDS = {"and", "or", "not", "in"}
+_PARTITION = re.compile(r"(.+)-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A bare word: a partition, a topic, a named set, a number or a name."""
+
+    text: str
+
+    @property
+    def partition(self) -> tuple[str, int]:
+        """The word as topic and partition index.
+
+        Errors:  ScenarioError if it is not ``topic-index``.
+        """
+        match = _PARTITION.fullmatch(self.text)
+        if not match:
+            raise ScenarioError(f"{self.text!r} is not a partition; write topic-index: orders-0")
+        return match[1], int(match[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the vocabulary with its arguments."""
+
+    name: str
+    arguments: tuple[Expression, ...] = ()
+    named: dict[str, Expression] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """A list of node ids or selectors in brackets."""
+
+    members: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite of a condition."""
+
+    of: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Two conditions joined by ``and`` or ``or``."""
+
+    word: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two values compared: ``== != < <= > >= in``, and ``not in``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+Expression = Word | Call | Nodes | Not | Both | Comparison
+
+
+def parse(text: str) -> Expression:
+    """Parse a selector or a condition.
+
+    Errors:  ScenarioError that shows the text and where it stops making sense.
+    """
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[str] = []
+        position = 0
+        while text[position:].strip():
+            match = _TOKEN.match(text, position)
+            if not match:
+                raise ScenarioError(f"{text!r}: {text[position:].strip()[0]!r} means nothing here")
+            self.tokens.append(match[1] or match[2] or match[3])
+            position = match.end()
+        self.at = 0
+
+    def whole(self) -> Expression:
+        found = self.either()
+        if self.at < len(self.tokens):
+            raise self.error(f"{self.tokens[self.at]!r} is too much")
+        return found
+
+    def error(self, why: str) -> ScenarioError:
+        return ScenarioError(f"{self.text!r} cannot be understood: {why}")
+
+    def peek(self) -> str | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def take(self, *wanted: str) -> str | None:
+        if (token := self.peek()) in wanted:
+            self.at += 1
+            return token
+        return None
+
+    def need(self, wanted: str) -> None:
+        if not self.take(wanted):
+            raise self.error(f"{wanted!r} is missing")
+
+    def either(self) -> Expression:
+        left = self.both()
+        while self.take("or"):
+            left = Both("or", left, self.both())
+        return left
+
+    def both(self) -> Expression:
+        left = self.negated()
+        while self.take("and"):
+            left = Both("and", left, self.negated())
+        return left
+
+    def negated(self) -> Expression:
+        return Not(self.negated()) if self.take("not") else self.comparison()
+
+    def comparison(self) -> Expression:
+        left = self.term()
+        if operator := self.take("==", "!=", "<=", ">=", "<", ">", "in"):
+            return Comparison(operator, left, self.term())
+        if self.peek() == "not":
+            self.take("not")
+            self.need("in")
+            return Comparison("not in", left, self.term())
+        return left
+
+    def term(self) -> Expression:
+        if self.take("("):
+            inner = self.either()
+            self.need(")")
+            return inner
+        if self.take("["):
+            return Nodes(self.arguments("]")[0])
+        token = self.peek()
+        if token is None:
+            raise self.error("something is missing at the end")
+        if token in _WORDS or not re.fullmatch(r"[A-Za-z0-9._-]+", token):
+            raise self.error(f"{token!r} is in the wrong place")
+        self.at += 1
+        if not self.take("("):
+            return Word(token)
+        arguments, named = self.arguments(")")
+        return Call(token, arguments, named)
+
+    def arguments(self, end: str) -> tuple[tuple[Expression, ...], dict[str, Expression]]:
+        found: list[Expression] = []
+        named: dict[str, Expression] = {}
+        while not self.take(end):
+            if found or named:
+                self.need(",")
+            value = self.term()
+            if isinstance(value, Word) and self.take("="):
+                named[value.text] = self.term()
+            else:
+                found.append(value)
+        return tuple(found), named

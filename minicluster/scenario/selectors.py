@@ -1,0 +1,271 @@
+"""Looking up selectors and conditions in a cluster, at the moment when a step fires.
+
+Source:  the vocabulary follows Jepsen's node specs and TigerBeetle's role selectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from minicluster.scenario.errors import ScenarioError
+from minicluster.scenario.expression import (
+    Both,
+    Call,
+    Comparison,
+    Expression,
+    Nodes,
+    Not,
+    Word,
+    parse,
+)
+from minicluster.scenario.view import ClusterView
+
+NONE = -1
+NAMED_SETS = ("brokers", "controllers", "all", "none")
+Value = int | bool | tuple[int, ...]
+
+
+def check(expression: Expression, where: str) -> None:
+    """Refuse a function that is not in the vocabulary, before anything runs."""
+    match expression:
+        case Call(name, arguments, named):
+            if name not in FUNCTIONS:
+                known = ", ".join(sorted(FUNCTIONS))
+                raise ScenarioError(f"{where}: {name}() is no selector; known: {known}")
+            for argument in (*arguments, *named.values()):
+                check(argument, where)
+        case Nodes(members):
+            for member in members:
+                check(member, where)
+        case Not(of):
+            check(of, where)
+        case Both(_, left, right) | Comparison(_, left, right):
+            check(left, where)
+            check(right, where)
+        case Word(_):
+            pass
+
+
+def select(selector: str | Expression, view: ClusterView) -> tuple[int, ...]:
+    """The nodes that a selector names now, ascending where it names a set.
+
+    Errors:  ScenarioError if it names no nodes by its nature (a number, a condition).
+    """
+    expression = parse(selector) if isinstance(selector, str) else selector
+    value = evaluate(expression, view)
+    if isinstance(value, bool) or not isinstance(value, tuple | int):
+        raise ScenarioError(f"{selector!r} is a condition, not a selector of nodes")
+    if isinstance(value, int):
+        value = (value,)
+    known = {*view.broker_ids, *view.controller_ids}
+    for node in value:
+        if node != NONE and node not in known:
+            names = ", ".join(str(n) for n in sorted(known))
+            raise ScenarioError(f"{_shown(selector)}: there is no node {node}; nodes are {names}")
+    return tuple(node for node in value if node != NONE)
+
+
+def holds(condition: str | Expression, view: ClusterView) -> bool:
+    """Whether a condition is true now."""
+    expression = parse(condition) if isinstance(condition, str) else condition
+    value = evaluate(expression, view)
+    return bool(value)
+
+
+def evaluate(expression: Expression, view: ClusterView) -> Value:
+    """The value of an expression now: a number, a truth or a list of nodes."""
+    match expression:
+        case Word(text):
+            return _word(text, view)
+        case Nodes(members):
+            return tuple(n for member in members for n in _as_nodes(evaluate(member, view)))
+        case Not(of):
+            return not evaluate(of, view)
+        case Both("and", left, right):
+            return bool(evaluate(left, view)) and bool(evaluate(right, view))
+        case Both(_, left, right):
+            return bool(evaluate(left, view)) or bool(evaluate(right, view))
+        case Comparison(operator, left, right):
+            return _compare(operator, evaluate(left, view), evaluate(right, view))
+        case Call(name, _, _):
+            if name not in FUNCTIONS:
+                raise ScenarioError(
+                    f"{name}() is no selector; known: {', '.join(sorted(FUNCTIONS))}"
+                )
+            return FUNCTIONS[name](expression, view)
+
+
+def _word(text: str, view: ClusterView) -> Value:
+    match text:
+        case "brokers":
+            return view.broker_ids
+        case "controllers":
+            return view.controller_ids
+        case "all":
+            return (*view.broker_ids, *view.controller_ids)
+        case "none":
+            return NONE
+        case "true" | "false":
+            return text == "true"
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    raise ScenarioError(
+        f"{text!r} is no selector; write broker(1), leader(topic-0), brokers, controllers or all"
+    )
+
+
+def _as_nodes(value: Value) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else (int(value),)
+
+
+def _compare(operator: str, left: Value, right: Value) -> bool:
+    if operator in ("in", "not in"):
+        inside = set(_as_nodes(left)) <= set(_as_nodes(right))
+        return inside if operator == "in" else not inside
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        a, b = frozenset(left), frozenset(right)
+        answers = {
+            "==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b,
+        }  # fmt: skip
+        return answers[operator]
+    x = len(left) if isinstance(left, tuple) else int(left)
+    y = len(right) if isinstance(right, tuple) else int(right)
+    return {"==": x == y, "!=": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[
+        operator
+    ]
+
+
+# --- the functions of the vocabulary ------------------------------------------------------------
+
+
+def _only(call: Call) -> Expression:
+    if len(call.arguments) != 1:
+        raise ScenarioError(f"{call.name}() takes one argument, not {len(call.arguments)}")
+    return call.arguments[0]
+
+
+def _partition(call: Call) -> tuple[str, int]:
+    argument = _only(call)
+    if not isinstance(argument, Word):
+        raise ScenarioError(f"{call.name}() takes a partition such as orders-0")
+    return argument.partition
+
+
+def _number(call: Call, name: str, default: int, view: ClusterView) -> int:
+    value = evaluate(call.named[name], view) if name in call.named else default
+    if isinstance(value, tuple):
+        raise ScenarioError(f"{call.name}(): {name} is a number")
+    return int(value)
+
+
+def _broker(call: Call, view: ClusterView) -> Value:
+    value = evaluate(_only(call), view)
+    if value not in view.broker_ids:
+        names = ", ".join(str(n) for n in view.broker_ids)
+        raise ScenarioError(f"broker({value}): there is no such broker; brokers are {names}")
+    return value
+
+
+def _controller(call: Call, view: ClusterView) -> Value:
+    value = evaluate(_only(call), view)
+    ids = view.controller_ids
+    if isinstance(value, int) and 0 <= value < len(ids):
+        return ids[value]
+    if value in ids:
+        return value
+    names = ", ".join(str(n) for n in ids)
+    raise ScenarioError(
+        f"controller({value}): give a number from 0 to {len(ids) - 1} or an id ({names})"
+    )
+
+
+def _active_controller(_call: Call, view: ClusterView) -> Value:
+    active = view.active_controller_id
+    return NONE if active is None else active
+
+
+def _leader(call: Call, view: ClusterView) -> Value:
+    return view.leader(*_partition(call))
+
+
+def _follower(call: Call, view: ClusterView) -> Value:
+    topic, index = _partition(call)
+    leader = view.leader(topic, index)
+    followers = [r for r in view.replicas(topic, index) if r != leader]
+    n = _number(call, "n", 0, view)
+    return followers[n] if 0 <= n < len(followers) else NONE
+
+
+def _followers(call: Call, view: ClusterView) -> Value:
+    topic, index = _partition(call)
+    leader = view.leader(topic, index)
+    return tuple(r for r in view.replicas(topic, index) if r != leader)
+
+
+def _subset(size: Callable[[int], int]) -> Callable[[Call, ClusterView], Value]:
+    def choose(call: Call, view: ClusterView) -> Value:
+        of = list(_as_nodes(evaluate(call.arguments[0], view))) if call.arguments else []
+        if not of:
+            of = list(view.broker_ids)
+        wanted, chosen = size(len(of)), []
+        for n in range(wanted):
+            chosen.append(of.pop(view.choose(f"{call.name}/{n}", len(of))))
+        return tuple(sorted(chosen))
+
+    return choose
+
+
+def _of_partition(read: str) -> Callable[[Call, ClusterView], Value]:
+    def ask(call: Call, view: ClusterView) -> Value:
+        value: Value = getattr(view, read)(*_partition(call))
+        return value
+
+    return ask
+
+
+def _of_nodes(read: str, *, every: bool = True) -> Callable[[Call, ClusterView], Value]:
+    def ask(call: Call, view: ClusterView) -> Value:
+        nodes = [n for n in _as_nodes(evaluate(_only(call), view)) if n != NONE]
+        answers = [bool(getattr(view, read)(node)) for node in nodes]
+        return bool(answers) and (all(answers) if every else any(answers))
+
+    return ask
+
+
+def _unfenced(call: Call, view: ClusterView) -> Value:
+    nodes = [n for n in _as_nodes(evaluate(_only(call), view)) if n != NONE]
+    return bool(nodes) and not any(view.fenced(node) for node in nodes)
+
+
+def _fully_in_sync(call: Call, view: ClusterView) -> Value:
+    topic, index = _partition(call)
+    return set(view.isr(topic, index)) == set(view.replicas(topic, index))
+
+
+FUNCTIONS: dict[str, Callable[[Call, ClusterView], Value]] = {
+    "active_controller": _active_controller,
+    "broker": _broker,
+    "controller": _controller,
+    "follower": _follower,
+    "followers": _followers,
+    "fenced": _of_nodes("fenced"),
+    "fully_in_sync": _fully_in_sync,
+    "high_watermark": _of_partition("high_watermark"),
+    "in_controlled_shutdown": _of_nodes("in_controlled_shutdown"),
+    "isr": _of_partition("isr"),
+    "leader": _leader,
+    "leader_epoch": _of_partition("leader_epoch"),
+    "majority": _subset(lambda n: n // 2 + 1),
+    "minority": _subset(lambda n: (n - 1) // 2),
+    "minority_third": _subset(lambda n: (n - 1) // 3),
+    "one": _subset(lambda n: min(n, 1)),
+    "partition_epoch": _of_partition("partition_epoch"),
+    "recovering": _of_partition("recovering"),
+    "replicas": _of_partition("replicas"),
+    "running": _of_nodes("running"),
+    "unfenced": _unfenced,
+}
+
+
+def _shown(selector: str | Expression) -> str:
+    return selector if isinstance(selector, str) else "selector"

@@ -1,0 +1,57 @@
+"""What selectors and conditions may ask of a cluster."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ClusterView(Protocol):
+    """The cluster as its committed metadata shows it; node ids, -1 for no leader."""
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """All brokers, running or not, ascending."""
+
+    @property
+    def controller_ids(self) -> tuple[int, ...]:
+        """All controllers, running or not, ascending."""
+
+    @property
+    def active_controller_id(self) -> int | None:
+        """The controller that leads the quorum, as far as a majority knows."""
+
+    def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
+        """The replicas in their order.
+
+        Errors:  ScenarioError for a topic or partition that does not exist.
+        """
+
+    def isr(self, topic: str, partition: int) -> tuple[int, ...]:
+        """The in-sync replicas."""
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The leader."""
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The leader epoch."""
+
+    def partition_epoch(self, topic: str, partition: int) -> int:
+        """The partition epoch."""
+
+    def recovering(self, topic: str, partition: int) -> bool:
+        """Whether the leader is marked as recovering (KIP-704)."""
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """The leader's high watermark, -1 where there is none."""
+
+    def fenced(self, broker: int) -> bool:
+        """Whether the broker is fenced; one that is not registered counts as fenced."""
+
+    def in_controlled_shutdown(self, broker: int) -> bool:
+        """Whether the broker's registration says controlled shutdown (KIP-841)."""
+
+    def running(self, node: int) -> bool:
+        """Whether the node's process runs."""
+
+    def choose(self, key: str, bound: int) -> int:
+        """A draw below the bound that depends only on the seed and the key."""
