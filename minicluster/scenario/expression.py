@@ -27,6 +27,11 @@ class Word:
     text: str
 
     @property
+    def is_partition(self) -> bool:
+        """Whether the word is ``topic-index``."""
+        return _PARTITION.fullmatch(self.text) is not None
+
+    @property
     def partition(self) -> tuple[str, int]:
         """The word as topic and partition index.
 

@@ -18,8 +18,7 @@ from minicluster.errors import UserError
 from minicluster.faults import Faults
 from minicluster.rules import Rules
 from minicluster.scenario.errors import ScenarioError
-from minicluster.scenario.expression import parse
-from minicluster.scenario.selectors import check
+from minicluster.scenario.selectors import parse_at
 from minicluster.scenario.vocabulary import checked_arguments, written
 
 DEFAULT_WITHIN_MS = 60_000
@@ -212,11 +211,7 @@ def step_of(number: int, value: Any, where: str) -> Step:
         return Step(number=number, action=action, arguments=arguments, **when)
     _known(rest, (kinds[0], "within") if kinds == ["until"] else (kinds[0],), where)
     condition = str(value[kinds[0]])
-    try:
-        check(parse(condition), where)
-    except ScenarioError as error:
-        text = str(error)
-        raise ScenarioError(text if text.startswith(where) else f"{where}: {text}") from None
+    parse_at(condition, where)
     within = rest.get("within")
     within_ms = (
         DEFAULT_WITHIN_MS if within is None else parse_duration_ms(within, what=f"{where}: within")

@@ -25,23 +25,35 @@ NAMED_SETS = ("brokers", "controllers", "all", "none")
 Value = int | bool | tuple[int, ...]
 
 
-def check(expression: Expression, where: str) -> None:
+def parse_at(text: str, where: str) -> Expression:
+    """Parse and check an expression of a scenario file; errors begin with the place."""
+    try:
+        expression = parse(text)
+        check(expression)
+    except ScenarioError as error:
+        raise ScenarioError(f"{where}: {error}") from None
+    return expression
+
+
+def check(expression: Expression) -> None:
     """Refuse a function that is not in the vocabulary, before anything runs."""
     match expression:
         case Call(name, arguments, named):
             if name not in FUNCTIONS:
                 known = ", ".join(sorted(FUNCTIONS))
-                raise ScenarioError(f"{where}: {name}() is no selector; known: {known}")
+                raise ScenarioError(f"{name}() is no selector; known: {known}")
+            if name in _TAKE_A_PARTITION:
+                _ = _partition(expression)
             for argument in (*arguments, *named.values()):
-                check(argument, where)
+                check(argument)
         case Nodes(members):
             for member in members:
-                check(member, where)
+                check(member)
         case Not(of):
-            check(of, where)
+            check(of)
         case Both(_, left, right) | Comparison(_, left, right):
-            check(left, where)
-            check(right, where)
+            check(left)
+            check(right)
         case Word(_):
             pass
 
@@ -265,6 +277,14 @@ FUNCTIONS: dict[str, Callable[[Call, ClusterView], Value]] = {
     "running": _of_nodes("running"),
     "unfenced": _unfenced,
 }
+
+
+_TAKE_A_PARTITION = frozenset(
+    {
+        "follower", "followers", "fully_in_sync", "high_watermark", "isr", "leader",
+        "leader_epoch", "partition_epoch", "recovering", "replicas",
+    }
+)  # fmt: skip
 
 
 def _shown(selector: str | Expression) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 from minicluster.durations import format_duration, parse_duration_ms
 from minicluster.faults import Faults
 from minicluster.scenario.errors import ScenarioError
-from minicluster.scenario.expression import parse
-from minicluster.scenario.selectors import check
+from minicluster.scenario.expression import Word
+from minicluster.scenario.selectors import parse_at
 
 
 class Kind(Enum):
@@ -250,7 +250,7 @@ def _checked_list(kind: Kind, value: Any, where: str, bad: ScenarioError) -> Any
             for selector in value if isinstance(value, list) else [value]:
                 if isinstance(selector, bool) or not isinstance(selector, str | int):
                     raise bad
-                check(parse(str(selector)), where)
+                parse_at(str(selector), where)
             return value
         case Kind.GROUPS:
             if not isinstance(value, list) or len(value) < 2:
@@ -266,10 +266,11 @@ def _checked_list(kind: Kind, value: Any, where: str, bad: ScenarioError) -> Any
         case Kind.PARTITIONS:
             names = value if isinstance(value, list) else [value]
             for name in names:
-                parsed = parse(name) if isinstance(name, str) else None
-                if parsed is None or not hasattr(parsed, "partition"):
+                if not isinstance(name, str):
                     raise bad
-                _ = parsed.partition
+                word = parse_at(name, where)
+                if not isinstance(word, Word) or not word.is_partition:
+                    raise bad
             return names
         case Kind.MAPPING:
             if not isinstance(value, dict):

@@ -1,0 +1,100 @@
+"""Scenario files: what is read is what is written, and a slip gets one clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minicluster.errors import UserError
+from minicluster.scenario import ScenarioError, load_scenario, parse_scenario
+
+STALE = """
+cluster: {controllers: 3, brokers: 3, seed: 24301, rules: kafka-4.3, metadata_version: 4.3-IV0}
+faults: [Z01]
+exercises: [A1, B3]
+steps:
+  - {at: 0s, do: create_topic, name: t, partitions: 1, replicas: 3, min_isr: 2}
+  - {at: 1s, do: delay, src: leader(t-0), dst: active_controller(), mean: 3s, api: AlterPartition}
+  - {after: 200ms, do: cut, src: follower(t-0), dst: leader(t-0), lasting: 35s}
+  - {until: isr(t-0) == 2, within: 60s}
+  - {after: 50ms, do: kill, node: follower(t-0), lose_tail: unflushed}
+  - {after: 10s, do: restart, node: follower(t-0)}
+  - {expect: leader(t-0) != none}
+  - {after: 0s, do: liveness, bound: 60s}
+"""
+
+
+def test_durations_are_milliseconds_and_selectors_stay_symbolic() -> None:
+    scenario = parse_scenario(STALE)
+    delay = scenario.steps[1]
+    assert (delay.at_ms, delay.arguments["mean"]) == (1_000, 3_000)
+    assert delay.arguments["src"] == "leader(t-0)"
+    assert delay.arguments["api"] == ["AlterPartition"]
+    assert scenario.steps[3].within_ms == 60_000
+    assert scenario.faults == ("Z01",)
+    assert scenario.exercises == ("A1", "B3")
+
+
+def test_a_scenario_written_out_reads_back_as_itself() -> None:
+    scenario = parse_scenario(STALE, name="stale")
+    assert parse_scenario(scenario.to_yaml()) == scenario
+
+
+def test_a_step_shows_itself_in_one_line() -> None:
+    scenario = parse_scenario(STALE)
+    assert scenario.steps[4].text == "kill node=follower(t-0) lose_tail=unflushed"
+    assert scenario.steps[3].text == "until isr(t-0) == 2 (within 1m)"
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("- {do: dance}", "step 1: 'dance' is no action; known: create_topic"),
+        ("- {do: kill}", "step 1: kill needs 'node'"),
+        ("- {do: kill, node: broker(1), hard: true}", "kill has no argument 'hard'"),
+        ("- {do: cut, src: boss(), dst: brokers}", "boss() is no selector"),
+        ("- {do: cut, src: brokers, dst: controllers, lasting: 35}", "35 is not a duration"),
+        ("- {do: cut, src: brokers, dst: controllers, lasting: soon}", "'soon' is not a duration"),
+        ("- {after: 10, do: heal}", "10 is not a duration; write a number with a unit"),
+        ("- {at: 1s, after: 1s, do: heal}", "at or after, not both"),
+        ("- {until: isr(t-0) = 2}", "too much"),
+        ("- {until: isr(t-0) == 2, do: heal}", "one of do, until and expect"),
+        ("- {until: quorum(t-0)}", "quorum() is no selector"),
+        ("- {do: loss, src: brokers, dst: all, p: 1.5}", "1.5 is not a number from 0 to 1"),
+        ("- {do: mutate, fault: Z99}", "'Z99' is no planted fault"),
+        ("- {do: elect, partitions: orders}", "not a partition"),
+        ("- {do: kill, node: broker(1), lose_tail: some}", "not one of none, unflushed, all"),
+        ("- heal", "a step is a mapping"),
+        ("", "list of steps is missing"),
+    ],
+)
+def test_a_wrong_step_is_named_with_what_to_write(steps: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_scenario(f"steps:\n{steps}", where="my.yaml")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("my.yaml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steps: [", "not YAML in line 1"),
+        ("- 1", "a scenario is a mapping"),
+        ("cluster: {brokers: none}\nsteps: [{do: heal}]", "brokers: 'none' is not a whole number"),
+        ("cluster: {rules: kafka-1.0}\nsteps: [{do: heal}]", "'kafka-1.0' is not known"),
+        ("cluster: {runtime: real}\nsteps: [{do: heal}]", "runtime 'real'"),
+        ("faults: [Z99]\nsteps: [{do: heal}]", "'Z99' is no switch"),
+        ("topology: 3\nsteps: [{do: heal}]", "'topology' is not known here"),
+    ],
+)
+def test_a_wrong_header_is_named(text: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_scenario(text)
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_not_there_gets_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="there is no such file"):
+        load_scenario(tmp_path / "gone.yaml")
