@@ -1,0 +1,261 @@
+"""Compiles the decoder of one version of a message.
+
+A length is compared with what is left of the buffer before anything is made of it, so that memory
+grows with the buffer and never with a number in it. Unknown tags are skipped.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.protocol.encoder import MAX_STRING_BYTES
+from minicluster.protocol.schema import FieldSpec, Message, Struct
+from minicluster.protocol.source import FORMATS, SIZES, Bad, Part, Source
+from minicluster.protocol.uuids import uuid_of
+from minicluster.protocol.varint import decode_uvarint
+
+_SHORT = 64
+
+
+class _Arrays(dict[int, Callable[..., tuple[Any, ...]]]):
+    """The ``struct`` method that unpacks so many numbers, by that many."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def __missing__(self, count: int) -> Callable[..., tuple[Any, ...]]:
+        format_ = self.code * count if len(self.code) > 1 else f"{count}{self.code}"
+        unpack = struct.Struct(">" + format_).unpack_from
+        if count < _SHORT:
+            self[count] = unpack
+        return unpack
+
+
+_CONSTANTS: dict[str, Any] = {
+    "Bad": Bad,
+    "uv": decode_uvarint,
+    "uid": uuid_of,
+    "new": object.__new__,
+    **{f"array_{name}": _Arrays(code) for name, code in FORMATS.items()},
+}
+
+
+def _smallest(cls: type[Struct], version: int, flexible: bool) -> int:
+    """How many bytes a structure takes at least."""
+    total = 1 if flexible else 0
+    for spec in cls.schema:
+        if version not in spec.versions or (version in spec.tagged and flexible):
+            continue
+        if spec.type_ in SIZES:
+            total += SIZES[spec.type_]
+        elif spec.type_ == "struct" or flexible:
+            total += 1
+        else:
+            total += 2 if spec.type_ == "string" else 4
+    return total
+
+
+class _Decoder:
+    def __init__(self, cls: type[Message], version: int) -> None:
+        self.version = version
+        self.flexible = version in cls.flexible_versions
+        self.source = Source(f"{cls.__name__} v{version} decode", _CONSTANTS)
+        self.run: list[Part] = []
+        self.after: list[tuple[str, str]] = []
+        self.names = 0
+
+    def name(self, letter: str) -> str:
+        self.names += 1
+        return f"{letter}{self.names}"
+
+    def flush(self) -> None:
+        """Read the fixed-size fields that have gathered."""
+        if not self.run:
+            return
+        codes = "".join(part[1] for part in self.run)
+        unpack = self.source.packer(codes, "unpack_from")
+        targets = ", ".join(part[2] for part in self.run)
+        comma = "," if len(self.run) == 1 else ""
+        self.source.add(f"{targets}{comma} = {unpack}(b, p)", parts=tuple(self.run))
+        self.source.add(f"p += {struct.calcsize('>' + codes)}")
+        for line, path in self.after:
+            self.source.add(line, path)
+        self.run, self.after = [], []
+
+    def struct(self, cls: type[Struct], var: str, path: str) -> None:
+        """Read a structure into a new twin, which at the end becomes the class."""
+        add = self.source.add
+        twin, final = self.source.constant(cls.twin), self.source.constant(cls)
+        add(f"{var} = new({twin})", path)
+        tagged: list[FieldSpec] = []
+        for spec in cls.schema:
+            target, field_path = f"{var}.{spec.name}", f"{path}{spec.name}"
+            present = self.version in spec.versions
+            is_tagged = present and self.flexible and self.version in spec.tagged
+            if is_tagged:
+                tagged.append(spec)
+            if is_tagged or not present:
+                add(f"{target} = {self.source.constant(spec.default)}", field_path)
+            else:
+                self.field(spec, target, field_path)
+        self.flush()
+        if self.flexible:
+            self.tags(tagged, var, path)
+        add(f"{var}.__class__ = {final}", path)
+
+    def tags(self, specs: list[FieldSpec], var: str, path: str) -> None:
+        add, where = self.source.add, f"{path}tags"
+        count, tag, size, end = (self.name(letter) for letter in "ktnq")
+        add(f"{count} = b[p]", where)
+        add("p += 1", where)
+        add(f"if {count}:", where)
+        self.source.depth += 1
+        self.wide(count, where)
+        add(f"for _ in range({count}):", where)
+        self.source.depth += 1
+        add(f"{tag}, p = uv(b, p)", where)
+        add(f"{size}, p = uv(b, p)", where)
+        add(f"{end} = p + {size}", where)
+        add(f"if {end} > e:", where)
+        add(f" raise Bad(f'a tag of {{{size}}} bytes, but {{e - p}} are left')", where)
+        word = "if"
+        for spec in specs:
+            field_path = f"{path}{spec.name}"
+            add(f"{word} {tag} == {spec.tag}:", field_path)
+            word = "elif"
+            self.source.depth += 1
+            self.field(spec, f"{var}.{spec.name}", field_path)
+            self.flush()
+            add(f"if p != {end}:", field_path)
+            add(f" raise Bad(f'the tag says {{{size}}} bytes, which the field is not')", field_path)
+            self.source.depth -= 1
+        if specs:
+            add("else:", where)
+            self.source.depth += 1
+        add(f"p = {end}", where)
+        self.source.depth -= 3 if specs else 2
+
+    def wide(self, number: str, path: str) -> None:
+        """Read the rest of a varint whose first byte says that there is more."""
+        self.source.add(f"if {number} > 127:", path)
+        self.source.add(f" {number}, p = uv(b, p - 1)", path)
+
+    def length(self, number: str, path: str, compact: bool, code: str) -> None:
+        """Read a length; one that is below zero means null."""
+        if compact:
+            self.source.add(f"{number} = b[p]", path)
+            self.source.add("p += 1", path)
+            self.wide(number, path)
+            self.source.add(f"{number} -= 1", path)
+        else:
+            unpack = self.source.packer(code, "unpack_from")
+            self.source.add(f"{number}, = {unpack}(b, p)", parts=((path, code, ""),))
+            self.source.add(f"p += {struct.calcsize('>' + code)}", path)
+
+    def field(self, spec: FieldSpec, target: str, path: str) -> None:
+        """Read one field."""
+        if spec.type_ == "uuid":
+            local = self.name("u")
+            self.run.append((path, "16s", local))
+            self.after.append((f"{target} = uid({local})", path))
+            return
+        if spec.type_ in FORMATS:
+            self.run.append((path, FORMATS[spec.type_], target))
+            return
+        self.flush()
+        compact = self.flexible and (spec.flexible is None or self.version in spec.flexible)
+        nullable = self.version in spec.nullable
+        if spec.type_ == "struct":
+            self.nested(spec, target, path, nullable)
+            return
+        size = self.name("n")
+        self.length(size, path, compact, "h" if spec.type_ == "string" else "i")
+        self.source.add(f"if {size} < 0:", path)
+        if nullable:
+            self.source.add(f" {target} = None", path)
+            self.source.add("else:", path)
+            self.source.depth += 1
+        else:
+            self.source.add(" raise Bad('it must not be null')", path)
+        if spec.type_ == "array":
+            self.array(spec, target, size, path, compact)
+        else:
+            self.blob(spec.type_, target, size, path)
+        if nullable:
+            self.source.depth -= 1
+
+    def nested(self, spec: FieldSpec, target: str, path: str, nullable: bool) -> None:
+        assert spec.struct is not None
+        local = self.name("o")
+        if nullable:
+            flag = self.name("n")
+            unpack = self.source.packer("b", "unpack_from")
+            self.source.add(f"{flag}, = {unpack}(b, p)", path)
+            self.source.add("p += 1", path)
+            self.source.add(f"if {flag} < 0:", path)
+            self.source.add(f" {target} = None", path)
+            self.source.add("else:", path)
+            self.source.depth += 1
+        self.struct(spec.struct, local, path + ".")
+        self.source.add(f"{target} = {local}", path)
+        if nullable:
+            self.source.depth -= 1
+
+    def blob(self, type_: str, target: str, size: str, path: str) -> None:
+        """Read a string, bytes or records whose size is known."""
+        add, end = self.source.add, self.name("q")
+        add(f"{end} = p + {size}", path)
+        add(f"if {end} > e:", path)
+        add(f" raise Bad(f'{{{size}}} bytes, but {{e - p}} are left')", path)
+        if type_ == "string":
+            add(f"if {size} > {MAX_STRING_BYTES}:", path)
+            add(f" raise Bad(f'{{{size}}} bytes are too long for a string')", path)
+            add(f"{target} = str(b[p:{end}], 'utf-8')", path)
+        else:
+            add(f"{target} = b[p:{end}]", path)
+        add(f"p = {end}", path)
+
+    def array(self, spec: FieldSpec, target: str, size: str, path: str, compact: bool) -> None:
+        add = self.source.add
+        if spec.struct is not None:
+            smallest = _smallest(spec.struct, self.version, self.flexible)
+        else:
+            smallest = SIZES.get(spec.element, 1 if compact else 2)
+        smallest = max(1, smallest)
+        add(f"if {size} * {smallest} > e - p:", path)
+        add(f" raise Bad(f'{{{size}}} elements, but {{e - p}} bytes are left')", path)
+        if spec.element in FORMATS:
+            values = f"array_{spec.element}[{size}](b, p)"
+            add(f"{target} = {f'tuple(map(uid, {values}))' if smallest == 16 else values}", path)
+            add(f"p += {size} * {smallest}", path)
+            return
+        values, item = self.name("l"), self.name("o")
+        add(f"{values} = []", path)
+        add(f"for _ in range({size}):", path)
+        self.source.depth += 1
+        if spec.struct is not None:
+            self.struct(spec.struct, item, path + ".")
+        else:
+            inner = self.name("n")
+            self.length(inner, path, compact, "h" if spec.element == "string" else "i")
+            add(f"if {inner} < 0:", path)
+            add(" raise Bad('it must not be null')", path)
+            self.blob(spec.element, item, inner, path)
+        add(f"{values}.append({item})", path)
+        self.source.depth -= 1
+        add(f"{target} = tuple({values})", path)
+
+
+def compile_decoder(
+    cls: type[Message], version: int
+) -> Callable[[bytes, int, int], tuple[Any, int]]:
+    """The function that reads a message of this version out of a buffer, from p to before e."""
+    decoder = _Decoder(cls, version)
+    source = decoder.source
+    source.add("def run(b, p, e):")
+    source.depth = 1
+    decoder.struct(cls, "m", "")
+    source.add("return m, p")
+    return source.function("run")

@@ -1,0 +1,154 @@
+"""The frame around a metadata record, and the map from keys to record classes.
+
+A record's value in the log is: frame version 1, the record's key and its version, each an
+unsigned varint, then the body. Control records have no frame: the record key holds their type.
+
+Source:  KIP-631; org.apache.kafka.server.common.serialization.AbstractApiMessageSerde,
+         org.apache.kafka.common.record.ControlRecordUtils.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.protocol.codec import decode, decode_prefix, encode
+from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.records import (
+    brokers,
+    control,
+    partitions,
+    security,
+    settings,
+    transactions,
+)
+from minicluster.protocol.schema import Message
+from minicluster.protocol.varint import decode_uvarint, encode_uvarint
+
+FRAME_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedRecord:
+    """A record and the version that it is, or was, written in."""
+
+    record: Message
+    version: int
+
+
+RECORD_CLASSES: dict[int, type[Message]] = {
+    cls.api_key: cls
+    for cls in (
+        brokers.RegisterBrokerRecord,
+        brokers.UnregisterBrokerRecord,
+        brokers.FenceBrokerRecord,
+        brokers.UnfenceBrokerRecord,
+        brokers.BrokerRegistrationChangeRecord,
+        brokers.RegisterControllerRecord,
+        partitions.TopicRecord,
+        partitions.PartitionRecord,
+        partitions.PartitionChangeRecord,
+        partitions.RemoveTopicRecord,
+        partitions.ClearElrRecord,
+        settings.ConfigRecord,
+        settings.FeatureLevelRecord,
+        settings.ClientQuotaRecord,
+        settings.ProducerIdsRecord,
+        settings.ZkMigrationStateRecord,
+        security.DelegationTokenRecord,
+        security.UserScramCredentialRecord,
+        security.AccessControlEntryRecord,
+        security.RemoveAccessControlEntryRecord,
+        security.RemoveUserScramCredentialRecord,
+        security.RemoveDelegationTokenRecord,
+        transactions.NoOpRecord,
+        transactions.BeginTransactionRecord,
+        transactions.EndTransactionRecord,
+        transactions.AbortTransactionRecord,
+    )
+}
+RECORD_CLASSES = dict(sorted(RECORD_CLASSES.items()))
+"""The metadata records by their key."""
+
+CONTROL_CLASSES: dict[int, type[Message]] = {
+    0: control.EndTxnMarker,
+    1: control.EndTxnMarker,
+    2: control.LeaderChangeMessage,
+    3: control.SnapshotHeaderRecord,
+    4: control.SnapshotFooterRecord,
+    5: control.KRaftVersionRecord,
+    6: control.VotersRecord,
+}
+"""The control records by the type in their record key; 0 aborts a transaction, 1 commits it."""
+
+_HEADS: dict[tuple[type[Message], int], bytes] = {}
+
+
+def encode_record(value: VersionedRecord) -> bytes:
+    """The bytes of a metadata record in the log: frame and body.
+
+    Errors:  as ``encode``.
+    """
+    cls = value.record.__class__
+    head = _HEADS.get((cls, value.version))
+    if head is None:
+        if RECORD_CLASSES.get(cls.api_key) is not cls:
+            raise ProtocolError(cls.__name__, "", "it is no metadata record")
+        head = bytes((FRAME_VERSION,)) + encode_uvarint(cls.api_key)
+        head += encode_uvarint(value.version)
+        _HEADS[cls, value.version] = head
+    return head + encode(value.record, value.version)
+
+
+def decode_record(data: bytes) -> VersionedRecord:
+    """The metadata record that a log record's value holds.
+
+    Errors:  ProtocolError for another frame version, an unknown key or version, bytes that the
+             record does not use, and all that ``decode`` refuses.
+    """
+    try:
+        frame, offset = decode_uvarint(data, 0)
+        key, offset = decode_uvarint(data, offset)
+        version, offset = decode_uvarint(data, offset)
+    except (IndexError, ValueError) as error:
+        raise ProtocolError("metadata record", "frame", f"no frame: {error}", offset=0) from error
+    if frame != FRAME_VERSION:
+        raise ProtocolError("metadata record", "frame", f"frame version {frame}, not 1", offset=0)
+    cls = RECORD_CLASSES.get(key)
+    if cls is None:
+        raise ProtocolError("metadata record", "frame", f"no record has the key {key}", offset=1)
+    record, end = decode_prefix(cls, data, version, offset)
+    if end != len(data):
+        name = f"{cls.__name__} v{version}"
+        raise ProtocolError(name, "", f"{len(data) - end} bytes are left over", offset=end)
+    return VersionedRecord(record, version)
+
+
+def encode_control(value: VersionedRecord) -> tuple[bytes, bytes]:
+    """The key and the value of a control record in the log.
+
+    Errors:  ProtocolError if the record is none of the five of the metadata log; as ``encode``.
+    """
+    cls = value.record.__class__
+    for type_, known in CONTROL_CLASSES.items():
+        if known is cls and type_ > 1:
+            return b"\0\0" + type_.to_bytes(2, "big"), encode(value.record, value.version)
+    raise ProtocolError(cls.__name__, "", "it is no control record of the metadata log")
+
+
+def decode_control(key: bytes, value: bytes) -> VersionedRecord | None:
+    """The control record of a log record's key and value; None for a type that is not known.
+
+    Kafka reads a version that it does not know as the newest that it does, and skips unknown
+    types (``ControlRecordUtils``, ``ControlRecordType.parse``); so does this.
+
+    Errors:  ProtocolError for a key that is too short and for bytes that are no such record.
+    """
+    if len(key) < 4:
+        raise ProtocolError("control record", "key", f"{len(key)} bytes, not 4", offset=0)
+    cls = CONTROL_CLASSES.get(int.from_bytes(key[2:4], "big"))
+    if cls is None:
+        return None
+    if len(value) < 2:
+        raise ProtocolError(cls.__name__, "version", "the value is too short", offset=0)
+    version = min(int.from_bytes(value[:2], "big", signed=True), cls.latest_version)
+    return VersionedRecord(decode(cls, value, version), version)

@@ -1,0 +1,149 @@
+"""Python source that is built line by line, each line knowing which fields it handles.
+
+A compiled encoder or decoder does no bookkeeping about where it is. If it fails, the line of the
+traceback says which field it was at, and the variables of its frame at which byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from minicluster.protocol.errors import ProtocolError, UnsupportedVersion
+from minicluster.protocol.schema import Message
+
+FORMATS = {
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "boolean": "?",
+    "uuid": "16s",
+}
+SIZES = {name: struct.calcsize(">" + code) for name, code in FORMATS.items()}
+
+Part = tuple[str, str, str]
+"""One fixed-size field of a line: its path, its format, and (encoding) the value's expression."""
+
+
+class Bad(Exception):
+    """Raised by compiled code where bytes or a value are wrong."""
+
+
+class Lacking(Exception):
+    """Raised by compiled code where a version cannot carry what a field holds."""
+
+
+# Whatever bad bytes or bad values can raise inside compiled code.
+FAILURES = (
+    Bad,
+    Lacking,
+    struct.error,
+    IndexError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+)
+
+
+class Source:
+    """The source of one function, and the constants that it needs."""
+
+    def __init__(self, title: str, constants: dict[str, Any]) -> None:
+        self.title = title
+        self.lines: list[str] = []
+        self.parts: list[tuple[Part, ...]] = [()]
+        self.depth = 0
+        self.constants = dict(constants)
+        self.structs: dict[str, str] = {}
+
+    def add(self, text: str, path: str = "", parts: tuple[Part, ...] = ()) -> None:
+        """Add a line at the current depth."""
+        self.lines.append(" " * self.depth + text)
+        self.parts.append(parts or ((path, "", ""),))
+
+    def constant(self, value: Any) -> str:
+        """The name or the text of a value that the function uses."""
+        if value is None or isinstance(value, (bool, int, str, bytes)):
+            return repr(value)
+        if value == () and isinstance(value, tuple):
+            return "()"
+        name = f"c{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def packer(self, format_: str, method: str) -> str:
+        """The name of the compiled ``struct`` method for a big-endian format."""
+        key = method + format_
+        if key not in self.structs:
+            self.structs[key] = self.constant(getattr(struct.Struct(">" + format_), method))
+        return self.structs[key]
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Compile it."""
+        space: dict[str, Any] = {**self.constants, "_parts": self.parts}
+        exec(compile("\n".join(self.lines), f"<{self.title}>", "exec"), space)
+        return space[name]  # type: ignore[no-any-return]
+
+
+def _compiled_frame(trace: TracebackType | None) -> tuple[FrameType, int] | None:
+    found = None
+    while trace is not None:
+        if "_parts" in trace.tb_frame.f_globals:
+            found = trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next
+    return found
+
+
+def explain_encoding(message: Message, version: int, error: Exception) -> ProtocolError:
+    """The error that says which field could not be encoded, and why."""
+    name = f"{type(message).__name__} v{version}"
+    found = _compiled_frame(error.__traceback__)
+    if found is None:
+        return ProtocolError(name, "", f"cannot be encoded: {error}")
+    frame, line = found
+    parts: tuple[Part, ...] = frame.f_globals["_parts"][line]
+    path, why = parts[0][0], str(error)
+    for part, code, expression in parts:
+        if not code:
+            continue
+        try:
+            value = eval(expression, frame.f_globals, frame.f_locals)
+            struct.pack(">" + code, value)
+        except (struct.error, AttributeError, TypeError, OverflowError) as single:
+            path, why = part, str(single)
+            break
+    if isinstance(error, Lacking):
+        return UnsupportedVersion(name, path, str(error))
+    return ProtocolError(name, path, why)
+
+
+def explain_decoding(cls: type[Message], version: int, size: int, error: Exception) -> Exception:
+    """The error that says at which field and byte the buffer stopped making sense."""
+    name = f"{cls.__name__} v{version}"
+    found = _compiled_frame(error.__traceback__)
+    if found is None:
+        return ProtocolError(name, "", f"cannot be decoded: {error}")
+    frame, line = found
+    parts: tuple[Part, ...] = frame.f_globals["_parts"][line]
+    offset: int = frame.f_locals.get("p", 0)
+    path = parts[0][0]
+    if isinstance(error, (struct.error, IndexError)):
+        for part, code, _ in parts:
+            path = part
+            width = struct.calcsize(">" + code) if code else 1
+            if offset + width > size:
+                break
+            offset += width
+        why = f"the buffer of {size} bytes ends too early"
+    elif isinstance(error, UnicodeDecodeError):
+        why = "the bytes are no UTF-8"
+    else:
+        why = str(error)
+    return ProtocolError(name, path, why, offset=min(offset, size))
