@@ -5,6 +5,7 @@ No rule anywhere compares release numbers; it asks a field of this value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
@@ -38,6 +39,62 @@ class Rules:
     # the heartbeat interval (4.x; BrokerLifecycleManager).
     broker_retry_backs_off: bool = False
 
+    # The controller. Sessions count by (broker, epoch) from the heartbeat's arrival on (4.x), or
+    # are those of the unfenced brokers (3.9; BrokerHeartbeatTracker).
+    sessions_by_epoch: bool = True
+    # Cleaning up after a new incarnation and registering it is one batch (3.9).
+    register_broker_is_atomic: bool = False
+    # A new incarnation leaves the ISRs and leaderships of its predecessor (4.x; KAFKA-18106).
+    new_incarnation_leaves_isr: bool = True
+    # PreviousBrokerEpoch tells a clean restart (4.x; KIP-966).
+    previous_broker_epoch_counts: bool = True
+    # A broker without metadata.version is refused (4.x), or taken for the first level (3.9).
+    registration_needs_metadata_version: bool = True
+    # Background tasks run at fixed periods (4.x), or when there is something to do (3.9).
+    tasks_are_periodic: bool = True
+    # A background task that fails brings the controller down (3.9).
+    failed_task_renounces: bool = False
+    # All replicas of the target must be in the ISR to complete a reassignment (3.9; KAFKA-19073).
+    reassignment_needs_all_replicas: bool = False
+    # At most so many partitions in one CreateTopics; 0: no limit (3.9).
+    create_topics_partitions_max: int = 10_000
+    # The longest value of a config; 0: no limit (3.9).
+    config_value_length_max: int = 32_767
+    # The placer's reasons speak of cordoned log directories (4.3).
+    placement_speaks_of_cordoned: bool = True
+    # The lowest AlterPartition version that a controller takes.
+    alter_partition_version_lowest: int = 2
+
+    # Bugs that stay on by default, because others can see them on the wire.
+    # 5.1-N1: a fenced broker that was heard of lately keeps out its next incarnation.
+    fenced_broker_holds_session: bool = field(default=True, metadata={"bug": True})
+    # 5.4-N1: registering again under the same incarnation forgets the cordoned directories.
+    amend_forgets_cordoned_dirs: bool = field(default=True, metadata={"bug": True})
+    # 6.2-N1: the session of a fenced broker runs out, too, and fences it once more.
+    fenced_broker_is_fenced_again: bool = field(default=True, metadata={"bug": True})
+    # 4.4: an unregistered broker enters or stays in ELRs.
+    unregistered_broker_stays_in_elr: bool = field(default=True, metadata={"bug": True})
+
+    # Bugs that are mended by default.
+    # 3.6-N1: ClearElr on a partition with an empty ISR leaves no clean candidate.
+    clear_elr_ignores_empty_isr: bool = field(default=False, metadata={"bug": True, "zoo": "Z54"})
+    # 3.6-N2: applying ClearElr leaves the index of ELRs as it was.
+    clear_elr_skips_index: bool = field(default=False, metadata={"bug": True, "zoo": "Z52"})
+    # Removing a topic skips the directory index of partitions whose ISR is empty.
+    removed_topic_stays_in_directory_index: bool = field(
+        default=False, metadata={"bug": True, "zoo": "Z53"}
+    )
+    # 3.6-N3: the last known leader can be nobody.
+    last_known_leader_may_be_none: bool = field(default=False, metadata={"bug": True, "zoo": "Z55"})
+    # A finished reassignment leaves removed replicas in the ELR and as last known leader.
+    removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
+    # 4.5: a broker that lost its last directory keeps it on record.
+    last_offline_dir_is_kept: bool = field(default=False, metadata={"bug": True})
+    # 7.3-N1: CreatePartitions that is refused writes the partitions it had placed by then.
+    refused_create_partitions_writes: bool = field(default=False, metadata={"bug": True})
+    # 7.6-N1: a new reassignment leaves an adding or removing list that it does not need as it was.
+    reassignment_keeps_old_lists: bool = field(default=False, metadata={"bug": True})
+
     @classmethod
     def named(cls, name: str) -> Rules:
         """Find the rules that a scenario names (``kafka-4.3``, ``kafka-3.9``)."""
@@ -45,6 +102,23 @@ class Rules:
         if name not in known:
             raise UserError(f"rules: {name!r} is not known; choose one of {', '.join(known)}")
         return known[name]
+
+    @classmethod
+    def zoo(cls) -> dict[str, str]:
+        """The field name of each bug that has a zoo id (Z52-Z61), in order of declaration."""
+        return {f.metadata["zoo"]: f.name for f in fields(cls) if "zoo" in f.metadata}
+
+    def with_bugs(self, ids: Iterable[str]) -> Rules:
+        """These rules with the bugs of some zoo ids.
+
+        Errors:  UserError for an id that no bug has.
+        """
+        names, known = {}, self.zoo()
+        for zoo_id in ids:
+            if zoo_id not in known:
+                raise UserError(f"rules: {zoo_id!r} is no bug; known: {', '.join(known)}")
+            names[known[zoo_id]] = True
+        return replace(self, **names)  # type: ignore[arg-type]
 
     def as_shipped(self) -> Rules:
         """These rules with every bug of the release as it shipped."""
@@ -62,4 +136,16 @@ Rules.KAFKA_3_9 = Rules(
     elr_starts_with_cluster_min_isr=False,
     empty_snapshot_counts_as_record=True,
     broker_retry_backs_off=True,
+    sessions_by_epoch=False,
+    register_broker_is_atomic=True,
+    new_incarnation_leaves_isr=False,
+    previous_broker_epoch_counts=False,
+    registration_needs_metadata_version=False,
+    tasks_are_periodic=False,
+    failed_task_renounces=True,
+    reassignment_needs_all_replicas=True,
+    create_topics_partitions_max=0,
+    config_value_length_max=0,
+    placement_speaks_of_cordoned=False,
+    alter_partition_version_lowest=0,
 )
