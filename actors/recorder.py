@@ -1,0 +1,294 @@
+"""What happened: every event in order, the rows of the trace tables, and one hash over all of it.
+
+Recording must cost next to nothing, so events keep references to the (immutable) messages; their
+canonical text is made when somebody asks for the hash, and their JSON form when the run is saved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from minicluster import trace
+from minicluster.protocol import encode
+
+KEPT_FOR_PEOPLE = 400
+FOLD_AT = 100_000
+
+Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
+
+
+class Exchange:
+    """One request and its answer: a row of the ``rpc`` table, and who waits for it.
+
+    Units:   *_ms virtual milliseconds; *_seq event numbers.
+    """
+
+    __slots__ = (
+        "answered_ms",
+        "api",
+        "broker_epoch",
+        "caller",
+        "context",
+        "correlation_id",
+        "dst",
+        "handle_seq",
+        "handled_ms",
+        "high_watermark",
+        "id",
+        "open",
+        "records_written",
+        "registered_epoch",
+        "request",
+        "resp_seq",
+        "response",
+        "send_seq",
+        "sent_ms",
+        "src",
+        "src_incarnation",
+        "timer",
+        "version",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        api: str,
+        version: int,
+        src: int,
+        dst: int,
+        request: Any,
+        caller: Any,
+        context: Any,
+        correlation_id: int,
+        src_incarnation: str | None,
+    ) -> None:
+        self.id = id
+        self.api = api
+        self.version = version
+        self.src = src
+        self.dst = dst
+        self.request = request
+        self.caller = caller
+        self.context = context
+        self.correlation_id = correlation_id
+        self.src_incarnation = src_incarnation
+        self.send_seq = 0
+        self.sent_ms = 0
+        self.handle_seq: int | None = None
+        self.handled_ms: int | None = None
+        self.resp_seq: int | None = None
+        self.answered_ms: int | None = None
+        self.response: Any = None
+        self.records_written: tuple[int, ...] = ()
+        self.high_watermark: int | None = None
+        self.broker_epoch: int | None = None
+        self.registered_epoch: int | None = None
+        self.timer: Any = None
+        self.open = True
+
+    def __str__(self) -> str:
+        return f"{self.api}#{self.id} {self.src}>{self.dst}"
+
+
+class Recorder:
+    """The one book that all of a cluster's actors write in."""
+
+    def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
+        self.run_id = run_id
+        self.clock = clock
+        self.sequence = 0
+        self.exchanges: list[Exchange] = []
+        self.rows: dict[str, list[dict[str, Any]]] = {
+            name: [] for name in trace.TABLES if name != "rpc"
+        }
+        self.fault_hits: dict[str, int] = {}
+        self._events: list[Event] = []
+        self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
+        self._hash = blake2b(digest_size=16)
+        self._columns = {name: frozenset(columns) for name, columns in trace.TABLES.items()}
+
+    def event(self, kind: str, *details: Any) -> int:
+        """Note that something happened; returns its event number."""
+        self.sequence = sequence = self.sequence + 1
+        self._events.append((sequence, self.clock(), kind, *details))
+        if len(self._events) >= FOLD_AT:
+            self._fold()
+        return sequence
+
+    def trace(self, table: str, row: Mapping[str, Any]) -> int:
+        """Add a row to a trace table; returns its event number.
+
+        Errors:  KeyError for a table or column that is not declared.
+        """
+        if not row.keys() <= self._columns[table]:
+            raise KeyError(f"trace table {table} has no column {sorted(row.keys())}")
+        sequence = self.event(table, row)
+        self.rows[table].append({"vt": self.clock(), "seq": sequence, **row})
+        return sequence
+
+    def columns(self, table: str) -> frozenset[str]:
+        """The columns of a trace table."""
+        return self._columns[table]
+
+    def fault_hit(self, fault: str, node: int) -> None:
+        """Count that a planted fault changed what a machine did."""
+        self.fault_hits[fault] = self.fault_hits.get(fault, 0) + 1
+        self.trace("fault", {"action": fault, "targets": [node], "phase": "hit"})
+
+    @property
+    def trace_hash(self) -> str:
+        """A hash over the canonical text of every event so far."""
+        self._fold()
+        return self._hash.copy().hexdigest()
+
+    def last_events(self, count: int = 30) -> list[str]:
+        """The latest events as lines for a person."""
+        recent = [*self._recent, *self._events[-count:]]
+        return [_readable(event) for event in recent[-count:]]
+
+    def _fold(self) -> None:
+        """Take the events into the hash and keep the latest for people."""
+        events, self._events = self._events, []
+        for event in events:
+            self._hash.update(canonical(event).encode())
+            self._hash.update(b"\n")
+        self._recent.extend(events)
+
+    def write(self, folder: Path) -> None:
+        """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        folder.mkdir(parents=True, exist_ok=True)
+        for table, columns in trace.TABLES.items():
+            rows = list(self.table(table))
+            kinds = {**trace.COMMON, **columns}
+            arrays = {
+                name: pa.array(
+                    [_cell(kind, row.get(name)) for row in rows], type=_arrow_type(pa, kind)
+                )
+                for name, kind in kinds.items()
+            }
+            pq.write_table(pa.table(arrays), folder / f"{table}.parquet", compression="zstd")
+
+    def table(self, name: str) -> Iterator[dict[str, Any]]:
+        """The rows of a trace table with every column, in order of their event numbers."""
+        if name == "rpc":
+            yield from (self._rpc_row(exchange) for exchange in self.exchanges)
+            return
+        for row in self.rows[name]:
+            values = {key: value for key, value in row.items() if key not in trace.COMMON}
+            yield {
+                "run_id": self.run_id,
+                "vt": row["vt"],
+                "seq": row["seq"],
+                **trace.row(name, values),
+            }
+
+    def _rpc_row(self, exchange: Exchange) -> dict[str, Any]:
+        answered = exchange.response is not None
+        return {
+            "run_id": self.run_id,
+            "vt": exchange.sent_ms,
+            "seq": exchange.send_seq,
+            "id": exchange.id,
+            "api": exchange.api,
+            "version": exchange.version,
+            "src": exchange.src,
+            "dst": exchange.dst,
+            "src_incarnation": exchange.src_incarnation,
+            "send_seq": exchange.send_seq,
+            "handle_seq": exchange.handle_seq,
+            "resp_seq": exchange.resp_seq,
+            "sent_ms": exchange.sent_ms,
+            "handled_ms": exchange.handled_ms,
+            "answered_ms": exchange.answered_ms,
+            "request": message_json(exchange.request, exchange.version),
+            "response": message_json(exchange.response, exchange.version) if answered else None,
+            "error": error_name(exchange.response) if answered else None,
+            "records_written": list(exchange.records_written),
+            "high_watermark": exchange.high_watermark,
+            "broker_epoch": exchange.broker_epoch,
+            "registered_epoch": exchange.registered_epoch,
+        }
+
+
+def error_name(response: Any) -> str:
+    """The name of a response's top-level error, NONE if it has none."""
+    code = getattr(response, "error_code", 0)
+    name = getattr(code, "name", None)
+    if name is None:
+        from minicluster.protocol import ErrorCode
+
+        name = ErrorCode(code).name
+    return str(name)
+
+
+def message_json(message: Any, version: int) -> Any:
+    """Kafka's JSON form of a message."""
+    from minicluster.protocol.json_form import to_json
+
+    return to_json(message, version)
+
+
+def canonical(event: Event) -> str:
+    """One event as text that is the same in every process."""
+    return " ".join([str(part) for part in event[:3]] + [_text(part) for part in event[3:]])
+
+
+def _text(part: Any) -> str:
+    if part is None or isinstance(part, str | int | float):
+        return str(part)
+    if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
+        return blake2b(encode(part[0], part[1]), digest_size=8).hexdigest()
+    if isinstance(part, Mapping):
+        return json.dumps(part, sort_keys=True, separators=(",", ":"), default=str)
+    return json.dumps(part, default=str)
+
+
+def _readable(event: Event) -> str:
+    sequence, at_ms, kind, *details = event
+    parts = []
+    for part in details:
+        if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
+            parts.append(_shortened(repr(part[0])))
+        elif isinstance(part, Mapping):
+            given = {k: v for k, v in part.items() if v is not None}
+            parts.append(_shortened(" ".join(f"{k}={v}" for k, v in given.items())))
+        else:
+            parts.append(str(part))
+    return f"{at_ms / 1000:10.3f}s {sequence:>7} {kind:<15} {' '.join(parts)}".rstrip()
+
+
+def _shortened(text: str, width: int = 160) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _cell(kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == "json":
+        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    if kind == "str":
+        return str(value)
+    if kind == "ints":
+        return [int(item) for item in value]
+    if kind == "int":
+        return int(value)
+    return value
+
+
+def _arrow_type(pa: Any, kind: str) -> Any:
+    types: dict[str, Any] = {
+        "int": pa.int64(),
+        "str": pa.string(),
+        "bool": pa.bool_(),
+        "ints": pa.list_(pa.int64()),
+        "json": pa.string(),
+    }
+    return types[kind]
