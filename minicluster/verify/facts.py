@@ -1,0 +1,422 @@
+"""The committed log as tables: one row for what one record does to one key.
+
+A record that touches several partitions (a removed topic, cleared ELR) becomes one row for each.
+Each row carries what it must be read under: the metadata.version and the ELR mode at its offset,
+the effective min.insync.replicas of its topic, and the end of its operation. Those are functions of
+the offset, so they are worked out here, once, in one pass; everything a rule judges is left to SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from minicluster.log.control import control_records
+from minicluster.protocol import records as r
+from minicluster.protocol.schema import Message
+from minicluster.protocol.uuids import format_uuid
+from minicluster.verify.inputs import Run
+from minicluster.verify.operations import Entry, Operation, operations
+
+_INTS = pa.list_(pa.int32())
+_STRINGS = pa.list_(pa.string())
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "partitions": pa.schema(
+        {
+            "run": pa.string(),
+            "offset": pa.int64(),
+            "pos": pa.int64(),
+            "op": pa.int64(),
+            "kind": pa.string(),  # Partition Change ClearElr RemoveTopic
+            "judged": pa.bool_(),  # whether the log holds it (else: a snapshot does)
+            "mv": pa.int32(),
+            "elr_on": pa.bool_(),
+            "min_isr": pa.int32(),
+            "topic": pa.string(),
+            "topic_id": pa.string(),
+            "part": pa.int32(),
+            "isr": _INTS,
+            "leader": pa.int32(),
+            "replicas": _INTS,
+            "adding": _INTS,
+            "removing": _INTS,
+            "elr": _INTS,
+            "last_elr": _INTS,
+            "rec": pa.int32(),
+            "directories": _STRINGS,
+            "leader_epoch": pa.int32(),
+            "partition_epoch": pa.int32(),
+        }
+    ),
+    "brokers": pa.schema(
+        {
+            "run": pa.string(),
+            "offset": pa.int64(),
+            "pos": pa.int64(),
+            "op": pa.int64(),
+            "kind": pa.string(),  # Register Unregister Fence Unfence Change
+            "judged": pa.bool_(),
+            "mv": pa.int32(),
+            "clean_from": pa.int64(),
+            "broker": pa.int32(),
+            "epoch": pa.int64(),
+            "incarnation": pa.string(),
+            "fenced": pa.bool_(),
+            "in_controlled_shutdown": pa.bool_(),
+            "log_dirs": _STRINGS,
+        }
+    ),
+    "topics": pa.schema(
+        {
+            "run": pa.string(),
+            "offset": pa.int64(),
+            "pos": pa.int64(),
+            "kind": pa.string(),  # Topic RemoveTopic Partition
+            "judged": pa.bool_(),
+            "mv": pa.int32(),
+            "topic": pa.string(),
+            "topic_id": pa.string(),
+            "part": pa.int32(),
+        }
+    ),
+    "batches": pa.schema(
+        {
+            "run": pa.string(),
+            "node": pa.int32(),
+            "pos": pa.int64(),
+            "offset": pa.int64(),
+            "base_offset": pa.int64(),
+            "last_offset": pa.int64(),
+            "epoch": pa.int32(),
+            "elected": pa.int32(),  # the leader that its first record announces
+            "begins_well": pa.bool_(),
+            "mv": pa.int32(),
+        }
+    ),
+}
+
+_TOPIC_RESOURCE = 2
+_BROKER_RESOURCE = 4
+_MIN_ISR = "min.insync.replicas"
+
+
+class Facts:
+    """Collects rows, run by run, and gives them as Arrow tables."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in SCHEMAS}
+
+    def add(self, run: Run) -> None:
+        """Take in one run: its committed log, and every node's batches."""
+        reader = _Reader(run.name, self._rows)
+        skip_to = 0
+        if run.start is not None:
+            skip_to = run.start.end_offset
+            reader.preload(run.start.records, skip_to)
+        for operation in operations(run.committed):
+            if operation.end >= skip_to:
+                reader.take(operation, skip_to)
+        self._add_batches(run)
+
+    def _add_batches(self, run: Run) -> None:
+        out = self._rows["batches"]
+        for node in run.nodes:
+            for pos, batch in enumerate(node.batches):
+                controls = control_records(batch)
+                first = controls[0].message if controls else None
+                out.append(
+                    (
+                        run.name,
+                        node.node,
+                        pos,
+                        batch.base_offset,
+                        batch.base_offset,
+                        batch.last_offset,
+                        batch.leader_epoch,
+                        first.leader_id if isinstance(first, r.LeaderChangeMessage) else None,
+                        node.begins_well,
+                        None,
+                    )
+                )
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Every table, empty ones too."""
+        out = {}
+        for name, schema in SCHEMAS.items():
+            columns = zip(*self._rows[name], strict=True) if self._rows[name] else [()] * len(schema)
+            arrays = [
+                pa.array(column, type=kind.type)
+                for column, kind in zip(columns, schema, strict=True)
+            ]
+            out[name] = pa.Table.from_arrays(arrays, schema=schema)
+        return out
+
+    def write(self, folder: Path) -> dict[str, Path]:
+        """Write every table as Parquet."""
+        from pyarrow import parquet
+
+        paths = {}
+        for name, table in self.tables().items():
+            paths[name] = folder / f"{name}.parquet"
+            parquet.write_table(table, paths[name], compression="none", use_dictionary=False)
+        return paths
+
+
+class _Reader:
+    """One pass over one committed log."""
+
+    def __init__(self, run: str, rows: dict[str, list[tuple[Any, ...]]]) -> None:
+        self._run = run
+        self._partitions = rows["partitions"]
+        self._brokers = rows["brokers"]
+        self._topics = rows["topics"]
+        self._mv: int | None = None
+        self._elr = False
+        self._names: dict[UUID, str] = {}  # of every topic ever, dead ones too
+        self._ids: dict[str, UUID] = {}  # of live topics
+        self._parts: dict[UUID, dict[int, int]] = {}  # partition -> number of replicas
+        self._min_isr: dict[str, int] = {}
+        self._text: dict[UUID, str] = {}
+        self._takes = {
+            r.PartitionRecord: self._partition,
+            r.PartitionChangeRecord: self._change,
+            r.TopicRecord: self._topic,
+            r.RemoveTopicRecord: self._remove_topic,
+            r.ClearElrRecord: self._clear_elr,
+            r.RegisterBrokerRecord: self._register,
+            r.UnregisterBrokerRecord: self._unregister,
+            r.FenceBrokerRecord: self._fence,
+            r.UnfenceBrokerRecord: self._unfence,
+            r.BrokerRegistrationChangeRecord: self._registration_change,
+            r.FeatureLevelRecord: self._feature,
+            r.ConfigRecord: self._config,
+        }
+        self._entry = Entry(0, r.NoOpRecord(), 0, 0)
+        self._where: tuple[int, int, int, bool] = (0, 0, 0, False)
+
+    def preload(self, records: tuple[r.VersionedRecord, ...], end_offset: int) -> None:
+        """Begin from a snapshot: its records stand just below the offset at which it ends."""
+        # Settings first: in a snapshot the configs come last, but they hold for all of it.
+        for versioned in records:
+            if isinstance(versioned.record, r.FeatureLevelRecord | r.ConfigRecord):
+                self._takes[type(versioned.record)](versioned.record)
+        for index, versioned in enumerate(records):
+            at = end_offset - 1
+            self._where = (at, end_offset - len(records) + index, at, False)
+            self._entry = Entry(at, versioned.record, versioned.version, at)
+            take = self._takes.get(type(versioned.record))
+            if take is not None:
+                take(versioned.record)
+
+    def take(self, operation: Operation, skip_to: int) -> None:
+        """Take one operation; records that a snapshot already holds are left out."""
+        for entry in operation.entries:
+            if entry.offset < skip_to:
+                continue
+            take = self._takes.get(type(entry.record))
+            if take is not None:
+                self._where = (entry.offset, entry.offset, operation.end, True)
+                self._entry = entry
+                take(entry.record)
+
+    # --- settings ---------------------------------------------------------------------------
+
+    def _feature(self, record: Message) -> None:
+        assert isinstance(record, r.FeatureLevelRecord)
+        if record.name == "metadata.version":
+            self._mv = record.feature_level
+        elif record.name == "eligible.leader.replicas.version":
+            self._elr = record.feature_level > 0
+
+    def _config(self, record: Message) -> None:
+        assert isinstance(record, r.ConfigRecord)
+        if record.name != _MIN_ISR:
+            return
+        if record.resource_type == _TOPIC_RESOURCE:
+            key = "topic:" + record.resource_name
+        elif record.resource_type == _BROKER_RESOURCE and record.resource_name == "":
+            key = "cluster"
+        else:
+            return
+        if record.value is None:
+            self._min_isr.pop(key, None)
+        elif record.value.strip().isdecimal():
+            self._min_isr[key] = int(record.value)
+
+    def _effective_min_isr(self, topic_id: UUID) -> int | None:
+        told = self._min_isr.get("topic:" + self._names.get(topic_id, ""))
+        if told is None:
+            told = self._min_isr.get("cluster")
+        replicas = self._parts.get(topic_id, {}).get(0)
+        return None if told is None or replicas is None else min(told, replicas)
+
+    # --- topics and partitions --------------------------------------------------------------
+
+    def _topic_row(self, kind: str, topic_id: UUID, part: int | None = None) -> None:
+        offset, pos, _, judged = self._where
+        name = self._names.get(topic_id)
+        self._topics.append(
+            (self._run, offset, pos, kind, judged, self._mv, name, self._id(topic_id), part)
+        )
+
+    def _partition_row(self, kind: str, topic_id: UUID, part: int, *fields: Any) -> None:
+        offset, pos, op, judged = self._where
+        self._partitions.append(
+            (
+                self._run,
+                offset,
+                pos,
+                op,
+                kind,
+                judged,
+                self._mv,
+                self._elr,
+                self._effective_min_isr(topic_id),
+                self._names.get(topic_id),
+                self._id(topic_id),
+                part,
+                *(fields or (None,) * 11),
+            )
+        )
+
+    def _topic(self, record: Message) -> None:
+        assert isinstance(record, r.TopicRecord)
+        self._names[record.topic_id] = record.name
+        self._ids[record.name] = record.topic_id
+        self._parts.setdefault(record.topic_id, {})
+        self._topic_row("Topic", record.topic_id)
+
+    def _remove_topic(self, record: Message) -> None:
+        assert isinstance(record, r.RemoveTopicRecord)
+        self._topic_row("RemoveTopic", record.topic_id)
+        for part in self._parts.pop(record.topic_id, {}):
+            self._partition_row("RemoveTopic", record.topic_id, part)
+        name = self._names.get(record.topic_id, "")
+        if self._ids.get(name) == record.topic_id:
+            del self._ids[name]
+            self._min_isr.pop("topic:" + name, None)
+
+    def _partition(self, record: Message) -> None:
+        assert isinstance(record, r.PartitionRecord)
+        self._parts.setdefault(record.topic_id, {})[record.partition_id] = len(record.replicas)
+        self._topic_row("Partition", record.topic_id, record.partition_id)
+        self._partition_row(
+            "Partition",
+            record.topic_id,
+            record.partition_id,
+            record.isr,
+            record.leader,
+            record.replicas,
+            record.adding_replicas,
+            record.removing_replicas,
+            record.eligible_leader_replicas or (),
+            record.last_known_elr or (),
+            record.leader_recovery_state,
+            [self._id(directory) for directory in record.directories],
+            record.leader_epoch,
+            record.partition_epoch,
+        )
+
+    def _change(self, record: Message) -> None:
+        assert isinstance(record, r.PartitionChangeRecord)
+        if record.replicas is not None:
+            parts = self._parts.get(record.topic_id, {})
+            if record.partition_id in parts:
+                parts[record.partition_id] = len(record.replicas)
+        self._partition_row(
+            "Change",
+            record.topic_id,
+            record.partition_id,
+            record.isr,
+            None if record.leader == -2 else record.leader,
+            record.replicas,
+            record.adding_replicas,
+            record.removing_replicas,
+            record.eligible_leader_replicas,
+            record.last_known_elr,
+            None if record.leader_recovery_state == -1 else record.leader_recovery_state,
+            None if record.directories is None else [self._id(d) for d in record.directories],
+            None,
+            None,
+        )
+
+    def _clear_elr(self, record: Message) -> None:
+        assert isinstance(record, r.ClearElrRecord)
+        for topic_id in self._cleared(record.topic_name):
+            for part in self._parts.get(topic_id, {}):
+                cleared = (None,) * 5 + ((), ()) + (None,) * 4
+                self._partition_row("ClearElr", topic_id, part, *cleared)
+
+    def _cleared(self, name: str) -> Iterator[UUID]:
+        if name:
+            if name in self._ids:
+                yield self._ids[name]
+        else:
+            yield from self._parts
+
+    # --- brokers ----------------------------------------------------------------------------
+
+    def _broker_row(self, kind: str, broker: int, epoch: int, *fields: Any) -> None:
+        offset, pos, op, judged = self._where
+        self._brokers.append(
+            (
+                self._run,
+                offset,
+                pos,
+                op,
+                kind,
+                judged,
+                self._mv,
+                self._entry.clean_from,
+                broker,
+                epoch,
+                *(fields or (None,) * 4),
+            )
+        )
+
+    def _register(self, record: Message) -> None:
+        assert isinstance(record, r.RegisterBrokerRecord)
+        self._broker_row(
+            "Register",
+            record.broker_id,
+            record.broker_epoch,
+            self._id(record.incarnation_id),
+            record.fenced,
+            record.in_controlled_shutdown,
+            [self._id(directory) for directory in record.log_dirs],
+        )
+
+    def _unregister(self, record: Message) -> None:
+        assert isinstance(record, r.UnregisterBrokerRecord)
+        self._broker_row("Unregister", record.broker_id, record.broker_epoch)
+
+    def _fence(self, record: Message) -> None:
+        assert isinstance(record, r.FenceBrokerRecord)
+        self._broker_row("Fence", record.id, record.epoch, None, True, None, None)
+
+    def _unfence(self, record: Message) -> None:
+        assert isinstance(record, r.UnfenceBrokerRecord)
+        self._broker_row("Unfence", record.id, record.epoch, None, False, None, None)
+
+    def _registration_change(self, record: Message) -> None:
+        assert isinstance(record, r.BrokerRegistrationChangeRecord)
+        self._broker_row(
+            "Change",
+            record.broker_id,
+            record.broker_epoch,
+            None,
+            None if record.fenced == 0 else record.fenced > 0,
+            None if record.in_controlled_shutdown == 0 else record.in_controlled_shutdown > 0,
+            [self._id(directory) for directory in record.log_dirs] or None,
+        )
+
+    def _id(self, value: UUID) -> str:
+        text = self._text.get(value)
+        if text is None:
+            text = self._text[value] = format_uuid(value)
+        return text

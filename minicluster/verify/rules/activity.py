@@ -1,0 +1,200 @@
+"""Rules that ask whether a broker was active: registered, not fenced, not shutting down.
+
+Every partition record asks questions about brokers (is this ISR member active once the operation
+is done? was this new member active just before?). The questions and the brokers' own states stand
+in one stream per broker, in order, so that each question sees the last state before it: an as-of
+join that costs one sort.
+
+A question has a place in the log and a rank: rank 0 asks about the state before the record, rank 1
+about the state at the end of the operation. A membership or leadership that lasts to a later
+operation asks also when the broker is next inactive at the end of an operation.
+"""
+
+from __future__ import annotations
+
+from minicluster.verify.rules.model import FROM_3_3, Check, Evidence, Rule
+
+_KEEP = "size(isr) = 1 and leader = -1 and coalesce(may_keep, true)"
+
+_QUESTION = """named_struct('what', '{what}', 'about', {about}, 'at', {at}, 'rank', {rank},
+  'member', {member}, 'keep', {keep}, 'directory', {directory})"""
+
+
+def _ask(
+    what: str,
+    about: str,
+    at: str,
+    rank: int,
+    *,
+    member: str = "true",
+    keep: str = "false",
+    directory: str = "cast(null as string)",
+) -> str:
+    return _QUESTION.format(
+        what=what, about=about, at=at, rank=rank, member=member, keep=keep, directory=directory
+    )
+
+
+QUESTIONS = f"""
+select run, offset, op, next_op, topic, part, mv, isr, p_isr, leader,
+  inline(concat(
+    case when state and final then transform(isr, m -> {_ask("A1", "m", "op", 1, keep=_KEEP)})
+      else array() end,
+    case when state and final and leader >= 0 then array({_ask("A2", "leader", "op", 1)})
+      else array() end,
+    case when judged and state and kind <> 'ClearElr'
+      then transform(added, m -> {_ask("A3", "m", "pos", 0, keep=_KEEP)})
+      else array() end,
+    case when judged and kind = 'Partition' and p_kind is null
+      then transform(replicas, m ->
+        {_ask("E17", "m", "pos", 0, member="array_contains(isr, m)")})
+      else array() end,
+    case when unclean
+      then transform(
+        array_intersect(array_union(p_isr, coalesce(p_elr, array())), replicas), m ->
+        {
+    _ask(
+        "C5",
+        "m",
+        "op",
+        1,
+        directory="try_element_at(directories, cast(array_position(replicas, m) as int))",
+    )
+})
+      else array() end))
+from partition_states
+"""
+
+VIEW = """
+select * from (
+  select *,
+    last(state, true) over (partition by run, about order by at, rank
+      rows between unbounded preceding and current row) as seen
+  from (
+    select run, offset, op, next_op, topic, part, mv, isr, p_isr, leader,
+      what, about, at, rank, member, keep, directory,
+      cast(null as struct<active: boolean, log_dirs: array<string>, epoch: bigint,
+        next_inactive: struct<offset: bigint, op: bigint>>) as state
+    from questions
+    union all
+    select run, offset, op, next_op, null, null, mv, null, null, null,
+      'B', broker, pos, 0, null, null, null,
+      named_struct('active', active, 'log_dirs', log_dirs, 'epoch', epoch,
+        'next_inactive', next_inactive)
+    from broker_states
+  )
+) where what <> 'B'
+"""
+
+ACTIVE = "coalesce(seen.active, false)"
+_TURNS = "coalesce(seen.next_inactive.op < next_op, false)"
+# MIGRATING, UNASSIGNED and LOST have ids of their own (KIP-858).
+_ONLINE = (
+    "(directory is null or directory in ('AAAAAAAAAAAAAAAAAAAAAA', 'AAAAAAAAAAAAAAAAAAAAAQ') "
+    "or (directory <> 'AAAAAAAAAAAAAAAAAAAAAg' and (coalesce(size(seen.log_dirs), 0) = 0 "
+    "or array_contains(seen.log_dirs, directory))))"
+)
+
+RULES = (
+    Rule(
+        id="A1",
+        title="No inactive replica is in an ISR",
+        statement="At the end of every operation each ISR member is registered, unfenced and not "
+        "shutting down, but for the last one kept while there is no leader.",
+        source="KIP-841; ReplicationControlManager.handleBrokerFenced",
+        evidence=Evidence.LOG,
+        promised_from=FROM_3_3,
+        online=True,
+        checks=(
+            Check(
+                group="activity",
+                when="what = 'A1'",
+                bad=f"not keep and (not {ACTIVE} or {_TURNS})",
+                offset=f"case when {ACTIVE} then seen.next_inactive.offset else offset end",
+                message="broker {broker} is in the ISR {new} although it is not active",
+                broker="about",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
+        id="A2",
+        title="The leader is active",
+        statement="At the end of every operation each leader is registered, unfenced and not "
+        "shutting down, or there is none.",
+        source="KIP-841, KIP-631; PartitionChangeBuilder.electLeader",
+        evidence=Evidence.LOG,
+        promised_from=FROM_3_3,
+        online=True,
+        checks=(
+            Check(
+                group="activity",
+                when="what = 'A2'",
+                bad=f"not {ACTIVE} or {_TURNS}",
+                offset=f"case when {ACTIVE} then seen.next_inactive.offset else offset end",
+                message="broker {broker} leads (ISR {new}) although it is not active",
+                broker="about",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
+        id="A3",
+        title="Only active replicas enter an ISR",
+        statement="Whoever a record adds to an ISR was active just before it.",
+        source="KIP-841, KIP-903; ReplicationControlManager.ineligibleReplicasForIsr",
+        evidence=Evidence.LOG,
+        promised_from=FROM_3_3,
+        online=True,
+        checks=(
+            Check(
+                group="activity",
+                when="what = 'A3'",
+                bad=f"not {ACTIVE} and not keep",
+                message="the ISR went from {old} to {new} while broker {broker} was not active",
+                broker="about",
+                old="p_isr",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
+        id="C5",
+        title="Unclean only without a clean candidate",
+        statement="A leader from outside ISR and ELR is elected only if no member of them is "
+        "active, with its directory online, once the operation is done.",
+        source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader",
+        evidence=Evidence.LOG,
+        promised_from=FROM_3_3,
+        online=True,
+        checks=(
+            Check(
+                group="partition",
+                when="unclean and mv is not null",
+                bad="false",
+                message="",
+            ),
+            Check(
+                group="activity",
+                when="what = 'C5'",
+                counts=False,
+                bad=f"{ACTIVE} and {_ONLINE}",
+                message="an unclean election although broker {broker} of the ISR {old} was active",
+                broker="about",
+                old="p_isr",
+            ),
+        ),
+    ),
+)
+
+# The part of E17 that asks about brokers.
+ISR_OF_NEW = Check(
+    group="activity",
+    when="what = 'E17'",
+    counts=False,
+    bad=f"{ACTIVE} <> member",
+    message="a new partition's ISR {new} is not the active part of its replicas: see broker "
+    "{broker}",
+    broker="about",
+    new="isr",
+)

@@ -1,0 +1,152 @@
+"""Rules over the registrations of one broker: epochs, incarnations, fencing."""
+
+from __future__ import annotations
+
+from minicluster.verify.rules.model import Check, Evidence, Rule
+
+VIEW = f"""
+select *, cast(null as string) as topic, cast(null as int) as part,
+  last(case when final and not active then named_struct('offset', offset, 'op', op) end, true) over (
+    partition by run, broker order by pos desc rows between unbounded preceding and 1 preceding
+  ) as next_inactive
+from (
+  select *,
+    coalesce(registered and not fenced and not in_controlled_shutdown, false) as active,
+    next_op <> op as final
+  from (
+    select run, offset, pos, op, kind, judged, broker, mv, clean_from,
+      epoch as d_epoch, incarnation as d_incarnation, fenced as d_fenced,
+      in_controlled_shutdown as d_shutdown,
+      last(case when kind in ('Register', 'Unregister') then kind = 'Register' end, true) over s
+        as registered,
+      last(case when kind = 'Register' then epoch end, true) over s as epoch,
+      last(fenced, true) over s as fenced,
+      last(in_controlled_shutdown, true) over s as in_controlled_shutdown,
+      last(log_dirs, true) over s as log_dirs,
+      last(case when kind in ('Register', 'Unregister') then kind = 'Register' end, true) over b
+        as p_registered,
+      last(case when kind = 'Register' then epoch end, true) over b as p_epoch,
+      max(case when kind = 'Register' then epoch end) over b as highest_epoch,
+      last(case when kind = 'Register' then incarnation end, true) over b as p_incarnation,
+      last(fenced, true) over b as p_fenced,
+      last(in_controlled_shutdown, true) over b as p_shutdown,
+      coalesce(lead(op) over w, {2**62}) as next_op
+    from brokers
+    window w as (partition by run, broker order by pos),
+      s as (partition by run, broker order by pos
+        rows between unbounded preceding and current row),
+      b as (partition by run, broker order by pos
+        rows between unbounded preceding and 1 preceding)
+  )
+)
+"""
+
+RULES = (
+    Rule(
+        id="D4",
+        title="A broker's records carry its current epoch",
+        statement="Fencing, unfencing, registration changes and unregistering name the epoch of "
+        "the broker's registration.",
+        source="KIP-631; ClusterControlManager.replay",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="broker",
+                when="judged and kind <> 'Register' and p_registered",
+                bad="d_epoch <> p_epoch",
+                message="a record of broker {broker} carries epoch {number}, which is not the one "
+                "registered",
+                broker="broker",
+                number="d_epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="E20",
+        title="Broker epochs are offsets and grow",
+        statement="A new incarnation's epoch is the offset at which its registration began, above "
+        "every earlier epoch of the broker.",
+        source="KIP-631; QuorumController.registerBroker, ClusterControlManager.registerBroker",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="broker",
+                when="judged and kind = 'Register' and not "
+                "(coalesce(p_registered, false) and p_incarnation = d_incarnation)",
+                bad="d_epoch > offset or d_epoch < clean_from",
+                message="broker {broker} registered with epoch {number}, which is not the offset "
+                "at which its registration began",
+                broker="broker",
+                number="d_epoch",
+            ),
+            Check(
+                group="broker",
+                when="judged and kind = 'Register' and not "
+                "(coalesce(p_registered, false) and p_incarnation = d_incarnation)",
+                counts=False,
+                bad="d_epoch <= highest_epoch",
+                message="broker {broker} registered with epoch {number}, not above its earlier "
+                "epochs",
+                broker="broker",
+                number="d_epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="E21",
+        title="Only a fenced broker is unfenced",
+        statement="An unfencing record follows a fenced state; fencing twice is allowed.",
+        source="KIP-631; ReplicationControlManager.handleBrokerUnfenced",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="broker",
+                when="judged and kind <> 'Register' and p_registered and d_fenced is not null",
+                bad="not d_fenced and not p_fenced",
+                message="broker {broker} was unfenced although it was not fenced",
+                broker="broker",
+            ),
+        ),
+    ),
+    Rule(
+        id="E22",
+        title="A repeated registration changes no standing",
+        statement="The same incarnation registering again keeps epoch, fencing and controlled "
+        "shutdown.",
+        source="KAFKA-16952, KAFKA-16757; ClusterControlManager.registerBroker",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="broker",
+                when="judged and kind = 'Register' and p_registered "
+                "and p_incarnation = d_incarnation",
+                bad="d_epoch <> p_epoch or d_fenced <> p_fenced or d_shutdown <> p_shutdown",
+                message="broker {broker} registered the same incarnation again and got another "
+                "epoch ({number}) or another standing",
+                broker="broker",
+                number="d_epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="E23",
+        title="Only registered brokers have records",
+        statement="No record names a broker before it registered or after it unregistered.",
+        source="ClusterControlManager.replay",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="broker",
+                when="judged and kind <> 'Register'",
+                bad="not coalesce(p_registered, false)",
+                message="a record names broker {broker}, which is not registered",
+                broker="broker",
+            ),
+        ),
+    ),
+)

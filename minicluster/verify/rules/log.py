@@ -1,0 +1,94 @@
+"""Rules over the batches of each controller's own log: offsets, epochs, leaders of the quorum."""
+
+from __future__ import annotations
+
+from minicluster.verify.rules.model import Check, Evidence, Rule
+
+VIEW = """
+select *, cast(null as string) as topic, cast(null as int) as part,
+  lag(last_offset) over w as p_last,
+  lag(epoch) over w as p_epoch,
+  min(elected) over e as lowest_leader,
+  max(elected) over e as highest_leader
+from batches
+window w as (partition by run, node order by pos),
+  e as (partition by run, epoch)
+"""
+
+RULES = (
+    Rule(
+        id="E01",
+        title="Offsets have no gap",
+        statement="A log is contiguous from 0, or from a start that a snapshot reaches into or "
+        "meets.",
+        source="KIP-595, KIP-630; UnifiedLog",
+        evidence=Evidence.QUORUM,
+        online=True,
+        checks=(
+            Check(
+                group="log",
+                when="p_last is not null",
+                bad="base_offset <> p_last + 1",
+                message="controller {broker}: a batch begins at {offset} where {number} is due",
+                broker="node",
+                number="p_last + 1",
+            ),
+            Check(
+                group="log",
+                when="p_last is null",
+                bad="not begins_well",
+                message="controller {broker}: the log begins at {offset} and no snapshot reaches "
+                "into it",
+                broker="node",
+            ),
+        ),
+    ),
+    Rule(
+        id="E02",
+        title="Epochs do not go back",
+        statement="The leader epoch of batches never decreases along a log.",
+        source="KIP-595; LeaderEpochFileCache",
+        evidence=Evidence.QUORUM,
+        online=True,
+        checks=(
+            Check(
+                group="log",
+                when="true",
+                bad="epoch < p_epoch",
+                message="controller {broker}: a batch of epoch {number} follows one of a later "
+                "epoch",
+                broker="node",
+                number="epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="E03",
+        title="Each epoch begins with its one leader",
+        statement="The first record of an epoch is the LeaderChange of its leader, and no epoch "
+        "has two leaders.",
+        source="KIP-595; LeaderState.appendLeaderChangeMessage",
+        evidence=Evidence.QUORUM,
+        online=True,
+        checks=(
+            Check(
+                group="log",
+                when="(p_epoch is not null and epoch <> p_epoch) "
+                "or (p_epoch is null and base_offset = 0)",
+                bad="elected is null",
+                message="controller {broker}: epoch {number} does not begin with a LeaderChange",
+                broker="node",
+                number="epoch",
+            ),
+            Check(
+                group="log",
+                when="elected is not null",
+                counts=False,
+                bad="lowest_leader <> highest_leader",
+                message="epoch {number} has two leaders, {broker} and another",
+                broker="elected",
+                number="epoch",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,120 @@
+"""What a rule is: one invariant, declared once as data, with its form in SQL.
+
+A rule has one or more checks. A check stands in a *group*: a view that one pass over one key
+(partition, broker, log, …) computes once for all checks of the group. ``when`` selects the rows
+that the check looks at, ``bad`` those among them that break the rule; both are SQL over the
+columns of the view. The other fields say which columns a finding takes with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Evidence(StrEnum):
+    """What a rule needs to be judged at all."""
+
+    LOG = "log"  # the committed metadata log
+    QUORUM = "quorum"  # every controller's own log
+    TRACE = "trace"  # the event trace of a run
+    IMAGES = "images"  # the images that nodes published, beside the log
+    META = "meta"  # what the run says about itself
+
+
+class Verdict(StrEnum):
+    """The words that a report uses, for a rule and for the whole."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+    NO_CASES = "no_cases"
+    NOT_PROMISED = "not_promised"
+    NOT_APPLICABLE = "not_applicable"
+
+
+# Levels of metadata.version from which promises hold.
+FROM_3_2 = 3  # 3.2-IV0: leader recovery states are in the log
+FROM_3_3 = 7  # 3.3-IV3: controlled shutdown is in the log (KIP-841)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One condition over the rows of one group.
+
+    Shapes:  ``message`` is a format string over broker, old, new, number, topic, partition, offset.
+    """
+
+    group: str
+    when: str
+    bad: str
+    message: str
+    offset: str = "offset"
+    topic: str = "topic"
+    partition: str = "part"
+    broker: str = "null"
+    old: str = "null"
+    new: str = "null"
+    number: str = "null"
+    counts: bool = True  # whether its rows count into how much the rule looked at
+    promised: str | None = None  # SQL: whether the row's promise holds; None: the rule's level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One invariant of the log, the images or the replicas."""
+
+    id: str
+    title: str
+    statement: str
+    source: str
+    evidence: Evidence
+    checks: tuple[Check, ...]
+    promised_from: int | None = None
+    online: bool = False
+    tables: tuple[str, ...] = field(default=())  # trace tables that it reads
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of its checks, each once, in order."""
+        return tuple(dict.fromkeys(check.group for check in self.checks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Finding:
+    """One place where a rule is broken."""
+
+    run: str
+    offset: int
+    rule: str
+    topic: str = ""
+    partition: int = -1
+    broker: int = -1
+    message: str = ""
+
+
+def finding_message(
+    check: Check,
+    *,
+    offset: int,
+    topic: str | None,
+    partition: int | None,
+    broker: int | None = None,
+    old: list[int] | None = None,
+    new: list[int] | None = None,
+    number: int | None = None,
+) -> str:
+    """The sentence of a finding; the online checker and Spark use the same."""
+    return check.message.format(
+        offset=offset,
+        topic=topic,
+        partition=partition,
+        broker=broker,
+        old=_list(old),
+        new=_list(new),
+        number=number,
+    )
+
+
+def _list(ids: list[int] | None) -> str:
+    return "[" + ", ".join(str(i) for i in ids or ()) + "]"

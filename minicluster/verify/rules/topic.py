@@ -1,0 +1,73 @@
+"""Rules over the life of a topic: ids, names, and partitions that belong to a live topic."""
+
+from __future__ import annotations
+
+from minicluster.verify.rules.model import Check, Evidence, Rule
+from minicluster.verify.rules.partition import UNKNOWN_PARTITION
+
+VIEW = """
+select *,
+  last(case when kind <> 'Partition' then kind end, true) over i as p_kind,
+  count_if(kind = 'Topic') over i as topics_before,
+  count_if(kind = 'Partition') over i as partitions_before,
+  case when kind <> 'Partition' then last(kind) over n end as p_name_kind
+from (select *, case when kind = 'Partition' then topic_id else topic end as name_key from topics)
+window i as (partition by run, topic_id order by pos
+    rows between unbounded preceding and 1 preceding),
+  n as (partition by run, name_key order by pos
+    rows between unbounded preceding and 1 preceding)
+"""
+
+RULES = (
+    Rule(
+        id="E25",
+        title="Topic ids are used once, live names are unique",
+        statement="No topic id is used twice, no live topic's name is given again, and a topic "
+        "comes before its partitions.",
+        source="KIP-516; ReplicationControlManager.replay(TopicRecord)",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="topic",
+                when="judged and kind = 'Topic'",
+                bad="topics_before > 0",
+                message="the id of topic {topic} was used before",
+                partition="null",
+            ),
+            Check(
+                group="topic",
+                when="judged and kind = 'Topic'",
+                counts=False,
+                bad="topics_before = 0 and partitions_before > 0",
+                message="topic {topic} comes after partitions of its id",
+                partition="null",
+            ),
+            Check(
+                group="topic",
+                when="judged and kind = 'Topic'",
+                counts=False,
+                bad="p_name_kind = 'Topic'",
+                message="topic {topic} is made while a topic of that name lives",
+                partition="null",
+            ),
+        ),
+    ),
+    Rule(
+        id="E26",
+        title="Partitions belong to live topics",
+        statement="No record makes or changes a partition of an unknown or deleted topic.",
+        source="ReplicationControlManager.replay(PartitionRecord)",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="topic",
+                when="judged and kind <> 'Topic'",
+                bad="coalesce(p_kind, 'RemoveTopic') <> 'Topic'",
+                message="the record names a topic that does not exist",
+            ),
+            UNKNOWN_PARTITION,
+        ),
+    ),
+)
