@@ -1,0 +1,133 @@
+"""A cluster's settings, under Kafka's names, with Kafka's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from minicluster.durations import parse_duration_ms
+from minicluster.errors import UserError
+
+# Kafka's name -> the field that holds it (all of these in milliseconds).
+DURATIONS: Mapping[str, str] = {
+    "broker.heartbeat.interval.ms": "heartbeat_interval_ms",
+    "broker.session.timeout.ms": "session_timeout_ms",
+    "controller.quorum.append.linger.ms": "append_linger_ms",
+    "controller.quorum.election.backoff.max.ms": "election_backoff_max_ms",
+    "controller.quorum.election.timeout.ms": "election_timeout_ms",
+    "controller.quorum.fetch.timeout.ms": "fetch_timeout_ms",
+    "controller.quorum.request.timeout.ms": "quorum_request_timeout_ms",
+    "controller.quorum.retry.backoff.ms": "retry_backoff_ms",
+    "initial.broker.registration.timeout.ms": "initial_registration_timeout_ms",
+    "leader.imbalance.check.interval.ms": "imbalance_check_interval_ms",
+    "log.dir.failure.timeout.ms": "log_dir_failure_timeout_ms",
+    "metadata.max.idle.interval.ms": "metadata_max_idle_interval_ms",
+    "replica.fetch.backoff.ms": "replica_fetch_backoff_ms",
+    "replica.fetch.wait.max.ms": "replica_fetch_wait_max_ms",
+    "replica.high.watermark.checkpoint.interval.ms": "high_watermark_checkpoint_interval_ms",
+    "replica.lag.time.max.ms": "replica_lag_time_max_ms",
+    "request.timeout.ms": "request_timeout_ms",
+    "unclean.leader.election.interval.ms": "unclean_election_interval_ms",
+}
+COUNTS: Mapping[str, str] = {
+    "default.replication.factor": "default_replication_factor",
+    "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
+    "num.partitions": "num_partitions",
+}
+SWITCHES: Mapping[str, str] = {
+    "auto.leader.rebalance.enable": "auto_leader_rebalance",
+    "eligible.leader.replicas.enable": "eligible_leader_replicas",
+}
+# Static broker configs that a dynamic config or a topic's may override.
+STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """Every setting of a cluster; each node has the same."""
+
+    heartbeat_interval_ms: int = 2_000
+    session_timeout_ms: int = 9_000
+    append_linger_ms: int = 25
+    election_backoff_max_ms: int = 1_000
+    election_timeout_ms: int = 1_000
+    fetch_timeout_ms: int = 2_000
+    quorum_request_timeout_ms: int = 2_000
+    quorum_fetch_wait_max_ms: int = 500
+    retry_backoff_ms: int = 20
+    initial_registration_timeout_ms: int = 60_000
+    imbalance_check_interval_ms: int = 300_000
+    log_dir_failure_timeout_ms: int = 30_000
+    metadata_max_idle_interval_ms: int = 500
+    replica_fetch_backoff_ms: int = 1_000
+    replica_fetch_wait_max_ms: int = 500
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    replica_lag_time_max_ms: int = 30_000
+    request_timeout_ms: int = 30_000
+    unclean_election_interval_ms: int = 300_000
+    default_replication_factor: int = 1
+    snapshot_bytes: int = 20 * 1024 * 1024
+    num_partitions: int = 1
+    auto_leader_rebalance: bool = True
+    eligible_leader_replicas: bool = False
+    static: Mapping[str, str] = field(default_factory=dict)
+
+    def with_settings(self, given: Mapping[str, Any]) -> ClusterConfig:
+        """These settings with some replaced, under Kafka's names.
+
+        Units:   a number for a time is milliseconds, as in Kafka's files; "10s" works, too.
+        Errors:  UserError for a name that is not known or a value that does not fit.
+        """
+        values: dict[str, Any] = {}
+        static = dict(self.static)
+        for name, value in given.items():
+            if name in DURATIONS:
+                values[DURATIONS[name]] = _milliseconds(name, value)
+            elif name in COUNTS:
+                values[COUNTS[name]] = _count(name, value)
+            elif name in SWITCHES:
+                values[SWITCHES[name]] = _switch(name, value)
+            elif name in STATIC:
+                static[name] = str(value).lower() if isinstance(value, bool) else str(value)
+            else:
+                known = ", ".join(sorted([*DURATIONS, *COUNTS, *SWITCHES, *STATIC]))
+                raise UserError(f"config: {name!r} is not known here; known: {known}")
+        return replace(self, static=static, **values)
+
+
+# Real time is dear: a threaded cluster elects and registers quickly, at the cost of timeouts that
+# a loaded machine may miss. The ratios between the timeouts are about Kafka's.
+THREADED = ClusterConfig(
+    append_linger_ms=0,
+    election_timeout_ms=500,
+    fetch_timeout_ms=1_000,
+    election_backoff_max_ms=200,
+    quorum_request_timeout_ms=1_000,
+    heartbeat_interval_ms=500,
+    session_timeout_ms=4_500,
+    replica_lag_time_max_ms=5_000,
+    replica_fetch_backoff_ms=100,
+)
+
+
+def _milliseconds(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return parse_duration_ms(value, what=f"config: {name}")
+
+
+def _count(name: str, value: Any) -> int:
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isdecimal():
+        raise UserError(f"config: {name}: {value!r} is not a whole number")
+    return int(text)
+
+
+def _switch(name: str, value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise UserError(f"config: {name}: {value!r} is neither true nor false")
+    return text == "true"
