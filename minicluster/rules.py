@@ -31,13 +31,22 @@ class Rules:
     elr_starts_with_cluster_min_isr: bool = True
     # The metadata loader publishes after any snapshot (3.9), or only after a record (4.x).
     empty_snapshot_counts_as_record: bool = False
+    # Before a record sets it, metadata.version is taken for the first of all (3.9), or reading it
+    # is an error and nothing is published (4.x).
+    metadata_version_is_assumed: bool = False
+    # Bootstrap records go into any log without a metadata.version (4.x), or an empty one (3.9).
+    bootstraps_log_without_metadata_version: bool = True
     # Records after an AbortTransaction in one delivery bring the aborted ones back
     # (MetadataBatchLoader.replay).
     aborted_transaction_leaks: bool = field(default=False, metadata={"bug": True})
+    # Snapshots leave out ELRs that outlived the feature, so loading one is not what was saved.
+    snapshot_omits_elr_when_off: bool = field(default=False, metadata={"bug": True})
 
     # A failed registration or heartbeat is tried again after a growing back-off (3.9), or after
     # the heartbeat interval (4.x; BrokerLifecycleManager).
     broker_retry_backs_off: bool = False
+    # Brokers offer only the versions of requests that KIP-896 kept (4.x).
+    drops_old_request_versions: bool = True
 
     # The controller. Sessions count by (broker, epoch) from the heartbeat's arrival on (4.x), or
     # are those of the unfenced brokers (3.9; BrokerHeartbeatTracker).
@@ -64,6 +73,12 @@ class Rules:
     placement_speaks_of_cordoned: bool = True
     # The lowest AlterPartition version that a controller takes.
     alter_partition_version_lowest: int = 2
+
+    # The replica. A read begins at the base offset of the batch that holds the offset, and that is
+    # what a leader notes of a follower (4.x), or at the offset itself (3.9; LogSegment.read).
+    read_finds_batch_base: bool = True
+    # Proposals wait by topic id (4.x), or by topic name (3.9; AlterPartitionManager).
+    proposals_wait_by_topic_id: bool = True
 
     # Bugs that stay on by default, because others can see them on the wire.
     # 5.1-N1: a fenced broker that was heard of lately keeps out its next incarnation.
@@ -94,6 +109,12 @@ class Rules:
     refused_create_partitions_writes: bool = field(default=False, metadata={"bug": True})
     # 7.6-N1: a new reassignment leaves an adding or removing list that it does not need as it was.
     reassignment_keeps_old_lists: bool = field(default=False, metadata={"bug": True})
+
+    # 12.14: the high watermark takes the base offset that a read finds, be it below the log start.
+    # Only where reads find base offsets (4.x).
+    high_watermark_falls_to_batch_base: bool = field(
+        default=False, metadata={"bug": True, "zoo": "Z60"}
+    )
 
     @classmethod
     def named(cls, name: str) -> Rules:
@@ -135,7 +156,10 @@ Rules.KAFKA_3_9 = Rules(
     zk_migration_state_is_written=True,
     elr_starts_with_cluster_min_isr=False,
     empty_snapshot_counts_as_record=True,
+    metadata_version_is_assumed=True,
+    bootstraps_log_without_metadata_version=False,
     broker_retry_backs_off=True,
+    drops_old_request_versions=False,
     sessions_by_epoch=False,
     register_broker_is_atomic=True,
     new_incarnation_leaves_isr=False,
@@ -148,4 +172,6 @@ Rules.KAFKA_3_9 = Rules(
     config_value_length_max=0,
     placement_speaks_of_cordoned=False,
     alter_partition_version_lowest=0,
+    read_finds_batch_base=False,
+    proposals_wait_by_topic_id=False,
 )
