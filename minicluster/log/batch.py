@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from crc32c import crc32c
 
@@ -103,7 +104,7 @@ class RecordBatch:
         self._records = records
         self._metadata_records = metadata_records
         self._body = body
-        self._control: tuple[object, ...] | None = None
+        self._control: tuple[Any, ...] | None = None
         self._encoded: bytes | None = None
         self._crc: int | None = None
 
@@ -186,11 +187,11 @@ class RecordBatch:
 
         Errors:  ProtocolError if a value is no metadata record.
         """
+        if self.is_control:
+            return ()
         if self._metadata_records is None:
-            self._metadata_records = (
-                ()
-                if self.is_control
-                else tuple(decode_record(record.value or b"") for record in self.records)
+            self._metadata_records = tuple(
+                decode_record(record.value or b"") for record in self.records
             )
         return self._metadata_records
 
