@@ -29,14 +29,45 @@ class Faults:
     z05_fenced_replicas_in_new_isr: bool = _switch(
         "Z05", "a new partition's ISR holds fenced replicas"
     )
+    z02_no_local_eligibility_check: bool = _switch(
+        "Z02", "a leader proposes replicas that its image calls fenced, shutting down or restarted"
+    )
+    z04_eligibility_read_twice: bool = _switch(
+        "Z04", "a leader proposes a restarted replica for what it held before it restarted"
+    )
+    z15_older_partition_epoch_applied: bool = _switch(
+        "Z15", "a broker applies metadata of an older partition epoch"
+    )
+    z17_pending_cleared_by_old_metadata: bool = _switch(
+        "Z17", "metadata that should be ignored clears a leader's pending ISR change"
+    )
+    z18_hw_waits_after_shrink: bool = _switch(
+        "Z18", "a leader does not look at its high watermark after a committed shrink"
+    )
+    z40_hw_moves_under_min_isr: bool = _switch(
+        "Z40", "the high watermark moves while the ISR is below min.insync.replicas"
+    )
     s09_expand_while_recovering: bool = _switch(
         "S09", "a recovering partition's ISR may grow before it has recovered"
     )
     s11_shrink_applied_early: bool = _switch(
         "S11", "a leader applies an ISR shrink before it is committed"
     )
+    s12_hw_ignores_joining_replica: bool = _switch(
+        "S12", "the high watermark does not wait for a replica that is proposed for the ISR"
+    )
+    s13_stale_acks_count: bool = _switch(
+        "S13", "a new leader counts what followers held when it led before"
+    )
     s26_reply_before_commit: bool = _switch(
         "S26", "the controller answers before its records are committed"
+    )
+    s31_reads_above_hw: bool = _switch("S31", "consumers read above the high watermark")
+    s32_acks_all_at_once: bool = _switch(
+        "S32", "acks=all is answered when the leader alone has appended"
+    )
+    s34_repeats_are_appended: bool = _switch(
+        "S34", "a batch that an idempotent producer repeats is appended again"
     )
 
     @classmethod

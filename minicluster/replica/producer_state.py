@@ -1,0 +1,107 @@
+"""The last batches of each idempotent producer, by which a log tells a repeat (KIP-98).
+
+Leaves out: transactions, expiry of producers.
+Source:     ProducerStateManager, ProducerAppendInfo, ProducerStateEntry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from minicluster.log import RecordBatch
+from minicluster.protocol import ErrorCode
+from minicluster.replica.errors import ReplicaError
+
+BATCHES_REMEMBERED = 5
+_LAST_SEQUENCE = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Producer:
+    epoch: int
+    batches: tuple[_Seen, ...]
+
+
+class ProducerStates:
+    """The producers of one log, by producer id."""
+
+    __slots__ = ("_producers",)
+
+    def __init__(self) -> None:
+        self._producers: dict[int, _Producer] = {}
+
+    def find_repeat(self, batch: RecordBatch) -> tuple[int, int] | None:
+        """Where the log has this batch already: (base offset, last offset), among the last five."""
+        if batch.producer_id < 0:
+            return None
+        producer = self._producers.get(batch.producer_id)
+        if producer is None or producer.epoch != batch.producer_epoch:
+            return None
+        for seen in producer.batches:
+            if (seen.base_sequence, seen.last_sequence) == (
+                batch.base_sequence,
+                batch.last_sequence,
+            ):
+                return seen.base_offset, seen.last_offset
+        return None
+
+    def check(self, batch: RecordBatch) -> None:
+        """Refuse a batch that does not follow its producer's last one.
+
+        Errors:  ReplicaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+        """
+        producer = self._producers.get(batch.producer_id) if batch.producer_id >= 0 else None
+        if producer is None or batch.is_control:
+            return
+        if batch.producer_epoch < producer.epoch:
+            raise ReplicaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {batch.producer_id} is at epoch {producer.epoch}, "
+                f"not {batch.producer_epoch}",
+            )
+        if batch.producer_epoch > producer.epoch:
+            expected = 0
+        elif producer.batches:
+            expected = (producer.batches[-1].last_sequence + 1) & _LAST_SEQUENCE
+        else:
+            return
+        if batch.base_sequence != expected:
+            raise ReplicaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {batch.producer_id} should send {expected}, not {batch.base_sequence}",
+            )
+
+    def note(self, batch: RecordBatch) -> None:
+        """Remember a batch that the log took."""
+        if batch.producer_id < 0 or batch.is_control:
+            return
+        producer = self._producers.get(batch.producer_id)
+        before = (
+            producer.batches
+            if producer is not None and producer.epoch == batch.producer_epoch
+            else ()
+        )
+        seen = _Seen(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
+        self._producers[batch.producer_id] = _Producer(
+            batch.producer_epoch, (*before, seen)[-BATCHES_REMEMBERED:]
+        )
+
+    def rebuild(self, batches: Iterable[RecordBatch]) -> None:
+        """Learn everything anew from what a log holds."""
+        self._producers.clear()
+        for batch in batches:
+            self.note(batch)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no idempotent producer has written."""
+        return not self._producers
