@@ -80,6 +80,8 @@ class FieldSpec:
     ignorable: bool
     flexible: range | None
     entity: str
+    former: str
+    """The JSON name that an earlier release had for it."""
 
 
 def _camel(name: str) -> str:
@@ -99,6 +101,7 @@ def _field(
     entity: str = "",
     json: str = "",
     flexible: str | None = None,
+    former: str = "",
 ) -> Any:
     if tag is not None and tagged is None:
         tagged = versions
@@ -113,6 +116,7 @@ def _field(
         "ignorable": ignorable,
         "flexible": parse_versions(flexible) if flexible else None,
         "entity": entity,
+        "former": former,
     }
     return dataclasses.field(default=default, metadata=partial)
 

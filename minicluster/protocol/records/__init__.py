@@ -29,6 +29,7 @@ from minicluster.protocol.records.framing import (
     decode_record,
     encode_control,
     encode_record,
+    record_name,
 )
 from minicluster.protocol.records.partitions import (
     ClearElrRecord,
@@ -99,4 +100,5 @@ __all__ = [
     "decode_record",
     "encode_control",
     "encode_record",
+    "record_name",
 ]

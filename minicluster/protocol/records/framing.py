@@ -9,6 +9,7 @@ Source:  KIP-631; org.apache.kafka.server.common.serialization.AbstractApiMessag
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from minicluster.protocol.codec import decode, decode_prefix, encode
@@ -79,6 +80,12 @@ CONTROL_CLASSES: dict[int, type[Message]] = {
     6: control.VotersRecord,
 }
 """The control records by the type in their record key; 0 aborts a transaction, 1 commits it."""
+
+
+def record_name(cls: type[Message]) -> str:
+    """A metadata record's type as Kafka's tools print it: ``PARTITION_CHANGE_RECORD``."""
+    return re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).upper()
+
 
 _HEADS: dict[tuple[type[Message], int], bytes] = {}
 

@@ -1,0 +1,159 @@
+"""Kafka's JSON form of a message, both ways, as its dump tool and test data have it.
+
+Names are in lower camel case, bytes in base64, uuids in Kafka's URL-safe base64. Fields that the
+version lacks are left out, and so are tagged fields at their default. A name that an earlier
+release had for a field is read too.
+
+Source:  org.apache.kafka.message.JsonConverterGenerator.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from minicluster.protocol.codec import check_version
+from minicluster.protocol.errors import ProtocolError, UnsupportedVersion
+from minicluster.protocol.schema import FieldSpec, Message, Struct
+from minicluster.protocol.uuids import format_uuid, parse_uuid
+
+RecordsForm = Literal["base64", "blank", "size"]
+"""How record batches are shown: whole, as an empty text (so does Kafka), or by their size."""
+
+_M = TypeVar("_M", bound=Message)
+
+
+def to_json(
+    message: Message, version: int, *, records: RecordsForm = "base64", defaults: bool = False
+) -> dict[str, Any]:
+    """The JSON form of a message in this version; with ``defaults``, tagged ones at theirs too.
+
+    Errors:  UnsupportedVersion as in ``encode``.
+    """
+    check_version(type(message), version)
+    return _Writer(type(message), version, records, defaults).struct(message, "")
+
+
+def from_json(cls: type[_M], value: Mapping[str, Any], version: int) -> _M:
+    """The message that a JSON form of this version describes.
+
+    Errors:  ProtocolError for a missing or unknown field and for a value of another type.
+    """
+    check_version(cls, version)
+    built: _M = _Reader(cls, version).struct(cls, value, "")
+    return built
+
+
+class _Writer:
+    def __init__(
+        self, cls: type[Message], version: int, records: RecordsForm, defaults: bool
+    ) -> None:
+        self.name = f"{cls.__name__} v{version}"
+        self.version, self.records, self.defaults = version, records, defaults
+        self.flexible = version in cls.flexible_versions
+
+    def struct(self, value: Struct, path: str) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for spec in value.schema:
+            held = getattr(value, spec.name)
+            where = path + spec.name
+            if self.version not in spec.versions:
+                if not spec.ignorable and held != spec.default:
+                    why = "this version cannot carry the field"
+                    raise UnsupportedVersion(self.name, where, why)
+                continue
+            tagged = self.flexible and self.version in spec.tagged
+            if tagged and held == spec.default and not self.defaults:
+                continue
+            if held is None and self.version not in spec.nullable:
+                raise ProtocolError(self.name, where, "it must not be null")
+            name, shown = spec.json_name, self.field(spec, held, where)
+            if spec.type_ == "records" and self.records == "size":
+                name += "SizeInBytes"
+            out[name] = shown
+        return out
+
+    def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
+        if value is None:
+            return None
+        if spec.type_ == "array":
+            return [self.one(spec.element, item, path) for item in value]
+        return self.one(spec.type_, value, path)
+
+    def one(self, type_: str, value: Any, path: str) -> Any:
+        if type_ == "struct":
+            return self.struct(value, path + ".")
+        if type_ == "uuid":
+            return format_uuid(value)
+        if type_ == "records":
+            if self.records == "blank":
+                return ""
+            data = bytes(value)
+            return len(data) if self.records == "size" else base64.b64encode(data).decode()
+        if type_ == "bytes":
+            return base64.b64encode(value).decode()
+        return value
+
+
+_PYTHON: Mapping[str, type | tuple[type, ...]] = {
+    "float64": (float, int),
+    "boolean": bool,
+    "string": str,
+    "uuid": str,
+    "bytes": str,
+    "records": str,
+}
+
+
+class _Reader:
+    def __init__(self, cls: type[Message], version: int) -> None:
+        self.name = f"{cls.__name__} v{version}"
+        self.version = version
+        self.flexible = version in cls.flexible_versions
+
+    def struct(self, cls: type[Struct], value: Any, path: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise ProtocolError(self.name, path.rstrip("."), f"{value!r} is no JSON object")
+        rest = dict(value)
+        found: dict[str, Any] = {}
+        for spec in cls.schema:
+            where = path + spec.name
+            if self.version not in spec.versions:
+                continue
+            name = spec.json_name if spec.json_name in rest else spec.former
+            if name in rest:
+                found[spec.name] = self.field(spec, rest.pop(name), where)
+            elif not (self.flexible and self.version in spec.tagged):
+                raise ProtocolError(self.name, where, f"{spec.json_name} is missing")
+        for name in rest:
+            raise ProtocolError(self.name, path + name, "there is no such field in this version")
+        return cls(**found)
+
+    def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
+        if value is None:
+            if self.version not in spec.nullable:
+                raise ProtocolError(self.name, path, "it must not be null")
+            return None
+        if spec.type_ != "array":
+            return self.one(spec, spec.type_, value, path)
+        if not isinstance(value, (list, tuple)):
+            raise ProtocolError(self.name, path, f"{value!r} is no JSON array")
+        return tuple(self.one(spec, spec.element, item, path) for item in value)
+
+    def one(self, spec: FieldSpec, type_: str, value: Any, path: str) -> Any:
+        if type_ == "struct":
+            assert spec.struct is not None
+            return self.struct(spec.struct, value, path + ".")
+        ok = isinstance(value, _PYTHON.get(type_, int))
+        if not ok or (isinstance(value, bool) and type_ != "boolean"):
+            raise ProtocolError(self.name, path, f"{value!r} is no {type_}")
+        try:
+            if type_ == "uuid":
+                return parse_uuid(value)
+            if type_ in ("bytes", "records"):
+                return base64.b64decode(value, validate=True)
+        except (ValueError, binascii.Error) as error:
+            raise ProtocolError(self.name, path, str(error)) from error
+        return float(value) if type_ == "float64" else value

@@ -1,0 +1,26 @@
+"""AddOffsetsToTxn (api key 25): a transaction takes in a group's offsets.
+
+Versions: 0-4, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=25, kind="request", versions="0-4", flexible="3+")
+class AddOffsetsToTxnRequest(s.Message):
+    """What AddOffsetsToTxn asks."""
+
+    transactional_id: str = s.string("0+", default="", entity="transactionalId")
+    producer_id: int = s.int64("0+", default=0, entity="producerId")
+    producer_epoch: int = s.int16("0+", default=0)
+    group_id: str = s.string("0+", default="", entity="groupId")
+
+
+@s.message(api_key=25, kind="response", versions="0-4", flexible="3+")
+class AddOffsetsToTxnResponse(s.Message):
+    """What AddOffsetsToTxn answers."""
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    error_code: int = s.int16("0+", default=0)

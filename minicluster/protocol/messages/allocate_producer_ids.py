@@ -1,0 +1,28 @@
+"""AllocateProducerIds (api key 67): a broker asks the controller for a block of producer ids.
+
+KIP-730.
+
+Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=67, kind="request", versions="0", flexible="0+")
+class AllocateProducerIdsRequest(s.Message):
+    """What AllocateProducerIds asks."""
+
+    broker_id: int = s.int32("0+", default=0, entity="brokerId")
+    broker_epoch: int = s.int64("0+", default=-1)
+
+
+@s.message(api_key=67, kind="response", versions="0", flexible="0+")
+class AllocateProducerIdsResponse(s.Message):
+    """What AllocateProducerIds answers."""
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    error_code: int = s.int16("0+", default=0)
+    producer_id_start: int = s.int64("0+", default=0, entity="producerId")
+    producer_id_len: int = s.int32("0+", default=0)

@@ -1,0 +1,51 @@
+"""AlterReplicaLogDirs (api key 34).
+
+A client moves replicas between the log directories of a broker.
+
+Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 1-2.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=34, kind="request", versions="0-2", flexible="2+")
+class AlterReplicaLogDirsRequest(s.Message):
+    """What AlterReplicaLogDirs asks."""
+
+    @s.struct
+    class AlterReplicaLogDirTopic(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[int, ...] = s.array("int32", "0+", default=())
+
+    @s.struct
+    class AlterReplicaLogDir(s.Struct):
+        path: str = s.string("0+", default="")
+        topics: tuple[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic, ...] = s.array(
+            "AlterReplicaLogDirTopic", "0+", default=()
+        )
+
+    dirs: tuple[AlterReplicaLogDir, ...] = s.array("AlterReplicaLogDir", "0+", default=())
+
+
+@s.message(api_key=34, kind="response", versions="0-2", flexible="2+")
+class AlterReplicaLogDirsResponse(s.Message):
+    """What AlterReplicaLogDirs answers."""
+
+    @s.struct
+    class AlterReplicaLogDirPartitionResult(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+
+    @s.struct
+    class AlterReplicaLogDirTopicResult(s.Struct):
+        topic_name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult, ...] = (
+            s.array("AlterReplicaLogDirPartitionResult", "0+", default=())
+        )
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    results: tuple[AlterReplicaLogDirTopicResult, ...] = s.array(
+        "AlterReplicaLogDirTopicResult", "0+", default=()
+    )

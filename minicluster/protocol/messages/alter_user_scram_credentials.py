@@ -1,0 +1,49 @@
+"""AlterUserScramCredentials (api key 51): a client changes SCRAM credentials.
+
+Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=51, kind="request", versions="0", flexible="0+")
+class AlterUserScramCredentialsRequest(s.Message):
+    """What AlterUserScramCredentials asks."""
+
+    @s.struct
+    class ScramCredentialDeletion(s.Struct):
+        name: str = s.string("0+", default="")
+        mechanism: int = s.int8("0+", default=0)
+
+    @s.struct
+    class ScramCredentialUpsertion(s.Struct):
+        name: str = s.string("0+", default="")
+        mechanism: int = s.int8("0+", default=0)
+        iterations: int = s.int32("0+", default=0)
+        salt: bytes = s.bytes_("0+", default=b"")
+        salted_password: bytes = s.bytes_("0+", default=b"")
+
+    deletions: tuple[ScramCredentialDeletion, ...] = s.array(
+        "ScramCredentialDeletion", "0+", default=()
+    )
+    upsertions: tuple[ScramCredentialUpsertion, ...] = s.array(
+        "ScramCredentialUpsertion", "0+", default=()
+    )
+
+
+@s.message(api_key=51, kind="response", versions="0", flexible="0+")
+class AlterUserScramCredentialsResponse(s.Message):
+    """What AlterUserScramCredentials answers."""
+
+    @s.struct
+    class AlterUserScramCredentialsResult(s.Struct):
+        user: str = s.string("0+", default="")
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default="", nullable="0+")
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    results: tuple[AlterUserScramCredentialsResult, ...] = s.array(
+        "AlterUserScramCredentialsResult", "0+", default=()
+    )

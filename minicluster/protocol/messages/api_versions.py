@@ -1,0 +1,53 @@
+"""ApiVersions (api key 18): a client asks which requests and features a node knows.
+
+The response's header is always version 0, so that a client of any version can read it (KIP-511).
+
+Versions: 0-4, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=18, kind="request", versions="0-4", flexible="3+")
+class ApiVersionsRequest(s.Message):
+    """What ApiVersions asks."""
+
+    client_software_name: str = s.string("3+", default="", ignorable=True)
+    client_software_version: str = s.string("3+", default="", ignorable=True)
+
+
+@s.message(api_key=18, kind="response", versions="0-4", flexible="3+")
+class ApiVersionsResponse(s.Message):
+    """What ApiVersions answers."""
+
+    @s.struct
+    class ApiVersion(s.Struct):
+        api_key: int = s.int16("0+", default=0)
+        min_version: int = s.int16("0+", default=0)
+        max_version: int = s.int16("0+", default=0)
+
+    @s.struct
+    class SupportedFeatureKey(s.Struct):
+        name: str = s.string("3+", default="")
+        min_version: int = s.int16("3+", default=0)
+        max_version: int = s.int16("3+", default=0)
+
+    @s.struct
+    class FinalizedFeatureKey(s.Struct):
+        name: str = s.string("3+", default="")
+        max_version_level: int = s.int16("3+", default=0)
+        min_version_level: int = s.int16("3+", default=0)
+
+    error_code: int = s.int16("0+", default=0)
+    api_keys: tuple[ApiVersion, ...] = s.array("ApiVersion", "0+", default=())
+    throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
+    supported_features: tuple[SupportedFeatureKey, ...] = s.array(
+        "SupportedFeatureKey", "3+", default=(), tag=0, ignorable=True
+    )
+    finalized_features_epoch: int = s.int64("3+", default=-1, tag=1, ignorable=True)
+    finalized_features: tuple[FinalizedFeatureKey, ...] = s.array(
+        "FinalizedFeatureKey", "3+", default=(), tag=2, ignorable=True
+    )
+    zk_migration_ready: bool = s.boolean("3+", default=False, tag=3, ignorable=True)

@@ -1,0 +1,71 @@
+"""ConsumerGroupDescribe (api key 69): a client asks what consumer groups look like.
+
+KIP-848.
+
+Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from minicluster.protocol import schema as s
+from minicluster.protocol.uuids import ZERO_UUID
+
+
+@s.message(api_key=69, kind="request", versions="0-1", flexible="0+")
+class ConsumerGroupDescribeRequest(s.Message):
+    """What ConsumerGroupDescribe asks."""
+
+    group_ids: tuple[str, ...] = s.array("string", "0+", default=(), entity="groupId")
+    include_authorized_operations: bool = s.boolean("0+", default=False)
+
+
+@s.message(api_key=69, kind="response", versions="0-1", flexible="0+")
+class ConsumerGroupDescribeResponse(s.Message):
+    """What ConsumerGroupDescribe answers."""
+
+    @s.struct
+    class TopicPartitions(s.Struct):
+        topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
+        topic_name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[int, ...] = s.array("int32", "0+", default=())
+
+    @s.struct
+    class Assignment(s.Struct):
+        topic_partitions: tuple[ConsumerGroupDescribeResponse.TopicPartitions, ...] = s.array(
+            "TopicPartitions", "0+", default=()
+        )
+
+    @s.struct
+    class Member(s.Struct):
+        member_id: str = s.string("0+", default="")
+        instance_id: str | None = s.string("0+", default=None, nullable="0+")
+        rack_id: str | None = s.string("0+", default=None, nullable="0+")
+        member_epoch: int = s.int32("0+", default=0)
+        client_id: str = s.string("0+", default="")
+        client_host: str = s.string("0+", default="")
+        subscribed_topic_names: tuple[str, ...] = s.array(
+            "string", "0+", default=(), entity="topicName"
+        )
+        subscribed_topic_regex: str | None = s.string("0+", default=None, nullable="0+")
+        assignment: ConsumerGroupDescribeResponse.Assignment = s.nested("Assignment", "0+")
+        target_assignment: ConsumerGroupDescribeResponse.Assignment = s.nested("Assignment", "0+")
+        member_type: int = s.int8("1+", default=-1, ignorable=True)
+
+    @s.struct
+    class DescribedGroup(s.Struct):
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default=None, nullable="0+")
+        group_id: str = s.string("0+", default="", entity="groupId")
+        group_state: str = s.string("0+", default="")
+        group_epoch: int = s.int32("0+", default=0)
+        assignment_epoch: int = s.int32("0+", default=0)
+        assignor_name: str = s.string("0+", default="")
+        members: tuple[ConsumerGroupDescribeResponse.Member, ...] = s.array(
+            "Member", "0+", default=()
+        )
+        authorized_operations: int = s.int32("0+", default=-2147483648)
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    groups: tuple[DescribedGroup, ...] = s.array("DescribedGroup", "0+", default=())

@@ -1,0 +1,33 @@
+"""ControlledShutdown (api key 7): a broker asks a ZooKeeper controller to move its leaders away.
+
+Gone in Kafka 4.0; KRaft brokers ask by BrokerHeartbeat.
+
+Versions: 0-3, flexible from 3; Kafka 3.9 has 0-3, Kafka 4.3 has none.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=7, kind="request", versions="0-3", flexible="3+")
+class ControlledShutdownRequest(s.Message):
+    """What ControlledShutdown asks."""
+
+    broker_id: int = s.int32("0+", default=0, entity="brokerId")
+    broker_epoch: int = s.int64("2+", default=-1, ignorable=True)
+
+
+@s.message(api_key=7, kind="response", versions="0-3", flexible="3+")
+class ControlledShutdownResponse(s.Message):
+    """What ControlledShutdown answers."""
+
+    @s.struct
+    class RemainingPartition(s.Struct):
+        topic_name: str = s.string("0+", default="", entity="topicName")
+        partition_index: int = s.int32("0+", default=0)
+
+    error_code: int = s.int16("0+", default=0)
+    remaining_partitions: tuple[RemainingPartition, ...] = s.array(
+        "RemainingPartition", "0+", default=()
+    )

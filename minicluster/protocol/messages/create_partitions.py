@@ -1,0 +1,45 @@
+"""CreatePartitions (api key 37): a client adds partitions to topics.
+
+Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 0-3.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=37, kind="request", versions="0-3", flexible="2+")
+class CreatePartitionsRequest(s.Message):
+    """What CreatePartitions asks."""
+
+    @s.struct
+    class CreatePartitionsAssignment(s.Struct):
+        broker_ids: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
+
+    @s.struct
+    class CreatePartitionsTopic(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        count: int = s.int32("0+", default=0)
+        assignments: tuple[CreatePartitionsRequest.CreatePartitionsAssignment, ...] | None = (
+            s.array("CreatePartitionsAssignment", "0+", default=(), nullable="0+")
+        )
+
+    topics: tuple[CreatePartitionsTopic, ...] = s.array("CreatePartitionsTopic", "0+", default=())
+    timeout_ms: int = s.int32("0+", default=0)
+    validate_only: bool = s.boolean("0+", default=False)
+
+
+@s.message(api_key=37, kind="response", versions="0-3", flexible="2+")
+class CreatePartitionsResponse(s.Message):
+    """What CreatePartitions answers."""
+
+    @s.struct
+    class CreatePartitionsTopicResult(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default=None, nullable="0+")
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    results: tuple[CreatePartitionsTopicResult, ...] = s.array(
+        "CreatePartitionsTopicResult", "0+", default=()
+    )

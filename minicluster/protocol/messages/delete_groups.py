@@ -1,0 +1,28 @@
+"""DeleteGroups (api key 42): a client deletes groups.
+
+Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=42, kind="request", versions="0-2", flexible="2+")
+class DeleteGroupsRequest(s.Message):
+    """What DeleteGroups asks."""
+
+    groups_names: tuple[str, ...] = s.array("string", "0+", default=(), entity="groupId")
+
+
+@s.message(api_key=42, kind="response", versions="0-2", flexible="2+")
+class DeleteGroupsResponse(s.Message):
+    """What DeleteGroups answers."""
+
+    @s.struct
+    class DeletableGroupResult(s.Struct):
+        group_id: str = s.string("0+", default="", entity="groupId")
+        error_code: int = s.int16("0+", default=0)
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    results: tuple[DeletableGroupResult, ...] = s.array("DeletableGroupResult", "0+", default=())

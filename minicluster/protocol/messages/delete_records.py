@@ -1,0 +1,51 @@
+"""DeleteRecords (api key 21): a client asks leaders to drop what lies below an offset.
+
+Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=21, kind="request", versions="0-2", flexible="2+")
+class DeleteRecordsRequest(s.Message):
+    """What DeleteRecords asks."""
+
+    @s.struct
+    class DeleteRecordsPartition(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+        offset: int = s.int64("0+", default=0)
+
+    @s.struct
+    class DeleteRecordsTopic(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[DeleteRecordsRequest.DeleteRecordsPartition, ...] = s.array(
+            "DeleteRecordsPartition", "0+", default=()
+        )
+
+    topics: tuple[DeleteRecordsTopic, ...] = s.array("DeleteRecordsTopic", "0+", default=())
+    timeout_ms: int = s.int32("0+", default=0)
+
+
+@s.message(api_key=21, kind="response", versions="0-2", flexible="2+")
+class DeleteRecordsResponse(s.Message):
+    """What DeleteRecords answers."""
+
+    @s.struct
+    class DeleteRecordsPartitionResult(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+        low_watermark: int = s.int64("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+
+    @s.struct
+    class DeleteRecordsTopicResult(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[DeleteRecordsResponse.DeleteRecordsPartitionResult, ...] = s.array(
+            "DeleteRecordsPartitionResult", "0+", default=()
+        )
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    topics: tuple[DeleteRecordsTopicResult, ...] = s.array(
+        "DeleteRecordsTopicResult", "0+", default=()
+    )

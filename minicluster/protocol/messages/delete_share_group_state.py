@@ -1,0 +1,52 @@
+"""DeleteShareGroupState (api key 86): a share group's state of partitions is deleted.
+
+KIP-932.
+
+Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from minicluster.protocol import schema as s
+from minicluster.protocol.uuids import ZERO_UUID
+
+
+@s.message(api_key=86, kind="request", versions="0", flexible="0+")
+class DeleteShareGroupStateRequest(s.Message):
+    """What DeleteShareGroupState asks."""
+
+    @s.struct
+    class PartitionData(s.Struct):
+        partition: int = s.int32("0+", default=0)
+
+    @s.struct
+    class DeleteStateData(s.Struct):
+        topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
+        partitions: tuple[DeleteShareGroupStateRequest.PartitionData, ...] = s.array(
+            "PartitionData", "0+", default=()
+        )
+
+    group_id: str = s.string("0+", default="")
+    topics: tuple[DeleteStateData, ...] = s.array("DeleteStateData", "0+", default=())
+
+
+@s.message(api_key=86, kind="response", versions="0", flexible="0+")
+class DeleteShareGroupStateResponse(s.Message):
+    """What DeleteShareGroupState answers."""
+
+    @s.struct
+    class PartitionResult(s.Struct):
+        partition: int = s.int32("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default=None, nullable="0+")
+
+    @s.struct
+    class DeleteStateResult(s.Struct):
+        topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
+        partitions: tuple[DeleteShareGroupStateResponse.PartitionResult, ...] = s.array(
+            "PartitionResult", "0+", default=()
+        )
+
+    results: tuple[DeleteStateResult, ...] = s.array("DeleteStateResult", "0+", default=())

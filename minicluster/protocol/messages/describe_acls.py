@@ -1,0 +1,47 @@
+"""DescribeAcls (api key 29): a client asks which ACLs there are.
+
+Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=29, kind="request", versions="0-3", flexible="2+")
+class DescribeAclsRequest(s.Message):
+    """What DescribeAcls asks."""
+
+    resource_type_filter: int = s.int8("0+", default=0)
+    resource_name_filter: str | None = s.string("0+", default="", nullable="0+")
+    pattern_type_filter: int = s.int8("1+", default=3)
+    principal_filter: str | None = s.string("0+", default="", nullable="0+")
+    host_filter: str | None = s.string("0+", default="", nullable="0+")
+    operation: int = s.int8("0+", default=0)
+    permission_type: int = s.int8("0+", default=0)
+
+
+@s.message(api_key=29, kind="response", versions="0-3", flexible="2+")
+class DescribeAclsResponse(s.Message):
+    """What DescribeAcls answers."""
+
+    @s.struct
+    class AclDescription(s.Struct):
+        principal: str = s.string("0+", default="")
+        host: str = s.string("0+", default="")
+        operation: int = s.int8("0+", default=0)
+        permission_type: int = s.int8("0+", default=0)
+
+    @s.struct
+    class DescribeAclsResource(s.Struct):
+        resource_type: int = s.int8("0+", default=0)
+        resource_name: str = s.string("0+", default="")
+        pattern_type: int = s.int8("1+", default=3)
+        acls: tuple[DescribeAclsResponse.AclDescription, ...] = s.array(
+            "AclDescription", "0+", default=()
+        )
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    error_code: int = s.int16("0+", default=0)
+    error_message: str | None = s.string("0+", default="", nullable="0+")
+    resources: tuple[DescribeAclsResource, ...] = s.array("DescribeAclsResource", "0+", default=())

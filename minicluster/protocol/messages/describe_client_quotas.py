@@ -1,0 +1,51 @@
+"""DescribeClientQuotas (api key 48): a client asks for quotas.
+
+Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=48, kind="request", versions="0-1", flexible="1+")
+class DescribeClientQuotasRequest(s.Message):
+    """What DescribeClientQuotas asks."""
+
+    @s.struct
+    class ComponentData(s.Struct):
+        entity_type: str = s.string("0+", default="")
+        match_type: int = s.int8("0+", default=0)
+        match: str | None = s.string("0+", default="", nullable="0+")
+
+    components: tuple[ComponentData, ...] = s.array("ComponentData", "0+", default=())
+    strict: bool = s.boolean("0+", default=False)
+
+
+@s.message(api_key=48, kind="response", versions="0-1", flexible="1+")
+class DescribeClientQuotasResponse(s.Message):
+    """What DescribeClientQuotas answers."""
+
+    @s.struct
+    class EntityData(s.Struct):
+        entity_type: str = s.string("0+", default="")
+        entity_name: str | None = s.string("0+", default="", nullable="0+")
+
+    @s.struct
+    class ValueData(s.Struct):
+        key: str = s.string("0+", default="")
+        value: float = s.float64("0+", default=0.0)
+
+    @s.struct
+    class EntryData(s.Struct):
+        entity: tuple[DescribeClientQuotasResponse.EntityData, ...] = s.array(
+            "EntityData", "0+", default=()
+        )
+        values: tuple[DescribeClientQuotasResponse.ValueData, ...] = s.array(
+            "ValueData", "0+", default=()
+        )
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    error_code: int = s.int16("0+", default=0)
+    error_message: str | None = s.string("0+", default="", nullable="0+")
+    entries: tuple[EntryData, ...] | None = s.array("EntryData", "0+", default=(), nullable="0+")

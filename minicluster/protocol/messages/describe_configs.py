@@ -1,0 +1,65 @@
+"""DescribeConfigs (api key 32): a client asks for configs and where they come from.
+
+Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 1-4.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=32, kind="request", versions="0-4", flexible="4+")
+class DescribeConfigsRequest(s.Message):
+    """What DescribeConfigs asks."""
+
+    @s.struct
+    class DescribeConfigsResource(s.Struct):
+        resource_type: int = s.int8("0+", default=0)
+        resource_name: str = s.string("0+", default="")
+        configuration_keys: tuple[str, ...] | None = s.array(
+            "string", "0+", default=(), nullable="0+"
+        )
+
+    resources: tuple[DescribeConfigsResource, ...] = s.array(
+        "DescribeConfigsResource", "0+", default=()
+    )
+    include_synonyms: bool = s.boolean("1+", default=False)
+    include_documentation: bool = s.boolean("3+", default=False)
+
+
+@s.message(api_key=32, kind="response", versions="0-4", flexible="4+")
+class DescribeConfigsResponse(s.Message):
+    """What DescribeConfigs answers."""
+
+    @s.struct
+    class DescribeConfigsSynonym(s.Struct):
+        name: str = s.string("1+", default="")
+        value: str | None = s.string("1+", default="", nullable="0+")
+        source: int = s.int8("1+", default=0)
+
+    @s.struct
+    class DescribeConfigsResourceResult(s.Struct):
+        name: str = s.string("0+", default="")
+        value: str | None = s.string("0+", default="", nullable="0+")
+        read_only: bool = s.boolean("0+", default=False)
+        is_default: bool = s.boolean("0", default=False)
+        config_source: int = s.int8("1+", default=-1, ignorable=True)
+        is_sensitive: bool = s.boolean("0+", default=False)
+        synonyms: tuple[DescribeConfigsResponse.DescribeConfigsSynonym, ...] = s.array(
+            "DescribeConfigsSynonym", "1+", default=(), ignorable=True
+        )
+        config_type: int = s.int8("3+", default=0, ignorable=True)
+        documentation: str | None = s.string("3+", default="", nullable="0+", ignorable=True)
+
+    @s.struct
+    class DescribeConfigsResult(s.Struct):
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default="", nullable="0+")
+        resource_type: int = s.int8("0+", default=0)
+        resource_name: str = s.string("0+", default="")
+        configs: tuple[DescribeConfigsResponse.DescribeConfigsResourceResult, ...] = s.array(
+            "DescribeConfigsResourceResult", "0+", default=()
+        )
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    results: tuple[DescribeConfigsResult, ...] = s.array("DescribeConfigsResult", "0+", default=())

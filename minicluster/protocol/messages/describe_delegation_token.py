@@ -1,0 +1,53 @@
+"""DescribeDelegationToken (api key 41): a client asks which delegation tokens there are.
+
+Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=41, kind="request", versions="0-3", flexible="2+")
+class DescribeDelegationTokenRequest(s.Message):
+    """What DescribeDelegationToken asks."""
+
+    @s.struct
+    class DescribeDelegationTokenOwner(s.Struct):
+        principal_type: str = s.string("0+", default="")
+        principal_name: str = s.string("0+", default="")
+
+    owners: tuple[DescribeDelegationTokenOwner, ...] | None = s.array(
+        "DescribeDelegationTokenOwner", "0+", default=(), nullable="0+"
+    )
+
+
+@s.message(api_key=41, kind="response", versions="0-3", flexible="2+")
+class DescribeDelegationTokenResponse(s.Message):
+    """What DescribeDelegationToken answers."""
+
+    @s.struct
+    class DescribedDelegationTokenRenewer(s.Struct):
+        principal_type: str = s.string("0+", default="")
+        principal_name: str = s.string("0+", default="")
+
+    @s.struct
+    class DescribedDelegationToken(s.Struct):
+        principal_type: str = s.string("0+", default="")
+        principal_name: str = s.string("0+", default="")
+        token_requester_principal_type: str = s.string("3+", default="")
+        token_requester_principal_name: str = s.string("3+", default="")
+        issue_timestamp: int = s.int64("0+", default=0)
+        expiry_timestamp: int = s.int64("0+", default=0)
+        max_timestamp: int = s.int64("0+", default=0)
+        token_id: str = s.string("0+", default="")
+        hmac: bytes = s.bytes_("0+", default=b"")
+        renewers: tuple[DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer, ...] = (
+            s.array("DescribedDelegationTokenRenewer", "0+", default=())
+        )
+
+    error_code: int = s.int16("0+", default=0)
+    tokens: tuple[DescribedDelegationToken, ...] = s.array(
+        "DescribedDelegationToken", "0+", default=()
+    )
+    throttle_time_ms: int = s.int32("0+", default=0)

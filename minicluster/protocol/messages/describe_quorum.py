@@ -1,0 +1,84 @@
+"""DescribeQuorum (api key 55): a client asks for the state of the quorum.
+
+KIP-595, KIP-836, KIP-853.
+
+Versions: 0-2, all flexible; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from minicluster.protocol import schema as s
+from minicluster.protocol.uuids import ZERO_UUID
+
+
+@s.message(api_key=55, kind="request", versions="0-2", flexible="0+")
+class DescribeQuorumRequest(s.Message):
+    """What DescribeQuorum asks."""
+
+    @s.struct
+    class PartitionData(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+
+    @s.struct
+    class TopicData(s.Struct):
+        topic_name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[DescribeQuorumRequest.PartitionData, ...] = s.array(
+            "PartitionData", "0+", default=()
+        )
+
+    topics: tuple[TopicData, ...] = s.array("TopicData", "0+", default=())
+
+
+@s.message(api_key=55, kind="response", versions="0-2", flexible="0+")
+class DescribeQuorumResponse(s.Message):
+    """What DescribeQuorum answers."""
+
+    @s.struct
+    class ReplicaState(s.Struct):
+        replica_id: int = s.int32("0+", default=0, entity="brokerId")
+        replica_directory_id: UUID = s.uuid("2+", default=ZERO_UUID)
+        log_end_offset: int = s.int64("0+", default=0)
+        last_fetch_timestamp: int = s.int64("1+", default=-1, ignorable=True)
+        last_caught_up_timestamp: int = s.int64("1+", default=-1, ignorable=True)
+
+    @s.struct
+    class PartitionData(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("2+", default="", nullable="2+", ignorable=True)
+        leader_id: int = s.int32("0+", default=0, entity="brokerId")
+        leader_epoch: int = s.int32("0+", default=0)
+        high_watermark: int = s.int64("0+", default=0)
+        current_voters: tuple[DescribeQuorumResponse.ReplicaState, ...] = s.array(
+            "ReplicaState", "0+", default=()
+        )
+        observers: tuple[DescribeQuorumResponse.ReplicaState, ...] = s.array(
+            "ReplicaState", "0+", default=()
+        )
+
+    @s.struct
+    class TopicData(s.Struct):
+        topic_name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[DescribeQuorumResponse.PartitionData, ...] = s.array(
+            "PartitionData", "0+", default=()
+        )
+
+    @s.struct
+    class Listener(s.Struct):
+        name: str = s.string("2+", default="")
+        host: str = s.string("2+", default="")
+        port: int = s.uint16("2+", default=0)
+
+    @s.struct
+    class Node(s.Struct):
+        node_id: int = s.int32("2+", default=0, entity="brokerId")
+        listeners: tuple[DescribeQuorumResponse.Listener, ...] = s.array(
+            "Listener", "2+", default=()
+        )
+
+    error_code: int = s.int16("0+", default=0)
+    error_message: str | None = s.string("2+", default="", nullable="2+", ignorable=True)
+    topics: tuple[TopicData, ...] = s.array("TopicData", "0+", default=())
+    nodes: tuple[Node, ...] = s.array("Node", "2+", default=())

@@ -1,0 +1,41 @@
+"""FindCoordinator (api key 10).
+
+A client asks which broker coordinates a group, a transaction or a share.
+
+Versions: 0-6, flexible from 3; Kafka 3.9 has 0-6, Kafka 4.3 has 0-6.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=10, kind="request", versions="0-6", flexible="3+")
+class FindCoordinatorRequest(s.Message):
+    """What FindCoordinator asks."""
+
+    key: str = s.string("0-3", default="")
+    key_type: int = s.int8("1+", default=0)
+    coordinator_keys: tuple[str, ...] = s.array("string", "4+", default=())
+
+
+@s.message(api_key=10, kind="response", versions="0-6", flexible="3+")
+class FindCoordinatorResponse(s.Message):
+    """What FindCoordinator answers."""
+
+    @s.struct
+    class Coordinator(s.Struct):
+        key: str = s.string("4+", default="")
+        node_id: int = s.int32("4+", default=0, entity="brokerId")
+        host: str = s.string("4+", default="")
+        port: int = s.int32("4+", default=0)
+        error_code: int = s.int16("4+", default=0)
+        error_message: str | None = s.string("4+", default="", nullable="4+", ignorable=True)
+
+    throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
+    error_code: int = s.int16("0-3", default=0)
+    error_message: str | None = s.string("1-3", default="", nullable="1-3", ignorable=True)
+    node_id: int = s.int32("0-3", default=0, entity="brokerId")
+    host: str = s.string("0-3", default="")
+    port: int = s.int32("0-3", default=0)
+    coordinators: tuple[Coordinator, ...] = s.array("Coordinator", "4+", default=())

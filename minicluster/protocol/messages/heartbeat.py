@@ -1,0 +1,26 @@
+"""Heartbeat (api key 12): a member of a classic group says that it lives.
+
+Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=12, kind="request", versions="0-4", flexible="4+")
+class HeartbeatRequest(s.Message):
+    """What Heartbeat asks."""
+
+    group_id: str = s.string("0+", default="", entity="groupId")
+    generation_id: int = s.int32("0+", default=0)
+    member_id: str = s.string("0+", default="")
+    group_instance_id: str | None = s.string("3+", default=None, nullable="3+")
+
+
+@s.message(api_key=12, kind="response", versions="0-4", flexible="4+")
+class HeartbeatResponse(s.Message):
+    """What Heartbeat answers."""
+
+    throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
+    error_code: int = s.int16("0+", default=0)

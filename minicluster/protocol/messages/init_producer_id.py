@@ -1,0 +1,34 @@
+"""InitProducerId (api key 22): a producer asks for an id and epoch.
+
+Versions: 0-6, flexible from 2; Kafka 3.9 has 0-5, Kafka 4.3 has 0-6.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=22, kind="request", versions="0-6", flexible="2+")
+class InitProducerIdRequest(s.Message):
+    """What InitProducerId asks."""
+
+    transactional_id: str | None = s.string(
+        "0+", default="", nullable="0+", entity="transactionalId"
+    )
+    transaction_timeout_ms: int = s.int32("0+", default=0)
+    producer_id: int = s.int64("3+", default=-1, entity="producerId")
+    producer_epoch: int = s.int16("3+", default=-1)
+    enable2_pc: bool = s.boolean("6+", default=False)
+    keep_prepared_txn: bool = s.boolean("6+", default=False)
+
+
+@s.message(api_key=22, kind="response", versions="0-6", flexible="2+")
+class InitProducerIdResponse(s.Message):
+    """What InitProducerId answers."""
+
+    throttle_time_ms: int = s.int32("0+", default=0, ignorable=True)
+    error_code: int = s.int16("0+", default=0)
+    producer_id: int = s.int64("0+", default=-1, entity="producerId")
+    producer_epoch: int = s.int16("0+", default=0)
+    ongoing_txn_producer_id: int = s.int64("6+", default=-1, entity="producerId")
+    ongoing_txn_producer_epoch: int = s.int16("6+", default=-1)

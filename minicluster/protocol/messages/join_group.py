@@ -1,0 +1,52 @@
+"""JoinGroup (api key 11): a member joins a classic group.
+
+Versions: 0-9, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 0-9.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=11, kind="request", versions="0-9", flexible="6+")
+class JoinGroupRequest(s.Message):
+    """What JoinGroup asks."""
+
+    @s.struct
+    class JoinGroupRequestProtocol(s.Struct):
+        name: str = s.string("0+", default="")
+        metadata: bytes = s.bytes_("0+", default=b"")
+
+    group_id: str = s.string("0+", default="", entity="groupId")
+    session_timeout_ms: int = s.int32("0+", default=0)
+    rebalance_timeout_ms: int = s.int32("1+", default=-1, ignorable=True)
+    member_id: str = s.string("0+", default="")
+    group_instance_id: str | None = s.string("5+", default=None, nullable="5+")
+    protocol_type: str = s.string("0+", default="")
+    protocols: tuple[JoinGroupRequestProtocol, ...] = s.array(
+        "JoinGroupRequestProtocol", "0+", default=()
+    )
+    reason: str | None = s.string("8+", default=None, nullable="8+", ignorable=True)
+
+
+@s.message(api_key=11, kind="response", versions="0-9", flexible="6+")
+class JoinGroupResponse(s.Message):
+    """What JoinGroup answers."""
+
+    @s.struct
+    class JoinGroupResponseMember(s.Struct):
+        member_id: str = s.string("0+", default="")
+        group_instance_id: str | None = s.string("5+", default=None, nullable="5+", ignorable=True)
+        metadata: bytes = s.bytes_("0+", default=b"")
+
+    throttle_time_ms: int = s.int32("2+", default=0, ignorable=True)
+    error_code: int = s.int16("0+", default=0)
+    generation_id: int = s.int32("0+", default=-1)
+    protocol_type: str | None = s.string("7+", default=None, nullable="7+", ignorable=True)
+    protocol_name: str | None = s.string("0+", default="", nullable="7+")
+    leader: str = s.string("0+", default="")
+    skip_assignment: bool = s.boolean("9+", default=False)
+    member_id: str = s.string("0+", default="")
+    members: tuple[JoinGroupResponseMember, ...] = s.array(
+        "JoinGroupResponseMember", "0+", default=()
+    )

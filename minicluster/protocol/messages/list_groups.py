@@ -1,0 +1,32 @@
+"""ListGroups (api key 16): a client asks which groups a broker coordinates.
+
+Versions: 0-5, flexible from 3; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=16, kind="request", versions="0-5", flexible="3+")
+class ListGroupsRequest(s.Message):
+    """What ListGroups asks."""
+
+    states_filter: tuple[str, ...] = s.array("string", "4+", default=())
+    types_filter: tuple[str, ...] = s.array("string", "5+", default=())
+
+
+@s.message(api_key=16, kind="response", versions="0-5", flexible="3+")
+class ListGroupsResponse(s.Message):
+    """What ListGroups answers."""
+
+    @s.struct
+    class ListedGroup(s.Struct):
+        group_id: str = s.string("0+", default="", entity="groupId")
+        protocol_type: str = s.string("0+", default="")
+        group_state: str = s.string("4+", default="", ignorable=True)
+        group_type: str = s.string("5+", default="", ignorable=True)
+
+    throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
+    error_code: int = s.int16("0+", default=0)
+    groups: tuple[ListedGroup, ...] = s.array("ListedGroup", "0+", default=())

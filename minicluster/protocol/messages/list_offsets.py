@@ -1,0 +1,58 @@
+"""ListOffsets (api key 2): a client asks for the offsets that belong to timestamps.
+
+Versions: 0-11, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 1-11.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=2, kind="request", versions="0-11", flexible="6+")
+class ListOffsetsRequest(s.Message):
+    """What ListOffsets asks."""
+
+    @s.struct
+    class ListOffsetsPartition(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+        current_leader_epoch: int = s.int32("4+", default=-1, ignorable=True)
+        timestamp: int = s.int64("0+", default=0)
+        max_num_offsets: int = s.int32("0", default=1)
+
+    @s.struct
+    class ListOffsetsTopic(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[ListOffsetsRequest.ListOffsetsPartition, ...] = s.array(
+            "ListOffsetsPartition", "0+", default=()
+        )
+
+    replica_id: int = s.int32("0+", default=0, entity="brokerId")
+    isolation_level: int = s.int8("2+", default=0)
+    topics: tuple[ListOffsetsTopic, ...] = s.array("ListOffsetsTopic", "0+", default=())
+    timeout_ms: int = s.int32("10+", default=0, ignorable=True)
+
+
+@s.message(api_key=2, kind="response", versions="0-11", flexible="6+")
+class ListOffsetsResponse(s.Message):
+    """What ListOffsets answers."""
+
+    @s.struct
+    class ListOffsetsPartitionResponse(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+        old_style_offsets: tuple[int, ...] = s.array("int64", "0", default=())
+        timestamp: int = s.int64("1+", default=-1)
+        offset: int = s.int64("1+", default=-1)
+        leader_epoch: int = s.int32("4+", default=-1)
+
+    @s.struct
+    class ListOffsetsTopicResponse(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[ListOffsetsResponse.ListOffsetsPartitionResponse, ...] = s.array(
+            "ListOffsetsPartitionResponse", "0+", default=()
+        )
+
+    throttle_time_ms: int = s.int32("2+", default=0, ignorable=True)
+    topics: tuple[ListOffsetsTopicResponse, ...] = s.array(
+        "ListOffsetsTopicResponse", "0+", default=()
+    )

@@ -1,0 +1,61 @@
+"""ReadShareGroupStateSummary (api key 87).
+
+The start offsets of a share group's partitions are read.
+
+KIP-932.
+
+Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from minicluster.protocol import schema as s
+from minicluster.protocol.uuids import ZERO_UUID
+
+
+@s.message(api_key=87, kind="request", versions="0-1", flexible="0+")
+class ReadShareGroupStateSummaryRequest(s.Message):
+    """What ReadShareGroupStateSummary asks."""
+
+    @s.struct
+    class PartitionData(s.Struct):
+        partition: int = s.int32("0+", default=0)
+        leader_epoch: int = s.int32("0+", default=0)
+
+    @s.struct
+    class ReadStateSummaryData(s.Struct):
+        topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
+        partitions: tuple[ReadShareGroupStateSummaryRequest.PartitionData, ...] = s.array(
+            "PartitionData", "0+", default=()
+        )
+
+    group_id: str = s.string("0+", default="")
+    topics: tuple[ReadStateSummaryData, ...] = s.array("ReadStateSummaryData", "0+", default=())
+
+
+@s.message(api_key=87, kind="response", versions="0-1", flexible="0+")
+class ReadShareGroupStateSummaryResponse(s.Message):
+    """What ReadShareGroupStateSummary answers."""
+
+    @s.struct
+    class PartitionResult(s.Struct):
+        partition: int = s.int32("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default=None, nullable="0+")
+        state_epoch: int = s.int32("0+", default=0)
+        leader_epoch: int = s.int32("0+", default=0)
+        start_offset: int = s.int64("0+", default=0)
+        delivery_complete_count: int = s.int32("1+", default=-1, ignorable=True)
+
+    @s.struct
+    class ReadStateSummaryResult(s.Struct):
+        topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
+        partitions: tuple[ReadShareGroupStateSummaryResponse.PartitionResult, ...] = s.array(
+            "PartitionResult", "0+", default=()
+        )
+
+    results: tuple[ReadStateSummaryResult, ...] = s.array(
+        "ReadStateSummaryResult", "0+", default=()
+    )

@@ -1,0 +1,52 @@
+"""ShareGroupHeartbeat (api key 76).
+
+A member of a share group says that it lives and learns its assignment.
+
+KIP-932; v0 was early access and is not compatible.
+
+Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from minicluster.protocol import schema as s
+from minicluster.protocol.uuids import ZERO_UUID
+
+
+@s.message(api_key=76, kind="request", versions="0-1", flexible="0+")
+class ShareGroupHeartbeatRequest(s.Message):
+    """What ShareGroupHeartbeat asks."""
+
+    group_id: str = s.string("0+", default="", entity="groupId")
+    member_id: str = s.string("0+", default="")
+    member_epoch: int = s.int32("0+", default=0)
+    rack_id: str | None = s.string("0+", default=None, nullable="0+")
+    subscribed_topic_names: tuple[str, ...] | None = s.array(
+        "string", "0+", default=None, nullable="0+", entity="topicName"
+    )
+
+
+@s.message(api_key=76, kind="response", versions="0-1", flexible="0+")
+class ShareGroupHeartbeatResponse(s.Message):
+    """What ShareGroupHeartbeat answers."""
+
+    @s.struct
+    class TopicPartitions(s.Struct):
+        topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
+        partitions: tuple[int, ...] = s.array("int32", "0+", default=())
+
+    @s.struct
+    class Assignment(s.Struct):
+        topic_partitions: tuple[ShareGroupHeartbeatResponse.TopicPartitions, ...] = s.array(
+            "TopicPartitions", "0+", default=()
+        )
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    error_code: int = s.int16("0+", default=0)
+    error_message: str | None = s.string("0+", default=None, nullable="0+")
+    member_id: str | None = s.string("0+", default=None, nullable="0+")
+    member_epoch: int = s.int32("0+", default=0)
+    heartbeat_interval_ms: int = s.int32("0+", default=0)
+    assignment: Assignment | None = s.nested("Assignment", "0+", default=None, nullable="0+")

@@ -1,0 +1,44 @@
+"""UpdateFeatures (api key 57): a client asks the controller to finalize feature levels.
+
+KIP-584, KIP-778.
+
+Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=57, kind="request", versions="0-2", flexible="0+")
+class UpdateFeaturesRequest(s.Message):
+    """What UpdateFeatures asks."""
+
+    @s.struct
+    class FeatureUpdateKey(s.Struct):
+        feature: str = s.string("0+", default="")
+        max_version_level: int = s.int16("0+", default=0)
+        allow_downgrade: bool = s.boolean("0", default=False)
+        upgrade_type: int = s.int8("1+", default=1)
+
+    timeout_ms: int = s.int32("0+", default=60000)
+    feature_updates: tuple[FeatureUpdateKey, ...] = s.array("FeatureUpdateKey", "0+", default=())
+    validate_only: bool = s.boolean("1+", default=False)
+
+
+@s.message(api_key=57, kind="response", versions="0-2", flexible="0+")
+class UpdateFeaturesResponse(s.Message):
+    """What UpdateFeatures answers."""
+
+    @s.struct
+    class UpdatableFeatureResult(s.Struct):
+        feature: str = s.string("0+", default="")
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default="", nullable="0+")
+
+    throttle_time_ms: int = s.int32("0+", default=0)
+    error_code: int = s.int16("0+", default=0)
+    error_message: str | None = s.string("0+", default="", nullable="0+")
+    results: tuple[UpdatableFeatureResult, ...] = s.array(
+        "UpdatableFeatureResult", "0-1", default=(), ignorable=True
+    )

@@ -1,0 +1,59 @@
+"""WriteTxnMarkers (api key 27): a coordinator tells leaders how transactions ended.
+
+Versions: 0-2, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 1-2.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol import schema as s
+
+
+@s.message(api_key=27, kind="request", versions="0-2", flexible="1+")
+class WriteTxnMarkersRequest(s.Message):
+    """What WriteTxnMarkers asks."""
+
+    @s.struct
+    class WritableTxnMarkerTopic(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        partition_indexes: tuple[int, ...] = s.array("int32", "0+", default=())
+
+    @s.struct
+    class WritableTxnMarker(s.Struct):
+        producer_id: int = s.int64("0+", default=0, entity="producerId")
+        producer_epoch: int = s.int16("0+", default=0)
+        transaction_result: bool = s.boolean("0+", default=False)
+        topics: tuple[WriteTxnMarkersRequest.WritableTxnMarkerTopic, ...] = s.array(
+            "WritableTxnMarkerTopic", "0+", default=()
+        )
+        coordinator_epoch: int = s.int32("0+", default=0)
+        transaction_version: int = s.int8("2+", default=0, ignorable=True)
+
+    markers: tuple[WritableTxnMarker, ...] = s.array("WritableTxnMarker", "0+", default=())
+
+
+@s.message(api_key=27, kind="response", versions="0-2", flexible="1+")
+class WriteTxnMarkersResponse(s.Message):
+    """What WriteTxnMarkers answers."""
+
+    @s.struct
+    class WritableTxnMarkerPartitionResult(s.Struct):
+        partition_index: int = s.int32("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+
+    @s.struct
+    class WritableTxnMarkerTopicResult(s.Struct):
+        name: str = s.string("0+", default="", entity="topicName")
+        partitions: tuple[WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult, ...] = s.array(
+            "WritableTxnMarkerPartitionResult", "0+", default=()
+        )
+
+    @s.struct
+    class WritableTxnMarkerResult(s.Struct):
+        producer_id: int = s.int64("0+", default=0, entity="producerId")
+        topics: tuple[WriteTxnMarkersResponse.WritableTxnMarkerTopicResult, ...] = s.array(
+            "WritableTxnMarkerTopicResult", "0+", default=()
+        )
+
+    markers: tuple[WritableTxnMarkerResult, ...] = s.array(
+        "WritableTxnMarkerResult", "0+", default=()
+    )

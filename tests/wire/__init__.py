@@ -1,0 +1,1 @@
+"""Compares the codec with bytes that Apache Kafka's own classes wrote."""
