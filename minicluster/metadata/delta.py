@@ -86,7 +86,9 @@ class TopicDelta:
         """The partitions that are new or differ, as they are now."""
         if self.after is None:
             return {}
-        old: Mapping[int, PartitionRegistration] = {} if self.before is None else _rows(self.before)
+        old: Mapping[int, PartitionRegistration] = {}
+        if self.before is not None:
+            old = self.before.partitions
         return {
             index: partition
             for index, partition in self.after.items()
@@ -206,46 +208,63 @@ class MetadataDelta:
 
         Source:  TopicsDelta.localChanges, TopicDelta.localChanges.
         """
-        deletes: list[TopicIdPartition] = []
-        elected: dict[TopicIdPartition, PartitionRegistration] = {}
-        leaders: dict[TopicIdPartition, PartitionRegistration] = {}
-        followers: dict[TopicIdPartition, PartitionRegistration] = {}
-        directories: dict[TopicIdPartition, UUID] = {}
+        changes = _LocalChangesBuilder(broker_id)
         for delta in self.topics().values():
-            topic = delta.topic
-            old_rows = {} if delta.before is None else _rows(delta.before)
-            if delta.after is None:
-                deletes += [
-                    TopicIdPartition(topic.name, index, topic.id)
-                    for index, partition in topic.items()
-                    if broker_id in partition.replicas
-                ]
-                continue
-            for index, new in delta.changed_partitions().items():
-                key = TopicIdPartition(topic.name, index, topic.id)
-                old = old_rows.get(index)
-                if broker_id not in new.replicas:
-                    if old is not None and broker_id in old.replicas:
-                        deletes.append(key)
-                    continue
-                if old is None or old.partition_epoch != new.partition_epoch:
-                    (leaders if new.leader == broker_id else followers)[key] = new
-                if new.leader == broker_id and (old is None or old.leader_epoch != new.leader_epoch):
-                    elected[key] = new
-                directory = new.directory_of(broker_id)
-                if (
-                    old is None
-                    or broker_id not in old.replicas
-                    or old.directory_of(broker_id) != directory
-                ):
-                    directories[key] = directory
+            changes.add(delta)
         return LocalChanges(
-            deletes=tuple(deletes),
-            elected_leaders=elected,
-            leaders=leaders,
-            followers=followers,
-            directories=directories,
+            deletes=tuple(changes.deletes),
+            elected_leaders=changes.elected_leaders,
+            leaders=changes.leaders,
+            followers=changes.followers,
+            directories=changes.directories,
         )
+
+
+class _LocalChangesBuilder:
+    """Gathers what topics' deltas ask of one broker."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.deletes: list[TopicIdPartition] = []
+        self.elected_leaders: dict[TopicIdPartition, PartitionRegistration] = {}
+        self.leaders: dict[TopicIdPartition, PartitionRegistration] = {}
+        self.followers: dict[TopicIdPartition, PartitionRegistration] = {}
+        self.directories: dict[TopicIdPartition, UUID] = {}
+
+    def add(self, delta: TopicDelta) -> None:
+        topic = delta.topic
+        if delta.after is None:
+            self.deletes += [
+                TopicIdPartition(topic.name, index, topic.id)
+                for index, partition in topic.items()
+                if self.broker_id in partition.replicas
+            ]
+            return
+        old_rows = None if delta.before is None else delta.before.partitions
+        for index, new in delta.changed_partitions().items():
+            old = None if old_rows is None else old_rows.get(index)
+            if old is not None and self.broker_id not in old.replicas:
+                old = None
+            key = TopicIdPartition(topic.name, index, topic.id)
+            if self.broker_id in new.replicas:
+                self._assigned(key, old, new)
+            elif old is not None:
+                self.deletes.append(key)
+
+    def _assigned(
+        self,
+        key: TopicIdPartition,
+        old: PartitionRegistration | None,
+        new: PartitionRegistration,
+    ) -> None:
+        leads = new.leader == self.broker_id
+        if old is None or old.partition_epoch != new.partition_epoch:
+            (self.leaders if leads else self.followers)[key] = new
+        if leads and (old is None or old.leader_epoch != new.leader_epoch):
+            self.elected_leaders[key] = new
+        directory = new.directory_of(self.broker_id)
+        if old is None or old.directory_of(self.broker_id) != directory:
+            self.directories[key] = directory
 
 
 class DeltaBuilder:
@@ -325,10 +344,6 @@ _TOUCHES: dict[type, Callable[[DeltaBuilder, Any, MetadataImage], None]] = {
     ConfigRecord: DeltaBuilder._touch_config,
 }
 """What a record touches; those that are missing here are found by comparing their section."""
-
-
-def _rows(topic: TopicImage) -> HashTrieMap[int, PartitionRegistration]:
-    return topic.partitions
 
 
 def _keys(before: HashTrieMap[K, V], after: HashTrieMap[K, V]) -> list[K]:

@@ -6,7 +6,7 @@ from minicluster.errors import MiniclusterError, UserError
 
 
 class ReplayError(MiniclusterError):
-    """A record does not fit the state that it is applied to: the log, or our own decision, is wrong."""
+    """A record does not fit the state that it is applied to: the log or a decision is wrong."""
 
 
 class MetadataLost(MiniclusterError):

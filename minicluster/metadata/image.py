@@ -62,7 +62,7 @@ class MetadataImage:
     @property
     def is_empty(self) -> bool:
         """Whether no record has left anything."""
-        return self == MetadataImage.EMPTY
+        return not any(getattr(self, section).fingerprint for section in _SECTIONS)
 
     def digest(self) -> str:
         """A hash of the content: the same for equal images, in every process, by every path."""

@@ -79,7 +79,8 @@ class MetadataVersion(IntEnum):
         """
         if not MIN_LEVEL <= level <= MAX_LEVEL:
             raise UnknownMetadataVersion(
-                f"metadata.version: level {level} is not known; levels are {MIN_LEVEL} to {MAX_LEVEL}"
+                f"metadata.version: level {level} is not known; "
+                f"levels run from {MIN_LEVEL} to {MAX_LEVEL}"
             )
         return cls(level)
 
@@ -100,7 +101,8 @@ class MetadataVersion(IntEnum):
             return of_release[-1]
         raise UnknownMetadataVersion(
             f"metadata.version: {text!r} is not known; "
-            f"names run from {cls(MIN_LEVEL)} to {cls(MAX_LEVEL)}, levels from {MIN_LEVEL} to {MAX_LEVEL}"
+            f"names run from {cls(MIN_LEVEL)} to {cls(MAX_LEVEL)}, "
+            f"levels from {MIN_LEVEL} to {MAX_LEVEL}"
         )
 
     # Which records exist.

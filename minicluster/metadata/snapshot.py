@@ -47,11 +47,11 @@ def image_records(
     for broker in image.cluster.brokers.values():
         yield broker_record(broker, version, on_loss)
     yield from _controller_records(image, version, on_loss)
-    elr_enabled = image.features.elr_enabled
+    writes_elr = image.features.elr_enabled or not rules.snapshot_omits_elr_when_off
     for topic in image.topics:
         yield VersionedRecord(TopicRecord(name=topic.name, topic_id=topic.id), 0)
         for index, partition in topic.items():
-            yield partition.to_record(topic.id, index, version, elr_enabled, on_loss)
+            yield partition.to_record(topic.id, index, version, writes_elr, on_loss)
     yield from _config_records(image)
     yield from _quota_records(image)
     if image.producer_ids.next_producer_id != NO_PRODUCER_IDS:

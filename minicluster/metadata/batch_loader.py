@@ -1,0 +1,230 @@
+"""Committed batches to deltas, one for each delivery, or fewer while a transaction is open.
+
+::
+
+            Begin            a record             End                 a record
+    NONE ----------> STARTED ---------> CONTINUED -------> ENDED ------------------> NONE
+                        |                   |   Abort
+                        +---- End, Abort ---+-------------> ABORTED ---------------> NONE
+
+Source:  KIP-868; MetadataBatchLoader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from minicluster.effects import Effect
+from minicluster.log.batch import RecordBatch
+from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.protocol.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    VersionedRecord,
+)
+from minicluster.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndEpoch:
+    """Who leads the metadata quorum; no id while nobody is known to."""
+
+    leader_id: int | None = None
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """The prefix of the log that an image stands for.
+
+    Units:   the offset is inclusive, -1 for the empty log; offset_batch_aligned says whether a
+             batch ends there, so that a snapshot can.
+    """
+
+    last_contained_offset: int = -1
+    last_contained_epoch: int = -1
+    last_contained_log_time_ms: int = -1
+    offset_batch_aligned: bool = False
+
+    @property
+    def snapshot_id(self) -> tuple[int, int]:
+        """The end offset, exclusive, and the epoch: the name of a snapshot of this image."""
+        return self.last_contained_offset + 1, self.last_contained_epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDeltaManifest:
+    """Where a delta from the log comes from. Leaves out elapsed time: here is no clock."""
+
+    provenance: Provenance
+    leader: LeaderAndEpoch
+    batches: tuple[RecordBatch, ...]
+
+    @property
+    def num_batches(self) -> int:
+        """How many batches ended since the last delta."""
+        return len(self.batches)
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes those batches take in the log."""
+        return sum(batch.size for batch in self.batches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotManifest:
+    """Where a whole image comes from."""
+
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderFault(Effect):
+    """A record, or the absence of one, that should not be; loading goes on."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """A delta that is ready to be published."""
+
+    delta: MetadataDelta
+    manifest: LogDeltaManifest
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image after it."""
+        return self.delta.after
+
+
+class TransactionState(Enum):
+    """Where the records that come next stand."""
+
+    NONE = "none"
+    STARTED = "started"
+    CONTINUED = "continued"
+    ENDED = "ended"
+    ABORTED = "aborted"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what has been applied may yet be aborted."""
+        return self in (TransactionState.STARTED, TransactionState.CONTINUED)
+
+
+_AFTER_RECORD = {
+    TransactionState.STARTED: TransactionState.CONTINUED,
+    TransactionState.ENDED: TransactionState.NONE,
+    TransactionState.ABORTED: TransactionState.NONE,
+}
+
+
+class BatchLoader:
+    """Gathers what batches change until it may be shown."""
+
+    def __init__(self, rules: Rules = Rules.KAFKA_4_3) -> None:
+        self._rules = rules
+        self._builder = DeltaBuilder(MetadataImage.EMPTY)
+        self._batches: list[RecordBatch] = []
+        self.provenance = Provenance()
+        self.state = TransactionState.NONE
+        self.has_seen_record = False
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image as of the last update or reset."""
+        return self._builder.before
+
+    def reset_to(self, image: MetadataImage, provenance: Provenance) -> None:
+        """Go on from an image; what was gathered and not shown is dropped."""
+        self._builder = DeltaBuilder(image)
+        self._batches = []
+        self.provenance = provenance
+        self.state = TransactionState.NONE
+        self.has_seen_record = self._rules.empty_snapshot_counts_as_record or not image.is_empty
+
+    def load(self, batch: RecordBatch, leader: LeaderAndEpoch) -> Iterator[Update | LoaderFault]:
+        """Take in one batch; give an update if a transaction begins after something else."""
+        last_offset = self.provenance.last_contained_offset
+        for index, versioned in enumerate(batch.metadata_records):
+            offset = batch.base_offset + index
+            try:
+                self._replay(versioned, offset)
+            except ReplayError as error:
+                yield LoaderFault(str(error))
+            begins_later = index > 0 or bool(self._batches)
+            if self.state is TransactionState.STARTED and begins_later:
+                self._advance(batch, last_offset, aligned=index == 0)
+                yield self._update(leader)
+                self.state = TransactionState.STARTED
+            last_offset = offset
+        self._advance(batch, batch.last_offset, aligned=True)
+        self._batches.append(batch)
+
+    def flush(self, leader: LeaderAndEpoch) -> Update | None:
+        """The update that a delivery ends with; none while a transaction is open."""
+        if self.state.is_open:
+            return None
+        if self.state is TransactionState.ABORTED:
+            self._builder = DeltaBuilder(self.image)
+        return self._update(leader)
+
+    def _advance(self, batch: RecordBatch, last_offset: int, *, aligned: bool) -> None:
+        self.provenance = Provenance(
+            last_contained_offset=last_offset,
+            last_contained_epoch=batch.leader_epoch,
+            last_contained_log_time_ms=batch.max_timestamp,
+            offset_batch_aligned=aligned,
+        )
+
+    def _update(self, leader: LeaderAndEpoch) -> Update:
+        manifest = LogDeltaManifest(
+            provenance=self.provenance, leader=leader, batches=tuple(self._batches)
+        )
+        update = Update(delta=self._builder.build(), manifest=manifest)
+        self.reset_to(update.image, self.provenance)
+        return update
+
+    def _replay(self, versioned: VersionedRecord, offset: int) -> None:
+        record = versioned.record
+        if isinstance(record, BeginTransactionRecord):
+            if self.state.is_open:
+                raise ReplayError(f"offset {offset}: a transaction begins within a transaction")
+            self.state = TransactionState.STARTED
+        elif isinstance(record, EndTransactionRecord | AbortTransactionRecord):
+            if not self.state.is_open:
+                raise ReplayError(f"offset {offset}: a transaction ends that never began")
+            self._end(aborted=isinstance(record, AbortTransactionRecord))
+        else:
+            self.state = _AFTER_RECORD.get(self.state, self.state)
+            self.has_seen_record = True
+            refuse_unreadable(record, self._rules)
+            self._builder.apply(record, offset=offset)
+
+    def _end(self, *, aborted: bool) -> None:
+        self.state = TransactionState.ABORTED if aborted else TransactionState.ENDED
+        if aborted and not self._rules.aborted_transaction_leaks:
+            # Whatever stood before the Begin was given away when it came.
+            self._builder = DeltaBuilder(self.image)
+
+
+def refuse_unreadable(record: object, rules: Rules) -> None:
+    """Refuse a metadata.version below those that the release reads.
+
+    Errors:  ReplayError.
+    """
+    if not isinstance(record, FeatureLevelRecord) or record.name != FEATURE_NAME:
+        return
+    if record.feature_level < rules.metadata_version_lowest:
+        raise ReplayError(
+            f"metadata.version {record.feature_level} is below {rules.metadata_version_lowest}, "
+            f"the lowest that {rules.name} reads"
+        )

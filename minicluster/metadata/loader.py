@@ -1,0 +1,245 @@
+"""The metadata loader: commits and snapshots come in, publishers get deltas and images.
+
+Leaves out elapsed times (no clock here) and metrics. Publishers are known by name; the shell calls
+the objects behind the names, in the order of the effects, and so in the order of installation.
+
+**Invariant:** what is published at an offset is the fold of the log up to there
+(tests/metadata/test_loader.py).
+
+Source:  KIP-868, KAFKA-15389; MetadataLoader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from minicluster.effects import CancelTimer, Effect, SetTimer
+from minicluster.errors import MiniclusterError
+from minicluster.log.batch import RecordBatch
+from minicluster.metadata.batch_loader import (
+    BatchLoader,
+    LeaderAndEpoch,
+    LoaderFault,
+    LogDeltaManifest,
+    Provenance,
+    SnapshotManifest,
+    refuse_unreadable,
+)
+from minicluster.metadata.delta import MetadataDelta
+from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image import MetadataImage, apply
+from minicluster.protocol.records import VersionedRecord
+from minicluster.rules import Rules
+
+INITIALIZE_NEW_PUBLISHERS = "initialize-new-publishers"
+INITIALIZE_RETRY_MS = 100
+
+
+class PublisherInstalledTwice(MiniclusterError):
+    """A publisher of this name is installed already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish(Effect):
+    """Give a publisher a delta, the image after it, and where they come from.
+
+    Shapes:  the first one of each publisher starts from the empty image.
+    """
+
+    publisher: str
+    delta: MetadataDelta
+    image: MetadataImage
+    manifest: LogDeltaManifest | SnapshotManifest
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChanged(Effect):
+    """Tell a publisher who leads the quorum."""
+
+    publisher: str
+    leader: LeaderAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePublisher(Effect):
+    """Close a publisher that is not needed any more."""
+
+    publisher: str
+
+
+class MetadataLoader:
+    """Follows the committed log of one node."""
+
+    def __init__(self, rules: Rules = Rules.KAFKA_4_3) -> None:
+        self._rules = rules
+        self._batch_loader = BatchLoader(rules)
+        self._leader = LeaderAndEpoch()
+        self._uninitialized: dict[str, None] = {}
+        self._publishers: dict[str, None] = {}
+        self.catching_up = True
+        self.image = MetadataImage.EMPTY
+        self.provenance = Provenance()
+        self.last_applied = Provenance()
+        """What was last published; the offset is -1 until then."""
+
+    @property
+    def last_applied_offset(self) -> int:
+        """The last offset of what was last published, or -1."""
+        return self.last_applied.last_contained_offset
+
+    # --- publishers ---------------------------------------------------------------------------
+
+    def install(
+        self, names: Sequence[str], *, high_watermark: int | None, now_ms: int
+    ) -> list[Effect]:
+        """Add publishers; each gets the whole image first, at once or when caught up.
+
+        Errors:  PublisherInstalledTwice; none of them is then installed.
+        """
+        new: dict[str, None] = {}
+        for name in names:
+            if name in self._publishers or name in self._uninitialized or name in new:
+                raise PublisherInstalledTwice(f"publisher {name} is already installed")
+            new[name] = None
+        self._uninitialized |= new
+        return self._initialize_new_publishers(high_watermark, now_ms)
+
+    def remove(self, name: str) -> list[Effect]:
+        """Take a publisher away, and close it."""
+        if name not in self._publishers and name not in self._uninitialized:
+            return []
+        self._publishers.pop(name, None)
+        self._uninitialized.pop(name, None)
+        return [ClosePublisher(name)]
+
+    def close(self) -> list[Effect]:
+        """Close every publisher that is installed."""
+        closed = [*self._uninitialized, *self._publishers]
+        self._uninitialized, self._publishers = {}, {}
+        return [CancelTimer(INITIALIZE_NEW_PUBLISHERS), *map(ClosePublisher, closed)]
+
+    def on_timer(self, name: str, *, high_watermark: int | None, now_ms: int) -> list[Effect]:
+        """Try again to give new publishers their first image."""
+        if name != INITIALIZE_NEW_PUBLISHERS:
+            return []
+        return self._initialize_new_publishers(high_watermark, now_ms)
+
+    # --- the log ------------------------------------------------------------------------------
+
+    def on_leader_change(self, leader: LeaderAndEpoch) -> list[Effect]:
+        """Pass on who leads the quorum."""
+        self._leader = leader
+        return [ControllerChanged(name, leader) for name in self._publishers]
+
+    def on_commit(
+        self, batches: Iterable[RecordBatch], *, high_watermark: int | None, now_ms: int
+    ) -> list[Effect]:
+        """Take in what was committed, in order.
+
+        Units:   high_watermark is exclusive, None while the node does not know it.
+        """
+        effects: list[Effect] = []
+        for batch in batches:
+            for outcome in self._batch_loader.load(batch, self._leader):
+                if isinstance(outcome, LoaderFault):
+                    effects.append(outcome)
+                else:
+                    effects += self._publish(
+                        outcome.delta, outcome.manifest, high_watermark, now_ms
+                    )
+        update = self._batch_loader.flush(self._leader)
+        if update is not None:
+            effects += self._publish(update.delta, update.manifest, high_watermark, now_ms)
+        return effects
+
+    def on_load_snapshot(
+        self,
+        snapshot_id: tuple[int, int],
+        records: Iterable[VersionedRecord],
+        *,
+        last_contained_log_timestamp: int,
+        high_watermark: int | None,
+        now_ms: int,
+    ) -> list[Effect]:
+        """Replace the image by a snapshot's; what the snapshot lacks is gone.
+
+        A transaction that is open is forgotten: the snapshot is ahead of it.
+        """
+        effects: list[Effect] = []
+        end_offset, epoch = snapshot_id
+        loaded = MetadataImage.EMPTY
+        for index, versioned in enumerate(records):
+            try:
+                refuse_unreadable(versioned.record, self._rules)
+                loaded = apply(loaded, versioned, offset=end_offset - 1)
+            except ReplayError as error:
+                effects.append(LoaderFault(f"snapshot {snapshot_id}, record {index}: {error}"))
+        provenance = Provenance(
+            last_contained_offset=end_offset - 1,
+            last_contained_epoch=epoch,
+            last_contained_log_time_ms=last_contained_log_timestamp,
+            offset_batch_aligned=True,
+        )
+        delta = MetadataDelta.between(self.image, loaded)
+        self._batch_loader.reset_to(loaded, provenance)
+        manifest = SnapshotManifest(provenance=provenance)
+        return effects + self._publish(delta, manifest, high_watermark, now_ms)
+
+    # --- publication --------------------------------------------------------------------------
+
+    def _publish(
+        self,
+        delta: MetadataDelta,
+        manifest: LogDeltaManifest | SnapshotManifest,
+        high_watermark: int | None,
+        now_ms: int,
+    ) -> list[Effect]:
+        self.image, self.provenance = delta.after, manifest.provenance
+        if self._still_catching_up(high_watermark):
+            return []
+        fault = self._refuse_unknown_version()
+        if fault:
+            return fault
+        effects: list[Effect] = [
+            Publish(publisher=name, delta=delta, image=self.image, manifest=manifest)
+            for name in self._publishers
+        ]
+        self.last_applied = self.provenance
+        return effects + self._initialize_new_publishers(high_watermark, now_ms)
+
+    def _still_catching_up(self, high_watermark: int | None) -> bool:
+        if self.catching_up:
+            self.catching_up = (
+                high_watermark is None
+                or high_watermark - 1 > self.provenance.last_contained_offset
+                or not self._batch_loader.has_seen_record
+            )
+        return self.catching_up
+
+    def _refuse_unknown_version(self) -> list[Effect]:
+        version = self.image.features.metadata_version
+        if version is not None or self._rules.metadata_version_is_assumed:
+            return []
+        offset = self.provenance.last_contained_offset
+        return [LoaderFault(f"no record up to offset {offset} has set the metadata.version")]
+
+    def _initialize_new_publishers(self, high_watermark: int | None, now_ms: int) -> list[Effect]:
+        if not self._uninitialized:
+            return []
+        if self._still_catching_up(high_watermark):
+            return [SetTimer(INITIALIZE_NEW_PUBLISHERS, now_ms + INITIALIZE_RETRY_MS)]
+        fault = self._refuse_unknown_version()
+        if fault:
+            return fault
+        delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
+        manifest = SnapshotManifest(provenance=self.provenance)
+        effects: list[Effect] = []
+        for name in self._uninitialized:
+            effects.append(
+                Publish(publisher=name, delta=delta, image=self.image, manifest=manifest)
+            )
+            effects.append(ControllerChanged(name, self._leader))
+        self._publishers |= self._uninitialized
+        self._uninitialized = {}
+        return effects
