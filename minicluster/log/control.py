@@ -1,41 +1,29 @@
 """Control records: what the log says about itself (leaders, voters, snapshots).
 
-The key is two 16-bit integers, version 0 and the type; the value is a message that begins with
-its own version. Unknown types are kept as bytes, so that any log can be shown.
+The key holds the type, the value a message that begins with its own version. Unknown types are
+kept as bytes, so that any log can be shown.
 
 Source:  ControlRecordType, ControlRecordUtils.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from minicluster.log.batch import CONTROL_BIT, Record, RecordBatch
-from minicluster.log.errors import InvalidBatch
-from minicluster.protocol import decode, encode
-from minicluster.protocol.records import (
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-    VotersRecord,
-)
+from minicluster.protocol.records import VersionedRecord, decode_control, encode_control
 
-_KEY = struct.Struct(">hh")
-
-CONTROL_TYPES: dict[int, tuple[str, type[Any] | None]] = {
-    0: ("Abort", None),
-    1: ("Commit", None),
-    2: ("LeaderChange", LeaderChangeMessage),
-    3: ("SnapshotHeader", SnapshotHeaderRecord),
-    4: ("SnapshotFooter", SnapshotFooterRecord),
-    5: ("KRaftVersion", KRaftVersionRecord),
-    6: ("KRaftVoters", VotersRecord),
+_NAMES = {
+    0: "Abort",
+    1: "Commit",
+    2: "LeaderChange",
+    3: "SnapshotHeader",
+    4: "SnapshotFooter",
+    5: "KRaftVersion",
+    6: "KRaftVoters",
 }
-_TYPE_OF = {cls: number for number, (_, cls) in CONTROL_TYPES.items() if cls is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +40,30 @@ def control_batch(
     base_offset: int, leader_epoch: int, timestamp_ms: int, messages: Sequence[Any]
 ) -> RecordBatch:
     """A batch of control records; each message is written at the version it names itself."""
-    records = [
-        Record(
-            base_offset + i,
-            timestamp_ms,
-            _KEY.pack(0, _TYPE_OF[type(message)]),
-            encode(message, message.version),
-        )
-        for i, message in enumerate(messages)
-    ]
+    records = []
+    for offset, message in enumerate(messages, base_offset):
+        key, value = encode_control(VersionedRecord(message, message.version))
+        records.append(Record(offset, timestamp_ms, key, value))
     return RecordBatch.of(records, leader_epoch=leader_epoch, attributes=CONTROL_BIT)
 
 
 def control_records(batch: RecordBatch) -> tuple[ControlRecord, ...]:
     """The control records of a batch, none of a data batch; decoded at most once.
 
-    Errors:  InvalidBatch for a key or value too short; ProtocolError for a damaged message.
+    Errors:  ProtocolError for a key or value that is too short or damaged.
     """
     if not batch.is_control:
         return ()
     if batch._control is None:
         batch._control = tuple(_decode(record) for record in batch.records)
-    return batch._control  # type: ignore[return-value]
+    return batch._control
 
 
 def _decode(record: Record) -> ControlRecord:
     key, value = record.key or b"", record.value or b""
-    if len(key) < _KEY.size or len(value) < 2:
-        raise InvalidBatch(f"the control record at offset {record.offset} has no type or version")
-    _, number = _KEY.unpack_from(key)
-    name, cls = CONTROL_TYPES.get(number, (f"Unknown{number}", None))
-    version = int.from_bytes(value[:2], "big", signed=True)
-    if cls is None:
-        return ControlRecord(number, name, value, version)
-    return ControlRecord(number, name, decode(cls, value, version), version)
+    decoded = decode_control(key, value)
+    number = int.from_bytes(key[2:4], "big", signed=True)
+    name = _NAMES.get(number, f"Unknown{number}")
+    if decoded is None:
+        return ControlRecord(number, name, value, -1)
+    return ControlRecord(number, name, decoded.record, decoded.version)

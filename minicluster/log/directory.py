@@ -12,7 +12,7 @@ Source:  KafkaRaftLog, LogManager, MetaProperties.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -66,6 +66,7 @@ class MetadataFiles:
     node_id: int | None
     segments: tuple[Path, ...]
     checkpoints: tuple[Path, ...]
+    bootstrap: Path | None = None
 
     @property
     def quorum_state(self) -> QuorumState | None:
@@ -96,14 +97,14 @@ def locate(path: Path) -> Located:
     run_json = path / RUN_NAME
     controllers = _controllers_in(path)
     if controllers:
-        logs = tuple(_folder(folder / METADATA_DIRECTORY, node) for node, folder in controllers)
+        logs = tuple(_controller(folder, node) for node, folder in controllers)
         return Located(path, run_json if run_json.is_file() else None, logs)
     if run_json.is_file():
         return Located(path, run_json, ())
     match = _CONTROLLER.fullmatch(path.name)
     if (path / METADATA_DIRECTORY).is_dir():
         node = int(match[1]) if match else _node_id_of(path)
-        return Located(path, None, (_folder(path / METADATA_DIRECTORY, node),))
+        return Located(path, None, (_controller(path, node),))
     if _files_in(path, LOG_SUFFIX) or _files_in(path, CHECKPOINT_SUFFIX):
         parent = _CONTROLLER.fullmatch(path.resolve().parent.name)
         return Located(path, None, (_folder(path, int(parent[1]) if parent else None),))
@@ -136,6 +137,12 @@ def _folder(path: Path, node_id: int | None) -> MetadataFiles:
     if not segments and not checkpoints:
         raise NotALog(f"{path}: no segment (.log) and no checkpoint in this folder")
     return MetadataFiles(path, node_id, tuple(segments), tuple(checkpoints))
+
+
+def _controller(path: Path, node_id: int | None) -> MetadataFiles:
+    bootstrap = path / BOOTSTRAP_NAME
+    files = _folder(path / METADATA_DIRECTORY, node_id)
+    return replace(files, bootstrap=bootstrap if bootstrap.is_file() else None)
 
 
 def _single_file(path: Path) -> MetadataFiles:
@@ -198,6 +205,10 @@ def read_controller_directory(path: Path) -> tuple[Log, QuorumState | None, Torn
         log.extend(placed.batch for placed in content.batches)
     elif log.snapshots:
         log.truncate_fully(max(log.snapshots)[0])
+    reached = [end for end, _ in sorted(log.snapshots) if end >= log.start_offset]
+    if reached and log.start_offset > 0:  # retention drops whole segments; the log begins later
+        log.start_offset = reached[0]
+        log.epochs.truncate_from_start(reached[0])
     for epoch, start in read_epoch_checkpoint(files.path / EPOCH_CHECKPOINT_NAME):
         if log.epochs.latest is None or epoch > log.epochs.latest:
             log.epochs.assign(epoch, start)

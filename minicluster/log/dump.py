@@ -44,8 +44,10 @@ def _contents(
     if len(files.segments) > 1:
         read_metadata_log(files)  # refuses a gap between segments before anything is printed
     named = sorted((*files.checkpoints, *files.segments), key=lambda path: path.name)
+    if files.bootstrap is not None:
+        named.append(files.bootstrap)
     for path in named:
-        whole = path in files.checkpoints or path != files.segments[-1]
+        whole = path not in files.segments[-1:]
         content = read_segment(path, whole=whole)
         yield path, content.batches, content.torn
 

@@ -1,0 +1,206 @@
+"""The command line: play a scenario, verify runs and logs, show a log.
+
+Exit codes: 0 valid, 1 invalid, 2 unknown; 64 and above for misuse, with one line that says what
+to change. click parses and rich shows the progress: both are kept up by large projects.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from minicluster.errors import MiniclusterError, UserError
+
+if TYPE_CHECKING:
+    from minicluster.verify import Report
+
+EXIT_USAGE = 64
+EXIT_CODES = {"valid": 0, "invalid": 1, "unknown": 2}
+TEXT, JSON = "text", "json"
+
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+_path = click.Path(path_type=Path)
+_runs = click.option(
+    "--runs",
+    type=_path,
+    default=Path("runs"),
+    show_default=True,
+    help="Folder in which the run leaves its own folder.",
+)
+_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice([TEXT, JSON]),
+    default=TEXT,
+    show_default=True,
+    help="For people or for programs.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="minicluster")
+def app() -> None:
+    """An Apache Kafka KRaft cluster inside a Python process, with chaos and proofs."""
+
+
+@app.command("run")
+@click.argument("scenario", type=_path)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
+@_runs
+@_format
+def run_scenario(scenario: Path, seed: int | None, runs: Path, form: str) -> int:
+    """Play SCENARIO (a YAML file), verify what it left, and say where the report is."""
+    return _play(scenario, seed, runs, form)
+
+
+@app.command("demo", hidden=True)
+@click.argument("scenario", type=_path)
+@_runs
+def demo(scenario: Path, runs: Path) -> int:
+    """Play the example of ``make demo``; its story is told before it runs."""
+    from minicluster.scenario import load_scenario
+
+    loaded = load_scenario(scenario)
+    _out.print(f"{loaded.name}: {loaded.description}".rstrip(": "), markup=False)
+    return _play(scenario, None, runs, TEXT)
+
+
+@app.command("replay")
+@click.argument("run", type=_path)
+@_runs
+def replay(run: Path, runs: Path) -> int:
+    """Play the scenario of RUN (a run folder) again from its seed and compare the traces."""
+    from minicluster.actors.play import replay_run
+
+    first, again = replay_run(run, runs=runs)
+    if first == again.trace_hash:
+        _out.print(f"the same trace: {first}  ({again.path})", markup=False)
+        return 0
+    _err.print(f"another trace: {first} then, {again.trace_hash} now ({again.path})", markup=False)
+    return 1
+
+
+@app.command("verify")
+@click.argument("paths", type=_path, nargs=-1, required=True)
+@_format
+@click.option("--html", type=_path, help="Also write the report as one HTML page.")
+@click.option("--master", help="Spark master to use instead of a local JVM.")
+@click.option("--remote", help="Spark Connect server to use.")
+def verify_paths(
+    paths: tuple[Path, ...], form: str, html: Path | None, master: str | None, remote: str | None
+) -> int:
+    """Let Spark judge PATHS: runs, controller folders, metadata logs (Apache Kafka's too)."""
+    with _progress() as progress:
+        progress.add_task("verifying in Spark", total=None)
+        report = _verify(paths, master, remote)
+    if html is not None:
+        html.write_text(report.to_html(), encoding="utf-8")
+    _print_report(report, form)
+    return EXIT_CODES[report.verdict]
+
+
+@app.command("log")
+@click.argument("path", type=_path)
+@_format
+def show_log(path: Path, form: str) -> int:
+    """Show the metadata log at PATH: a run, a controller folder, a log folder or one file."""
+    from minicluster.log.directory import locate
+    from minicluster.log.dump import dump_json, dump_text
+
+    located = locate(path)
+    if form == JSON:
+        for item in dump_json(located):
+            sys.stdout.write(json.dumps(item, separators=(",", ":")) + "\n")
+    else:
+        for line in dump_text(located):
+            sys.stdout.write(line + "\n")
+    return 0
+
+
+def _play(path: Path, seed: int | None, runs: Path, form: str) -> int:
+    from minicluster.actors.play import play
+    from minicluster.scenario import load_scenario
+    from minicluster.verify import prepare_session
+
+    scenario = load_scenario(path)
+    prepare_session()  # the JVM starts while the scenario plays
+    with _progress() as progress:
+        task = progress.add_task("starting the cluster", total=len(scenario.steps))
+
+        def show(done: int, text: str, virtual_ms: int) -> None:
+            clock = f"{virtual_ms / 1000:8.1f}s"
+            progress.update(task, completed=done, description=f"{clock}  {text}")
+
+        played = play(scenario, seed=seed, runs=runs, on_step=show)
+        progress.update(task, description="verifying in Spark")
+        report = _verify([played.path], None, None)
+    html = played.path / "report.html"
+    html.write_text(report.to_html(), encoding="utf-8")
+    (played.path / "report.json").write_text(
+        json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8"
+    )
+    _print_report(report, form)
+    if form == TEXT:
+        if played.failure is not None:
+            _err.print(f"the scenario did not go as written: {played.failure}", style="red")
+        _out.print(f"run      {played.path}", markup=False)
+        _out.print(f"report   {html.resolve().as_uri()}", markup=False)
+        _out.print(f"repeat   minicluster replay {played.path}", markup=False)
+    code = EXIT_CODES[report.verdict]
+    return max(code, EXIT_CODES["invalid"]) if played.failure is not None else code
+
+
+def _verify(paths: Sequence[Path], master: str | None, remote: str | None) -> Report:
+    from minicluster.verify import spark_session, verify
+
+    spark = spark_session(master=master, remote=remote) if master or remote else None
+    return verify(*paths, spark=spark)
+
+
+def _print_report(report: Report, form: str) -> None:
+    if form == JSON:
+        sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
+    else:
+        report.print(_out)
+
+
+def _progress() -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=_err, transient=True)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command.
+
+    Shapes:  arguments -> exit code. A user's mistake is one line on standard error.
+    """
+    try:
+        code = app(args=list(arguments), standalone_mode=False, prog_name="minicluster")
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        _err.print(error.ctx.get_help() if error.ctx else "", markup=False)
+        return EXIT_USAGE
+    except click.ClickException as error:
+        _err.print(f"minicluster: {error.format_message()}", markup=False)
+        return EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        _err.print("minicluster: stopped")
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except UserError as error:
+        _err.print(f"minicluster: {error}", markup=False)
+        return error.exit_code
+    except MiniclusterError as error:
+        _err.print(f"minicluster: {error}", markup=False)
+        return EXIT_CODES["unknown"]
