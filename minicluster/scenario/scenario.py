@@ -22,6 +22,7 @@ from minicluster.scenario.selectors import parse_at
 from minicluster.scenario.vocabulary import checked_arguments, written
 
 DEFAULT_WITHIN_MS = 60_000
+QUOTE_HINT = "a value with a bracket or a comma needs quotes"
 RUNTIMES = ("simulated", "threaded")
 
 
@@ -141,7 +142,7 @@ def parse_scenario(text: str, *, where: str = "scenario", name: str = "scenario"
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "cannot be read"
-        raise ScenarioError(f"{where}: not YAML{line}: {problem}") from None
+        raise ScenarioError(f"{where}: not YAML{line}: {problem} ({QUOTE_HINT})") from None
     return scenario_of(value, where=where, name=name)
 
 
@@ -198,6 +199,8 @@ def step_of(number: int, value: Any, where: str) -> Step:
     if len(kinds) != 1:
         raise ScenarioError(f"{where}: a step has one of do, until and expect")
     rest = {str(k): v for k, v in value.items() if k not in ("at", "after", "do")}
+    if odd := next((name for name in rest if ")" in name or "]" in name), None):
+        raise ScenarioError(f"{where}: {odd!r} is the rest of a value: {QUOTE_HINT}")
     at, after = value.get("at"), value.get("after")
     if at is not None and after is not None:
         raise ScenarioError(f"{where}: a step has at or after, not both")
