@@ -75,7 +75,7 @@ class Shell(ClusterActor):
             Wakeup: self._wakeup,
         }
 
-    def interpreters(self) -> dict[type, Callable[[Any], None]]:
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         """What to do with the effects of this shell's own machines."""
         return {}
 
@@ -139,13 +139,16 @@ class Shell(ClusterActor):
         if isinstance(reply.token, Packet):
             self.network.reply(reply.token, reply.response)
 
-    def _set_timer(self, timer: fx.SetTimer) -> None:
-        name = timer.name
+    def set_timer(self, name: str, at_ms: int) -> None:
+        """Wake this actor at a time; a timer of the same name is replaced."""
         before = self._timers.get(name)
         if before is not None:
             before[0].cancel()
         wakeup = Wakeup(name)
-        self._timers[name] = (self.rt.schedule(timer.at_ms, self.hear, wakeup), wakeup)
+        self._timers[name] = (self.rt.schedule(at_ms, self.hear, wakeup), wakeup)
+
+    def _set_timer(self, timer: fx.SetTimer) -> None:
+        self.set_timer(timer.name, timer.at_ms)
 
     def _cancel_timer(self, timer: fx.CancelTimer) -> None:
         before = self._timers.pop(timer.name, None)
