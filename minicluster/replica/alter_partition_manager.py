@@ -46,8 +46,8 @@ class SendAlterPartition(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class SendNextAlterPartition(Effect):
-    """Call ``send_next`` once the partitions have heard their answers.
+class AnswersGiven(Effect):
+    """Call ``answers_heard`` once the partitions have heard the answers before this.
 
     What they submit on hearing them leaves in the same request as what is left.
     """
@@ -86,6 +86,11 @@ class AlterPartitionManager:
         """Whether a request has no answer yet."""
         return self._sent is not None
 
+    @property
+    def retries_at_ms(self) -> tuple[int, ...]:
+        """When it will try again, each time of which ``on_timer`` wants to hear."""
+        return tuple(self._retry_at_ms)
+
     def submit(self, item: ProposalItem) -> list[Effect]:
         """Take a proposal; one for a partition that has one already ends at once.
 
@@ -96,21 +101,13 @@ class AlterPartitionManager:
             refusal = AlterPartitionAnswer(error=ErrorCode.OPERATION_NOT_ATTEMPTED)
             return [ProposalAnswered(item, refusal)]
         self._held[key] = item
-        return self.send_next()
-
-    def send_next(self) -> list[Effect]:
-        """Send everything that waits, unless a request is in flight."""
-        if self._sent is not None or not self._held:
-            return []
-        self._sent = self.held
-        version = self._version()
-        return [SendAlterPartition(self._request(version), version)]
+        return self._send()
 
     def on_response(self, now_ms: int, response: AlterPartitionResponse) -> list[Effect]:
         """Take the controller's answer.
 
-        Shapes:  -> an answer per partition named, then SendNextAlterPartition; or, after a
-                 top-level error, a timer.
+        Shapes:  -> an answer per partition named, then AnswersGiven; or, after a top-level
+                 error, a timer.
         """
         sent = self._sent
         if sent is None:
@@ -126,8 +123,12 @@ class AlterPartitionManager:
             if answer is not None:
                 del self._held[self._key(item)]
                 effects.append(ProposalAnswered(item, answer))
+        return [*effects, AnswersGiven()]
+
+    def answers_heard(self) -> list[Effect]:
+        """Send what is left and what has been submitted meanwhile."""
         self._sent = None
-        return [*effects, SendNextAlterPartition()]
+        return self._send()
 
     def on_failure(self, now_ms: int) -> list[Effect]:
         """No answer will come: given up, not authenticated, or a version that is not served."""
@@ -139,7 +140,15 @@ class AlterPartitionManager:
         if not due:
             return []
         del self._retry_at_ms[:due]
-        return [*self.send_next(), *self._timer()]
+        return [*self._send(), *self._timer()]
+
+    def _send(self) -> list[Effect]:
+        """Send everything that waits, unless a request is in flight."""
+        if self._sent is not None or not self._held:
+            return []
+        self._sent = self.held
+        version = self._version()
+        return [SendAlterPartition(self._request(version), version)]
 
     def _retry_later(self, now_ms: int) -> list[Effect]:
         self._sent = None

@@ -20,7 +20,7 @@ class FollowerState:
 
     log_start_offset: int = UNKNOWN_OFFSET
     log_end_offset: int = UNKNOWN_OFFSET
-    leader_end_at_last_fetch: int = UNKNOWN_OFFSET
+    leader_end_at_last_fetch: int = 0
     last_fetch_ms: int = 0
     last_caught_up_ms: int = 0
     broker_epoch: int | None = None
@@ -72,7 +72,10 @@ class FollowerState:
         which its unchanged log vouches for, and begins to count time anew.
         """
         if is_new_leader:
-            return FollowerState(last_caught_up_ms=now_ms if in_isr else 0)
+            return FollowerState(
+                leader_end_at_last_fetch=UNKNOWN_OFFSET,
+                last_caught_up_ms=now_ms if in_isr else 0,
+            )
         return FollowerState(
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,

@@ -1,0 +1,1 @@
+"""What Apache Kafka's own classes answered, played against the machines."""
