@@ -33,7 +33,7 @@ from minicluster.replica.partition_steps import ProposalNotAttempted, SubmitProp
 from minicluster.replica.replica_state import FollowerState
 
 if TYPE_CHECKING:
-    from minicluster.replica.partition import Partition
+    from minicluster.replica.partition_state import PartitionState
 
 
 class IsrChanges:
@@ -57,7 +57,7 @@ class IsrChanges:
 
     def maybe_expand(
         self,
-        partition: Partition,
+        partition: PartitionState,
         view: BrokerView,
         replica_id: int,
         before: FollowerState,
@@ -92,7 +92,7 @@ class IsrChanges:
         self._propose(partition, PendingExpand(replica_id, proposal, state), out)
 
     def maybe_shrink(
-        self, partition: Partition, now_ms: int, view: BrokerView, out: list[Effect]
+        self, partition: PartitionState, now_ms: int, view: BrokerView, out: list[Effect]
     ) -> None:
         """Propose to drop all members that have not caught up in time, in one change."""
         state = self.state
@@ -119,12 +119,12 @@ class IsrChanges:
             if partition.raise_high_watermark(now_ms, view, out):
                 out.append(partition.check_waiting())
 
-    def _propose(self, partition: Partition, pending: Pending, out: list[Effect]) -> None:
+    def _propose(self, partition: PartitionState, pending: Pending, out: list[Effect]) -> None:
         self.state = pending
         partition.tracer.row(out, partition, "isr_pending")
         self._submit(partition, pending, out)
 
-    def _submit(self, partition: Partition, pending: Pending, out: list[Effect]) -> None:
+    def _submit(self, partition: PartitionState, pending: Pending, out: list[Effect]) -> None:
         item = ProposalItem(
             id=next(self._ids),
             topic=partition.topic,
@@ -143,7 +143,7 @@ class IsrChanges:
 
     def on_answer(
         self,
-        partition: Partition,
+        partition: PartitionState,
         now_ms: int,
         view: BrokerView,
         item_id: int,
@@ -184,7 +184,7 @@ class IsrChanges:
             out.append(partition.check_waiting())
 
     def _fail(
-        self, partition: Partition, pending: Pending, error: ErrorCode, out: list[Effect]
+        self, partition: PartitionState, pending: Pending, error: ErrorCode, out: list[Effect]
     ) -> None:
         self.failures += 1
         if error in REVERTS:
@@ -194,14 +194,14 @@ class IsrChanges:
             self._submit(partition, pending, out)
 
 
-def _in_sync(partition: Partition, follower: FollowerState) -> bool:
+def _in_sync(partition: PartitionState, follower: FollowerState) -> bool:
     start = partition.leader_epoch_start_offset
     end = follower.log_end_offset
     return start is not None and end >= partition.high_watermark and end >= start
 
 
 def _proposal(
-    partition: Partition, view: BrokerView, members: tuple[int, ...], recovery_state: int
+    partition: PartitionState, view: BrokerView, members: tuple[int, ...], recovery_state: int
 ) -> IsrProposal:
     """The proposal with the broker epochs that the members' fetches carried (KIP-903)."""
 

@@ -15,174 +15,40 @@ Source:     KIP-101, KIP-279, KIP-320, KIP-497, KIP-704, KIP-841, KIP-903; Parti
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
-from uuid import UUID
+from collections.abc import Sequence
 
 from minicluster.effects import Effect, FaultHit
-from minicluster.faults import Faults
-from minicluster.log import Log, RecordBatch
+from minicluster.log import RecordBatch
 from minicluster.metadata.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
+from minicluster.replica import partition_reads as reads
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.isr_changes import IsrChanges
 from minicluster.replica.isr_state import (
     NO_BROKER_EPOCH,
     RECOVERED,
     AlterPartitionAnswer,
-    IsrState,
-    ProposalItem,
 )
+from minicluster.replica.partition_state import PartitionState
 from minicluster.replica.partition_steps import (
     AppendResult,
-    CheckWaiting,
     CheckWaitingProduces,
     DeleteRecordsResult,
     EnoughReplicas,
-    EpochEnd,
     EpochEndAnswer,
     FetchResult,
     FollowerAppendResult,
     OffsetAndEpoch,
     Step,
 )
-from minicluster.replica.partition_trace import PartitionTracer
-from minicluster.replica.replica_log import ReplicaLog
 from minicluster.replica.replica_state import FollowerState
-from minicluster.rules import Rules
 
 HIGH_WATERMARK = -1  # as the offset of delete_records
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-
-REPLICA_LAG_TIME_MAX_MS = 30_000
 ACKS_ALL = -1
 
 
-class Partition:
-    """One replica of a partition; None of its roles holds before the first ``make_*``.
-
-    Shapes:  ``registration`` is what the metadata log says; min_insync_replicas is the topic's
-             config and is set from outside; nothing is looked at again when it changes.
-    """
-
-    def __init__(
-        self,
-        *,
-        broker_id: int,
-        topic: str,
-        topic_id: UUID,
-        partition: int,
-        log: Log,
-        high_watermark_checkpoint: int = 0,
-        rules: Rules = Rules.KAFKA_4_3,
-        faults: Faults = Faults.NONE,
-        replica_lag_time_max_ms: int = REPLICA_LAG_TIME_MAX_MS,
-        min_insync_replicas: int = 1,
-        incarnation: str = "",
-        traced: bool = True,
-        proposal_ids: Iterator[int] | None = None,
-    ) -> None:
-        self.broker_id = broker_id
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partition = partition
-        self.rules = rules
-        self.faults = faults
-        self.replica_lag_time_max_ms = replica_lag_time_max_ms
-        self.min_insync_replicas = min_insync_replicas
-
-        self.replica_log = ReplicaLog(log, rules, high_watermark_checkpoint)
-        self.leader: int | None = None  # -1: metadata says that nobody leads
-        self.leader_epoch = -1
-        self.leader_epoch_start_offset: int | None = None
-        self.partition_epoch = 0
-        self.replicas: tuple[int, ...] = ()
-        self.adding_replicas: tuple[int, ...] = ()
-        self.removing_replicas: tuple[int, ...] = ()
-        self.followers: dict[int, FollowerState] = {}
-        self.tracer = PartitionTracer(self, incarnation=incarnation, on=traced)
-        self.isr_changes = IsrChanges(itertools.count(1) if proposal_ids is None else proposal_ids)
-
-    # --- what it says -------------------------------------------------------------------------
-
-    @property
-    def log(self) -> Log:
-        """The log underneath."""
-        return self.replica_log.log
-
-    @property
-    def log_start_offset(self) -> int:
-        """Where the log begins."""
-        return self.replica_log.log.start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """Where the next record goes."""
-        return self.replica_log.log.end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """The end of what consumers may read."""
-        return self.replica_log.high_watermark
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The highest leader epoch in the log's cache."""
-        return self.replica_log.log.epochs.latest
-
-    def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """Where an epoch ends in this log: (largest epoch not above it, end), or (-1, -1)."""
-        return self.replica_log.log.end_offset_for(epoch)
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this broker leads."""
-        return self.leader == self.broker_id
-
-    @property
-    def isr_state(self) -> IsrState:
-        """The in-sync replicas; a follower holds none."""
-        return self.isr_changes.state
-
-    @property
-    def in_flight(self) -> ProposalItem | None:
-        """The proposal without an answer, which may be one that no longer matters."""
-        return self.isr_changes.in_flight
-
-    @property
-    def effective_min_isr(self) -> int:
-        """min.insync.replicas, but never more than there are replicas."""
-        return min(self.min_insync_replicas, len(self.followers) + 1)
-
-    @property
-    def is_under_min_isr(self) -> bool:
-        """Whether acks=all is refused and the high watermark stands."""
-        return self.is_leader and len(self.isr_state.isr) < self.effective_min_isr
-
-    @property
-    def is_at_min_isr(self) -> bool:
-        """Whether one more lost member would be one too many."""
-        return self.is_leader and len(self.isr_state.isr) == self.effective_min_isr
-
-    @property
-    def is_under_replicated(self) -> bool:
-        """Whether the ISR lacks members, not counting replicas that are being added."""
-        wanted = [replica for replica in self.replicas if replica not in self.adding_replicas]
-        return self.is_leader and len(wanted) > len(self.isr_state.isr)
-
-    def low_watermark(self, view: BrokerView) -> int:
-        """Below which every replica on a live broker has deleted; -1 until they all fetched.
-
-        Errors:  NOT_LEADER_OR_FOLLOWER.
-        """
-        self._leader_only()
-        low = self.log_start_offset
-        for broker, follower in self.followers.items():
-            if follower.log_start_offset < low and view.alive_epoch(broker) is not None:
-                low = follower.log_start_offset
-        return low
+class Partition(PartitionState):
+    """One replica of a partition: its inputs."""
 
     # --- roles --------------------------------------------------------------------------------
 
@@ -295,52 +161,6 @@ class Partition:
                 now_ms=now_ms,
             )
 
-    # --- the high watermark -------------------------------------------------------------------
-
-    def raise_high_watermark(self, now_ms: int, view: BrokerView, out: list[Effect]) -> bool:
-        """Move a leader's high watermark to what everybody who counts is known to hold.
-
-        It waits for the maximal ISR and for every eligible replica that is caught up in time, and
-        stands while the ISR is below the minimum (KAFKA-15583).
-
-        Shapes:  -> whether it rose.
-        Source:  Partition.maybeIncrementLeaderHW.
-        """
-        under_min = self.is_under_min_isr
-        if under_min and not self.faults.z40_hw_moves_under_min_isr:
-            return False
-        end = new = self.log_end_offset
-        state = self.isr_state
-        only_committed = self.faults.s12_hw_ignores_joining_replica
-        counted = state.isr if only_committed else state.maximal_isr
-        for replica, follower in self.followers.items():
-            if follower.log_end_offset < new and (
-                replica in counted
-                or (
-                    not only_committed
-                    and follower.is_caught_up(end, now_ms, self.replica_lag_time_max_ms)
-                    and view.is_eligible(replica, follower.broker_epoch)
-                )
-            ):
-                new = follower.log_end_offset
-        old = self.high_watermark
-        rose = self.replica_log.raise_high_watermark(new)
-        if self.high_watermark != old:
-            if under_min:
-                out.append(FaultHit("Z40"))
-            if only_committed and any(
-                self.followers[m].log_end_offset < new
-                for m in state.maximal_isr
-                if m in self.followers
-            ):
-                out.append(FaultHit("S12"))
-            self.tracer.row(out, self, "hw", hw_old=old)
-        return rose
-
-    def check_waiting(self) -> CheckWaiting:
-        """The effect that has waiting operations looked at."""
-        return CheckWaiting(self.topic_id, self.partition)
-
     # --- reading ------------------------------------------------------------------------------
 
     def fetch(
@@ -366,7 +186,7 @@ class Partition:
                  replica, or a broker epoch below the image's), OFFSET_OUT_OF_RANGE.
         Source:  Partition.fetchRecords, updateFollowerFetchState.
         """
-        self._check_epoch(current_leader_epoch, leader_only=True)
+        self.require_epoch(current_leader_epoch, leader_only=True)
         before = self.followers.get(replica_id)
         if before is None:
             raise ReplicaError(
@@ -376,7 +196,7 @@ class Partition:
                 f"broker {replica_id} is not known as a replica",
             )
         limit = self.log_end_offset
-        result, found = self._read(fetch_offset, last_fetched_epoch, max_bytes, limit)
+        result, found = reads.read(self, fetch_offset, last_fetched_epoch, max_bytes, limit)
         if result.diverging_epoch is not None:
             return Step(result)
         alive_epoch = view.alive_epoch(replica_id)
@@ -417,7 +237,7 @@ class Partition:
 
         Errors:  as fetch; NOT_LEADER_OR_FOLLOWER on a follower unless any replica may answer.
         """
-        self._check_epoch(current_leader_epoch, leader_only=not any_replica)
+        self.require_epoch(current_leader_epoch, leader_only=not any_replica)
         out: list[Effect] = []
         if self.faults.s31_reads_above_hw:
             limit = self.log_end_offset
@@ -426,44 +246,10 @@ class Partition:
             limit = self.replica_log.locate_high_watermark()
             if limit != old:
                 self.tracer.row(out, self, "hw", hw_old=old)
-        result, _ = self._read(fetch_offset, last_fetched_epoch, max_bytes, limit)
+        result, _ = reads.read(self, fetch_offset, last_fetched_epoch, max_bytes, limit)
         if result.batches and result.batches[-1].last_offset >= self.high_watermark:
             out.append(FaultHit("S31"))
         return Step(result, out)
-
-    def _read(
-        self, fetch_offset: int, last_fetched_epoch: int | None, max_bytes: int, limit: int
-    ) -> tuple[FetchResult, int]:
-        diverging = None
-        if last_fetched_epoch is not None:
-            diverging = self._diverging_epoch(fetch_offset, last_fetched_epoch)
-        read = (
-            None if diverging is not None else self.replica_log.read(fetch_offset, max_bytes, limit)
-        )
-        result = FetchResult(
-            batches=() if read is None else read.batches,
-            high_watermark=self.high_watermark,
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-            diverging_epoch=diverging,
-        )
-        return result, fetch_offset if read is None else read.found_offset
-
-    def _diverging_epoch(self, fetch_offset: int, last_fetched_epoch: int) -> EpochEnd | None:
-        """Where this log parted from the asker's, if it did (KIP-595)."""
-        epoch, end_offset = self.end_offset_for(last_fetched_epoch)
-        if epoch < 0 or end_offset < 0:
-            raise ReplicaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} has no end here"
-            )
-        if fetch_offset < self.log_start_offset:
-            raise ReplicaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{fetch_offset} lies below the log start {self.log_start_offset}",
-            )
-        if epoch < last_fetched_epoch or end_offset < fetch_offset:
-            return EpochEnd(epoch, end_offset)
-        return None
 
     def list_offsets(
         self,
@@ -482,33 +268,15 @@ class Partition:
                  the start of its epoch.
         Source:  Partition.fetchOffsetForTimestamp.
         """
-        self._check_epoch(current_leader_epoch, leader_only=leader_only)
-        end = self.log_end_offset if from_replica else self.high_watermark
-        start = self.leader_epoch_start_offset
-        lags = not from_replica and start is not None and start > self.high_watermark
-        if timestamp == EARLIEST_TIMESTAMP:
-            earliest = self.log.epochs.entries[:1]
-            known = bool(earliest) and earliest[0][1] <= self.log_start_offset
-            return OffsetAndEpoch(self.log_start_offset, earliest[0][0] if known else None)
-        if timestamp == LATEST_TIMESTAMP and not lags:
-            return OffsetAndEpoch(end, self.leader_epoch)
-        if timestamp != LATEST_TIMESTAMP:
-            found = self.replica_log.first_at(timestamp)
-            if found is not None and found[0] < end:
-                return OffsetAndEpoch(found[0], found[2], found[1])
-            if not lags:
-                return None
-        raise ReplicaError(
-            ErrorCode.OFFSET_NOT_AVAILABLE,
-            f"high watermark {self.high_watermark} is below the epoch's start {start}",
-        )
+        self.require_epoch(current_leader_epoch, leader_only=leader_only)
+        return reads.list_offsets(self, timestamp, from_replica=from_replica)
 
     def last_offset_for_leader_epoch(
         self, epoch: int, *, current_leader_epoch: int | None = None, leader_only: bool = True
     ) -> EpochEndAnswer:
         """Where an epoch ends in this log (OffsetForLeaderEpoch, KIP-320)."""
         try:
-            self._check_epoch(current_leader_epoch, leader_only=leader_only)
+            self.require_epoch(current_leader_epoch, leader_only=leader_only)
         except ReplicaError as refusal:
             return EpochEndAnswer(refusal.error)
         return EpochEndAnswer(ErrorCode.NONE, *self.end_offset_for(epoch))
@@ -524,7 +292,7 @@ class Partition:
                  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
         Source:  Partition.appendRecordsToLeader.
         """
-        self._leader_only()
+        self.require_leader()
         if acks == ACKS_ALL and self.is_under_min_isr:
             raise ReplicaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -632,7 +400,7 @@ class Partition:
 
         Errors:  NOT_LEADER_OR_FOLLOWER; OFFSET_OUT_OF_RANGE above the high watermark.
         """
-        self._leader_only()
+        self.require_leader()
         wanted = self.high_watermark if offset == HIGH_WATERMARK else offset
         if wanted < 0:
             raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is no offset")
@@ -655,25 +423,3 @@ class Partition:
         out: list[Effect] = []
         self.isr_changes.on_answer(self, now_ms, view, item_id, answer, out)
         return out
-
-    # --- refusals -----------------------------------------------------------------------------
-
-    def _leader_only(self) -> None:
-        if not self.is_leader:
-            raise ReplicaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.broker_id} does not lead"
-            )
-
-    def _check_epoch(self, current_leader_epoch: int | None, *, leader_only: bool) -> None:
-        """Refuse who knows of an older or a newer leadership (KIP-320)."""
-        if current_leader_epoch is not None and current_leader_epoch != self.leader_epoch:
-            raise ReplicaError(
-                ErrorCode.FENCED_LEADER_EPOCH
-                if current_leader_epoch < self.leader_epoch
-                else ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"the leader epoch here is {self.leader_epoch}, not {current_leader_epoch}",
-            )
-        if self.leader is None or (leader_only and not self.is_leader):
-            raise ReplicaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.broker_id} does not lead"
-            )

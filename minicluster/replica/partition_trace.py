@@ -11,7 +11,7 @@ from minicluster.protocol.uuids import format_uuid
 from minicluster.trace import TABLES
 
 if TYPE_CHECKING:
-    from minicluster.replica.partition import Partition
+    from minicluster.replica.partition_state import PartitionState
 
 _TABLE = "partition_event"
 _LEADS = frozenset({"become_leader", "isr_pending", "isr_commit", "isr_revert", "hw", "ack"})
@@ -22,7 +22,7 @@ class PartitionTracer:
 
     __slots__ = ("_blank", "_on")
 
-    def __init__(self, partition: Partition, *, incarnation: str, on: bool) -> None:
+    def __init__(self, partition: PartitionState, *, incarnation: str, on: bool) -> None:
         self._on = on
         self._blank: Mapping[str, Any] = {
             **dict.fromkeys(TABLES[_TABLE]),
@@ -36,7 +36,7 @@ class PartitionTracer:
     def row(
         self,
         out: list[Effect],
-        partition: Partition,
+        partition: PartitionState,
         kind: str,
         *,
         offset: int | None = None,
