@@ -107,6 +107,8 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as a wire file: {error}") from error
+    if not text.strip():
+        raise UserError(f"{path}: the file is empty; a wire file has one JSON object per line")
     for number, line in enumerate(text.splitlines(), 1):
         try:
             value = json.loads(line)

@@ -1,0 +1,1 @@
+"""Tests of messages, records and the codec."""

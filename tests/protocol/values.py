@@ -1,0 +1,89 @@
+"""Hypothesis strategies for messages, built from their declarations."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minicluster.protocol import messages, records
+from minicluster.protocol.messages.kip_texts import kip_497, kip_589, kip_704
+from minicluster.protocol.schema import FieldSpec, Message, Struct
+
+KIP_TEXTS: tuple[type[Message], ...] = tuple(
+    value
+    for module in (kip_497, kip_589, kip_704)
+    for value in vars(module).values()
+    if isinstance(value, type) and issubclass(value, Message)
+)
+
+
+def every_class() -> list[type[Message]]:
+    """Every message and record, in a fixed order."""
+    found = [getattr(messages, name) for name in sorted(messages.HOMES)]
+    found += [
+        value
+        for _, value in sorted(vars(records).items())
+        if isinstance(value, type) and issubclass(value, Message)
+    ]
+    return [*found, *KIP_TEXTS]
+
+
+def class_name(cls: type[Message]) -> str:
+    """A name for test ids that no two classes share."""
+    return f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}"
+
+
+def _number(bits: int, signed: bool = True) -> st.SearchStrategy[int]:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return st.one_of(st.integers(0, min(high, 300)), st.integers(low, high))
+
+
+_TEXT = st.one_of(
+    st.text(st.characters(codec="utf-8"), max_size=12), st.just("x" * 127), st.just("ü" * 90)
+)
+_BYTES = st.one_of(st.binary(max_size=20), st.just(b"\x00" * 130))
+
+PLAIN: dict[str, st.SearchStrategy[Any]] = {
+    "int8": _number(8),
+    "int16": _number(16),
+    "uint16": _number(16, signed=False),
+    "int32": _number(32),
+    "uint32": _number(32, signed=False),
+    "int64": _number(64),
+    "float64": st.floats(allow_nan=False),
+    "boolean": st.booleans(),
+    "uuid": st.integers(0, (1 << 128) - 1).map(lambda n: uuid.UUID(int=n)),
+    "string": _TEXT,
+    "bytes": _BYTES,
+    "records": _BYTES,
+}
+
+
+def field_values(spec: FieldSpec, version: int) -> st.SearchStrategy[Any]:
+    """Values that a field may hold in a version."""
+    one = structs(spec.struct, version) if spec.struct is not None else PLAIN[spec.element]
+    found = one
+    if spec.type_ == "array":
+        found = st.lists(one, max_size=2).map(tuple)
+    if version in spec.nullable:
+        found = st.one_of(found, st.none())
+    if version in spec.tagged:
+        found = st.one_of(found, st.just(spec.default))
+    return found
+
+
+def structs(cls: type[Struct], version: int) -> st.SearchStrategy[Any]:
+    """Structures whose fields of this version hold anything, and the others their default."""
+    fields = {
+        spec.name: field_values(spec, version) for spec in cls.schema if version in spec.versions
+    }
+    return st.builds(cls, **fields)
+
+
+def versioned(cls: type[Message]) -> st.SearchStrategy[tuple[Message, int]]:
+    """A message and a version that can carry it."""
+    return st.sampled_from(cls.valid_versions).flatmap(
+        lambda version: structs(cls, version).map(lambda message: (message, version))
+    )
