@@ -29,7 +29,12 @@ from minicluster.replica.isr_state import (
     RECOVERED,
     AlterPartitionAnswer,
 )
-from minicluster.replica.partition_state import PartitionState
+from minicluster.replica.partition_state import (
+    REPLICA_LAG_TIME_MAX_MS as REPLICA_LAG_TIME_MAX_MS,
+)
+from minicluster.replica.partition_state import (
+    PartitionState,
+)
 from minicluster.replica.partition_steps import (
     AppendResult,
     CheckWaitingProduces,
