@@ -266,7 +266,6 @@ def _build_structs(cls: type) -> dict[str, type[Struct]]:
         bytes_,
         records,
         array,
-        nested,
     ),
 )
 def struct(cls: type[_T]) -> type[_T]:
@@ -291,7 +290,6 @@ def struct(cls: type[_T]) -> type[_T]:
         bytes_,
         records,
         array,
-        nested,
     ),
 )
 def message(

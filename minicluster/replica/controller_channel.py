@@ -66,6 +66,7 @@ class ControllerChannel:
     _queue: deque[_Item] = field(default_factory=deque)
     _in_flight: tuple[int, _Item] | None = None
     _hold_until_ms: int = 0
+    _timer_ms: int | None = None
 
     @property
     def timer(self) -> str:
@@ -113,13 +114,14 @@ class ControllerChannel:
 
     def on_timer(self, now_ms: int) -> tuple[list[Effect], list[Answer]]:
         """The time that this channel asked for has come."""
+        self._timer_ms = None
         return self._pump(now_ms)
 
     def close(self) -> list[Effect]:
         """Forget everything; answers that still come are ignored."""
         self._queue.clear()
         self._in_flight = None
-        return [CancelTimer(self.timer)]
+        return self._set_timer(None)
 
     def _put_back(self, now_ms: int, item: _Item) -> tuple[list[Effect], list[Answer]]:
         self._queue.appendleft(item)
@@ -136,21 +138,27 @@ class ControllerChannel:
                 old = self._queue.popleft()
                 answers.append(Answer(token=old.token, request=old.request, response=None))
         if not self._queue:
-            return ([CancelTimer(self.timer)] if answers else []), answers
+            return self._set_timer(None), answers
         if self.controller_id is not None and now_ms >= self._hold_until_ms:
             item = self._queue.popleft()
             correlation_id = self.ids.take()
             self._in_flight = (correlation_id, item)
             timeout_ms = min(REQUEST_TIMEOUT_MS, self.retry_timeout_ms or REQUEST_TIMEOUT_MS)
             send = Send(self.controller_id, item.request, item.version, correlation_id, timeout_ms)
-            return [send], answers
-        return self._wait(now_ms), answers
+            return [*self._set_timer(None), send], answers
+        return self._set_timer(self._wake_ms(now_ms)), answers
 
-    def _wait(self, now_ms: int) -> list[Effect]:
+    def _wake_ms(self, now_ms: int) -> int | None:
         times = [self._hold_until_ms] if now_ms < self._hold_until_ms else []
         if self.retry_timeout_ms is not None:
             times.append(self._queue[0].created_ms + self.retry_timeout_ms)
-        return [SetTimer(self.timer, min(times))] if times else []
+        return min(times, default=None)
+
+    def _set_timer(self, at_ms: int | None) -> list[Effect]:
+        if at_ms == self._timer_ms:
+            return []
+        self._timer_ms = at_ms
+        return [CancelTimer(self.timer) if at_ms is None else SetTimer(self.timer, at_ms)]
 
 
 def says_not_controller(response: Any) -> bool:

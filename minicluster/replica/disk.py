@@ -1,82 +1,139 @@
-"""What of a broker survives its process: its log directories, their logs and checkpoints.
+"""What a broker keeps of its replicas on a disk that outlives it.
 
-The shell owns a ``Disk`` and hands it to each incarnation of the broker.
+The shell owns the disk and hands the same one to each incarnation. Beside the logs stand small
+files: which topic id a log belongs to and in which directory it lies, the high watermarks, and the
+note that a clean shutdown leaves.
 
-Source:  LogManager, OffsetCheckpointFile (replication-offset-checkpoint), meta.properties.
+Source:  LogManager, PartitionMetadataFile, OffsetCheckpointFile (replication-offset-checkpoint),
+         CleanShutdownFileHandler.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from minicluster.log.log import Log
+from minicluster.log import Log
 
-Key = tuple[uuid.UUID, int]  # (topic id, partition)
+METADATA_LOG = "__cluster_metadata-0"
+_CHECKPOINT = "replication-offset-checkpoint"
+_CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_OFFLINE_DIRECTORIES = "offline-directories"
+
+
+class Disk(Protocol):
+    """The part of a node's disk that is used here."""
+
+    directory_ids: tuple[uuid.UUID, ...]
+    logs: dict[str, Log]
+    files: dict[str, Any]
 
 
 @dataclass(slots=True, kw_only=True)
-class StoredReplica:
-    """One partition directory."""
+class MemoryDisk:
+    """A disk for whoever drives the machines by hand."""
 
-    topic: str
+    directory_ids: tuple[uuid.UUID, ...] = ()
+    logs: dict[str, Log] = field(default_factory=dict)
+    files: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFile:
+    """partition.metadata: the topic id of a log, and its directory (zero id: none known)."""
+
+    topic_id: uuid.UUID
     directory: uuid.UUID
-    log: Log
-    high_watermark: int = 0  # as last checkpointed
 
 
-@dataclass(slots=True, kw_only=True)
-class Disk:
-    """The disk of one broker.
+class ReplicaStore:
+    """The replicas' logs by name (``orders-0``), with their checkpoints."""
 
-    Shapes:  ``directories`` says of each log directory id whether it is online.
-    """
-
-    directories: dict[uuid.UUID, bool]
-    replicas: dict[Key, StoredReplica] = field(default_factory=dict)
-    clean_shutdown_epoch: int = -1  # the broker epoch of a clean shutdown, -1 after a crash
-
-    @classmethod
-    def of(cls, *directories: uuid.UUID) -> Disk:
-        """An empty disk with these log directories."""
-        return cls(directories=dict.fromkeys(directories, True))
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
 
     @property
-    def online(self) -> tuple[uuid.UUID, ...]:
-        """The directories that work."""
-        return tuple(d for d, works in self.directories.items() if works)
+    def directory_ids(self) -> tuple[uuid.UUID, ...]:
+        """All log directories, the failed ones too."""
+        return self._disk.directory_ids
 
-    def create(self, key: Key, topic: str, directory: uuid.UUID) -> StoredReplica:
-        """Make an empty log in a directory."""
-        stored = StoredReplica(topic=topic, directory=directory, log=Log())
-        self.replicas[key] = stored
-        return stored
+    @property
+    def online_directories(self) -> tuple[uuid.UUID, ...]:
+        """The log directories that work."""
+        failed = self._disk.files.get(_OFFLINE_DIRECTORIES, ())
+        return tuple(d for d in self._disk.directory_ids if d not in failed)
 
-    def delete(self, key: Key) -> None:
-        """Remove a log and what was checkpointed of it."""
-        self.replicas.pop(key, None)
+    def names(self) -> tuple[str, ...]:
+        """The logs that there are, the metadata log left out, by name."""
+        return tuple(sorted(name for name in self._disk.logs if name != METADATA_LOG))
 
-    def mark_clean_shutdown(self, broker_epoch: int) -> None:
-        """Flush everything and leave the note that a clean shutdown leaves (KIP-966)."""
-        for stored in self.replicas.values():
-            stored.log.flush()
-        self.clean_shutdown_epoch = broker_epoch
+    def partition_file(self, name: str) -> PartitionFile | None:
+        """Whose log this is; None if nobody has said."""
+        found: PartitionFile | None = self._disk.files.get(_partition_file(name))
+        return found
 
-    def take_clean_shutdown_epoch(self) -> int:
-        """Read the note of the last shutdown; reading removes it.
+    def open(self, name: str, topic_id: uuid.UUID, directory: uuid.UUID) -> Log:
+        """The log of this name and topic id; one of another topic id gives way to an empty one."""
+        known = self.partition_file(name)
+        if known is not None and known.topic_id != topic_id:
+            self.delete(name)
+            known = None
+        if known is None:
+            self._disk.files[_partition_file(name)] = PartitionFile(topic_id, directory)
+        log = self._disk.logs.get(name)
+        if log is None:
+            log = self._disk.logs[name] = Log()
+        return log
 
-        Units:   the previous broker epoch to register with, -1 if there was a crash.
-        """
-        epoch, self.clean_shutdown_epoch = self.clean_shutdown_epoch, -1
+    def delete(self, name: str) -> None:
+        """Remove a log and what is noted of it."""
+        self._disk.logs.pop(name, None)
+        self._disk.files.pop(_partition_file(name), None)
+        checkpoint = self.high_watermarks()
+        if name in checkpoint:
+            self._disk.files[_CHECKPOINT] = {n: hw for n, hw in checkpoint.items() if n != name}
+
+    def high_watermarks(self) -> Mapping[str, int]:
+        """The high watermarks as last checkpointed, by log name."""
+        found: Mapping[str, int] = self._disk.files.get(_CHECKPOINT, {})
+        return found
+
+    def checkpoint(self, high_watermarks: Mapping[str, int]) -> None:
+        """Write the high watermarks of these logs; others keep theirs."""
+        self._disk.files[_CHECKPOINT] = {**self.high_watermarks(), **high_watermarks}
+
+    def flush(self) -> None:
+        """Flush every log, so that no crash takes what is in it now."""
+        for name in self.names():
+            self._disk.logs[name].flush()
+
+    def note_clean_shutdown(self, broker_epoch: int) -> None:
+        """Leave the epoch of this incarnation for the next one's registration (KIP-966)."""
+        self._disk.files[_CLEAN_SHUTDOWN] = broker_epoch
+
+    def take_previous_epoch(self) -> int:
+        """The epoch that a clean shutdown left, -1 after a crash; reading removes it."""
+        epoch: int = self._disk.files.pop(_CLEAN_SHUTDOWN, -1)
         return epoch
 
-    def lose_unflushed(self) -> None:
-        """What a crash of the machine does: what was never flushed is gone."""
-        for stored in self.replicas.values():
-            stored.log.lose_unflushed()
-            stored.high_watermark = min(stored.high_watermark, stored.log.end_offset)
+    def fail_directory(self, directory: uuid.UUID) -> tuple[str, ...]:
+        """A directory breaks. Shapes: -> the names of the logs in it."""
+        failed = self._disk.files.get(_OFFLINE_DIRECTORIES, ())
+        if directory not in failed:
+            self._disk.files[_OFFLINE_DIRECTORIES] = (*failed, directory)
+        return tuple(
+            name
+            for name in self.names()
+            if (known := self.partition_file(name)) is not None and known.directory == directory
+        )
 
-    def wipe(self) -> None:
-        """Lose everything but the directories themselves."""
-        self.replicas.clear()
-        self.clean_shutdown_epoch = -1
+    def repair_directory(self, directory: uuid.UUID) -> None:
+        """A directory works again; a broker notices when it starts."""
+        failed = self._disk.files.get(_OFFLINE_DIRECTORIES, ())
+        self._disk.files[_OFFLINE_DIRECTORIES] = tuple(d for d in failed if d != directory)
+
+
+def _partition_file(name: str) -> str:
+    return f"{name}/partition.metadata"

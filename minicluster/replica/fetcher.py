@@ -39,11 +39,25 @@ Key = tuple[uuid.UUID, int]  # (topic id, partition)
 class FollowerLog(Protocol):
     """What the fetcher needs of a replica that follows."""
 
-    topic: str
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-    latest_epoch: int | None
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log begins."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """Where the next record goes."""
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what is committed, as far as known here."""
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The highest leader epoch in the log."""
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """(largest epoch not above it, its end), (-1, -1) where nothing can be said."""
@@ -351,9 +365,7 @@ class Fetcher:
     def _by_topic_name(
         self, response: Any, topic_field: str, index_field: str, topics_field: str = "topics"
     ) -> Iterator[tuple[Key, Any]]:
-        keys = {
-            (self.states[k].log.topic, k[1]): k for k in self._asked if k in self.states
-        }
+        keys = {(self.states[k].log.topic, k[1]): k for k in self._asked if k in self.states}
         for topic in getattr(response, topics_field):
             for data in topic.partitions:
                 key = keys.get((getattr(topic, topic_field), getattr(data, index_field)))

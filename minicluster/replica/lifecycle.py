@@ -18,6 +18,7 @@ from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from minicluster.replica.api_versions import highest_version
 from minicluster.replica.controller_channel import Answer, ControllerChannel, CorrelationIds
 from minicluster.rules import Rules
 
@@ -76,8 +77,6 @@ class LifecycleConfig:
     session_timeout_ms: int = 9_000
     initial_registration_timeout_ms: int = 60_000
     log_dir_failure_timeout_ms: int = 30_000
-    registration_version: int | None = None
-    heartbeat_version: int | None = None
 
 
 class BrokerLifecycle:
@@ -230,14 +229,9 @@ class BrokerLifecycle:
             self._next_immediate = True
             return []
         self._communicating = True
-        config = self.config
-        request: BrokerHeartbeatRequest | BrokerRegistrationRequest
-        if self.registered:
-            version, request = config.heartbeat_version, self._heartbeat()
-        else:
-            version, request = config.registration_version, self._registration()
-        chosen = version if version is not None else request.latest_version
-        return self._channel.submit(now_ms, tuple(self.offline_dirs), request, chosen)
+        request = self._heartbeat() if self.registered else self._registration()
+        version = highest_version(self.rules, request.api_key)
+        return self._channel.submit(now_ms, tuple(self.offline_dirs), request, version)
 
     def _registration(self) -> BrokerRegistrationRequest:
         config = self.config
@@ -268,9 +262,7 @@ class BrokerLifecycle:
             cordoned_log_dirs=self.cordoned_dirs,
         )
 
-    def _answered(
-        self, now_ms: int, effects: list[Effect], answers: list[Answer]
-    ) -> list[Effect]:
+    def _answered(self, now_ms: int, effects: list[Effect], answers: list[Answer]) -> list[Effect]:
         for answer in answers:
             self._communicating = False
             if self.state is BrokerState.SHUTTING_DOWN:

@@ -1,0 +1,66 @@
+"""Which versions of which requests a broker of each release speaks.
+
+Source:  the validVersions of Kafka's messages; ApiKeys (Produce is offered from 0 on in 4.x for
+         the sake of old clients that look for it, KAFKA-18659).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from minicluster.rules import Rules
+
+Versions = tuple[int, int]
+
+_KAFKA_4: Mapping[int, Versions] = {
+    0: (0, 13),  # Produce
+    1: (4, 18),  # Fetch
+    2: (1, 11),  # ListOffsets
+    3: (0, 13),  # Metadata
+    18: (0, 4),  # ApiVersions
+    19: (2, 7),  # CreateTopics
+    20: (1, 6),  # DeleteTopics
+    21: (0, 2),  # DeleteRecords
+    22: (0, 6),  # InitProducerId
+    23: (2, 4),  # OffsetForLeaderEpoch
+    32: (1, 4),  # DescribeConfigs
+    33: (0, 2),  # AlterConfigs
+    37: (0, 3),  # CreatePartitions
+    43: (0, 2),  # ElectLeaders
+    44: (0, 1),  # IncrementalAlterConfigs
+    45: (0, 1),  # AlterPartitionReassignments
+    46: (0, 0),  # ListPartitionReassignments
+    56: (2, 3),  # AlterPartition
+    57: (0, 2),  # UpdateFeatures
+    60: (0, 2),  # DescribeCluster
+    62: (0, 4),  # BrokerRegistration
+    63: (0, 2),  # BrokerHeartbeat
+    64: (0, 0),  # UnregisterBroker
+    67: (0, 0),  # AllocateProducerIds
+    73: (0, 0),  # AssignReplicasToDirs
+    80: (0, 1),  # AddRaftVoter
+    81: (0, 0),  # RemoveRaftVoter
+}
+_KAFKA_3_9: Mapping[int, Versions] = {
+    **{key: (0, high) for key, (_, high) in _KAFKA_4.items()},
+    0: (0, 11),
+    1: (0, 17),
+    2: (0, 9),
+    3: (0, 12),
+    22: (0, 5),
+    45: (0, 0),
+    57: (0, 1),
+    60: (0, 1),
+    63: (0, 1),
+    80: (0, 0),
+}
+
+
+def versions_of(rules: Rules) -> Mapping[int, Versions]:
+    """The lowest and the highest version of each request, by API key."""
+    return _KAFKA_4 if rules.drops_old_request_versions else _KAFKA_3_9
+
+
+def highest_version(rules: Rules, api_key: int) -> int:
+    """The version in which brokers and controllers of one release talk to each other."""
+    return versions_of(rules)[api_key][1]

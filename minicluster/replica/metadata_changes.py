@@ -1,0 +1,175 @@
+"""What a published delta does to a broker's replicas, in Kafka's order.
+
+Deletions first; then the partitions that this broker leads (not fetched any more); then those that
+it follows (fetched anew only in a new leader epoch). The first delta of an incarnation also removes
+logs of partitions that are not assigned to this broker any more.
+
+Source:  ReplicaManager.applyDelta, applyLocalLeadersDelta, applyLocalFollowersDelta,
+         BrokerMetadataPublisher, LogManager.isStrayKraftReplica.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from minicluster.effects import Effect
+from minicluster.metadata import directory_id
+from minicluster.metadata.delta import MetadataDelta, TopicIdPartition
+from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
+from minicluster.replica.partition import Partition
+from minicluster.replica.partition_steps import CheckWaiting
+
+if TYPE_CHECKING:
+    from minicluster.replica.replica_manager import ReplicaManagerMachine
+
+
+def apply_delta(
+    manager: ReplicaManagerMachine, now_ms: int, delta: MetadataDelta, *, first: bool
+) -> list[Effect]:
+    """Carry a delta out."""
+    effects: list[Effect] = []
+    changes = delta.local_changes(manager.config.broker_id)
+    if first:
+        _remove_strays(manager)
+    for deleted in changes.deletes:
+        _delete(manager, deleted, effects)
+    for named, registration in changes.leaders.items():
+        _lead(manager, now_ms, named, registration, effects)
+    for named, registration in changes.followers.items():
+        _follow(manager, now_ms, named, registration, effects)
+    if changes:
+        effects += manager.poll_fetchers(now_ms)
+    return effects
+
+
+def _remove_strays(manager: ReplicaManagerMachine) -> None:
+    """Delete logs whose partition is gone, is another topic's by now, or lives elsewhere."""
+    topics, broker_id = manager.image.topics, manager.config.broker_id
+    for name in manager.store.names():
+        known = manager.store.partition_file(name)
+        index = int(name.rpartition("-")[2])
+        found = None if known is None else topics.partition(known.topic_id, index)
+        if found is None or broker_id not in found.replicas:
+            manager.store.delete(name)
+
+
+def _delete(manager: ReplicaManagerMachine, named: TopicIdPartition, effects: list[Effect]) -> None:
+    key = (named.topic_id, named.partition)
+    manager.stop_fetching(key)
+    manager.offline.pop(key, None)
+    partition = manager.partitions.pop(key, None)
+    name = f"{named.topic}-{named.partition}"
+    known = manager.store.partition_file(name)
+    if known is not None and known.topic_id == named.topic_id:
+        manager.store.delete(name)
+    if partition is not None:
+        effects += partition.stop(delete=True)
+        effects.append(CheckWaiting(*key))
+
+
+def _lead(
+    manager: ReplicaManagerMachine,
+    now_ms: int,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+    effects: list[Effect],
+) -> None:
+    partition = _hosted(manager, named, registration)
+    if partition is None:
+        return
+    manager.stop_fetching((named.topic_id, named.partition))
+    effects += partition.make_leader(now_ms, manager.view, registration).effects
+
+
+def _follow(
+    manager: ReplicaManagerMachine,
+    now_ms: int,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+    effects: list[Effect],
+) -> None:
+    """Follow; a leader that nobody knows, or none, means that nothing is fetched.
+
+    A broker that is shutting down does not fetch what it would not be in the ISR of anyway.
+    """
+    partition = _hosted(manager, named, registration)
+    if partition is None:
+        return
+    key = (named.topic_id, named.partition)
+    step = partition.make_follower(now_ms, registration)
+    effects += step.effects
+    broker_id = manager.config.broker_id
+    leaves = manager.in_controlled_shutdown and (
+        registration.leader == NO_LEADER or broker_id not in registration.isr
+    )
+    if leaves:
+        manager.stop_fetching(key)
+    elif step.result:
+        manager.stop_fetching(key)
+        if manager.image.cluster.broker(registration.leader) is not None:
+            manager.fetch_from(registration.leader, partition)
+
+
+def _hosted(
+    manager: ReplicaManagerMachine, named: TopicIdPartition, registration: PartitionRegistration
+) -> Partition | None:
+    """The local replica, made if missing; None if its directory does not work."""
+    key = (named.topic_id, named.partition)
+    if key in manager.offline:
+        return None
+    partition = manager.partitions.get(key)
+    if partition is None:
+        name = f"{named.topic}-{named.partition}"
+        directory = _directory_for(manager, name, registration)
+        if directory is None:
+            manager.offline[key] = None
+            return None
+        log = manager.store.open(name, named.topic_id, directory)
+        partition = manager.partitions[key] = Partition(
+            broker_id=manager.config.broker_id,
+            topic=named.topic,
+            topic_id=named.topic_id,
+            partition=named.partition,
+            log=log,
+            high_watermark_checkpoint=manager.store.high_watermarks().get(name, 0),
+            rules=manager.rules,
+            faults=manager.faults,
+            replica_lag_time_max_ms=manager.config.replica_lag_time_max_ms,
+            min_insync_replicas=manager.min_isr_of(named.topic),
+            incarnation=manager.config.incarnation,
+            traced=manager.config.traced,
+            proposal_ids=manager.proposal_ids,
+        )
+    return partition
+
+
+def _directory_for(
+    manager: ReplicaManagerMachine, name: str, registration: PartitionRegistration
+) -> uuid.UUID | None:
+    """Where a log lies or is to be made.
+
+    A new log goes to the assigned directory, or to any if none is assigned; it is not made
+    elsewhere when the assigned one has failed.
+
+    Source:  Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog.
+    """
+    store = manager.store
+    online, everything = store.online_directories, store.directory_ids
+    if not everything:
+        return directory_id.UNASSIGNED
+    known = store.partition_file(name)
+    if known is not None:
+        return known.directory if known.directory in online else None
+    assigned = registration.directory_of(manager.config.broker_id)
+    if assigned in online:
+        return assigned
+    free = assigned in (directory_id.UNASSIGNED, directory_id.MIGRATING)
+    if not online or (len(online) < len(everything) and not free):
+        return None
+    loads = dict.fromkeys(online, 0)
+    for other in store.names():
+        place = store.partition_file(other)
+        if place is not None and place.directory in loads:
+            loads[place.directory] += 1
+    return min(online, key=lambda directory: loads[directory])

@@ -1,0 +1,410 @@
+"""A tiny loop that drives replica managers by hand: a clock, a wire, and a controller by heart.
+
+The controller keeps an image, takes every AlterPartition that names its epochs rightly, and
+publishes what changed to all brokers at once. There is no quorum and no actor.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.effects import CancelTimer, Effect, FaultHit, Reply, Send, SetTimer, Trace
+from minicluster.faults import Faults
+from minicluster.log import Record, RecordBatch, Records
+from minicluster.metadata.delta import DeltaBuilder
+from minicluster.metadata.image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
+    ProduceResponse,
+)
+from minicluster.protocol.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from minicluster.replica.disk import MemoryDisk
+from minicluster.replica.partition import Partition
+from minicluster.replica.replica_manager import ReplicaManagerConfig, ReplicaManagerMachine
+from minicluster.rules import Rules
+
+CONTROLLER = 101
+CLIENT = 0
+LATENCY_MS = 1
+TOPIC_IDS = {"orders": uuid.UUID(int=0xA), "bills": uuid.UUID(int=0xB)}
+
+
+class Cluster:
+    """Brokers 1 to n, their disks, and what travels between them."""
+
+    def __init__(
+        self, brokers: int = 3, *, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE
+    ) -> None:
+        self.now_ms = 10_000
+        self.rules = rules
+        self.faults = faults
+        self.image = MetadataImage.EMPTY
+        self.offset = itertools.count()
+        self.managers: dict[int, ReplicaManagerMachine] = {}
+        self.disks = {b: MemoryDisk(directory_ids=(_dir(b),)) for b in range(1, brokers + 1)}
+        self.traces: list[dict[str, Any]] = []
+        self.sent: list[tuple[int, int, Any]] = []
+        self.alterations: list[AlterPartitionRequest] = []
+        self.answers: list[ErrorCode] = []  # what the controller says next instead
+        self.cuts: set[tuple[int, int]] = set()
+        self.controller_answers = True
+        self.hits: list[str] = []
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._timers: dict[tuple[int, str], int] = {}
+        self._replies: dict[Any, Any] = {}
+        self._tokens = itertools.count(1)
+        self.publish(FeatureLevelRecord(name="metadata.version", feature_level=30))
+        for broker in range(1, brokers + 1):
+            self.start(broker)
+
+    # -- controller --------------------------------------------------------------------------
+
+    def publish(self, *records: Any, to: tuple[int, ...] | None = None) -> None:
+        """Commit records and publish them to the brokers (all, or those named)."""
+        builder = DeltaBuilder(self.image)
+        for record in records:
+            builder.apply(record, offset=next(self.offset))
+        delta = builder.build()
+        self.image = delta.after
+        for broker, manager in self.managers.items():
+            if to is None or broker in to:
+                self.see(broker, manager.on_metadata(self.now_ms, delta))
+
+    def create_topic(
+        self,
+        name: str = "orders",
+        *,
+        replicas: tuple[int, ...] = (1, 2, 3),
+        isr: tuple[int, ...] | None = None,
+        min_isr: int | None = None,
+    ) -> None:
+        topic_id = TOPIC_IDS[name]
+        records: list[Any] = [TopicRecord(name=name, topic_id=topic_id)]
+        if min_isr is not None:
+            records.append(_config(name, min_isr))
+        records.append(
+            PartitionRecord(
+                partition_id=0,
+                topic_id=topic_id,
+                replicas=replicas,
+                isr=replicas if isr is None else isr,
+                leader=(replicas if isr is None else isr)[0],
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=tuple(_dir(b) for b in replicas),
+            )
+        )
+        self.publish(*records)
+
+    def change(self, name: str = "orders", **fields: Any) -> None:
+        """Commit a PartitionChangeRecord for partition 0."""
+        self.publish(PartitionChangeRecord(topic_id=TOPIC_IDS[name], partition_id=0, **fields))
+
+    def set_min_isr(self, name: str, value: int) -> None:
+        self.publish(_config(name, value))
+
+    def delete_topic(self, name: str = "orders") -> None:
+        self.publish(RemoveTopicRecord(topic_id=TOPIC_IDS[name]))
+
+    def fence(self, broker: int, *, fenced: bool = True) -> None:
+        self.publish(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker,
+                broker_epoch=self.managers[broker].view.broker_epoch
+                if broker in self.managers
+                else self.image.cluster.broker(broker).epoch,  # type: ignore[union-attr]
+                fenced=1 if fenced else -1,
+            )
+        )
+
+    def _alter(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        self.alterations.append(request)
+        topics = []
+        for topic in request.topics:
+            answers = []
+            for asked in topic.partitions:
+                answers.append(self._alter_one(request.broker_id, topic.topic_id, asked))
+            topics.append(
+                AlterPartitionResponse.TopicData(topic_id=topic.topic_id, partitions=tuple(answers))
+            )
+        return AlterPartitionResponse(topics=tuple(topics))
+
+    def _alter_one(self, broker: int, topic_id: uuid.UUID, asked: Any) -> Any:
+        kind = AlterPartitionResponse.PartitionData
+        known = self.image.topics.partition(topic_id, asked.partition_index)
+        assert known is not None
+        error = self.answers.pop(0) if self.answers else ErrorCode.NONE
+        if not error and asked.partition_epoch != known.partition_epoch:
+            error = ErrorCode.INVALID_UPDATE_VERSION
+        if not error and (known.leader, known.leader_epoch) != (broker, asked.leader_epoch):
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        if error:
+            return kind(partition_index=asked.partition_index, error_code=error)
+        isr = tuple(member.broker_id for member in asked.new_isr_with_epochs)
+        record = PartitionChangeRecord(
+            topic_id=topic_id,
+            partition_id=asked.partition_index,
+            isr=isr,
+            leader_recovery_state=asked.leader_recovery_state
+            if asked.leader_recovery_state != known.leader_recovery_state
+            else -1,
+        )
+        self._later(LATENCY_MS * 2, lambda: self.publish())
+        builder = DeltaBuilder(self.image)
+        builder.apply(record, offset=next(self.offset))
+        delta = builder.build()
+        self.image = delta.after
+        for broker_id in list(self.managers):
+            self._later(LATENCY_MS * 3, self._publishing(broker_id, delta))
+        now = self.image.topics.partition(topic_id, asked.partition_index)
+        assert now is not None
+        return kind(
+            partition_index=asked.partition_index,
+            leader_id=now.leader,
+            leader_epoch=now.leader_epoch,
+            isr=now.isr,
+            leader_recovery_state=now.leader_recovery_state,
+            partition_epoch=now.partition_epoch,
+        )
+
+    def _publishing(self, broker: int, delta: Any) -> Callable[[], None]:
+        def publish() -> None:
+            manager = self.managers.get(broker)
+            if manager is not None and manager.image is delta.before:
+                self.see(broker, manager.on_metadata(self.now_ms, delta))
+
+        return publish
+
+    # -- brokers -----------------------------------------------------------------------------
+
+    def start(self, broker: int, epoch: int | None = None) -> None:
+        """Start an incarnation over the broker's disk; it learns everything from the image."""
+        manager = ReplicaManagerMachine(
+            ReplicaManagerConfig(broker_id=broker, incarnation=f"inc-{broker}-{self.now_ms}"),
+            self.disks[broker],
+            rules=self.rules,
+            faults=self.faults,
+        )
+        self.managers[broker] = manager
+        self.see(broker, manager.start(self.now_ms))
+        epoch = 1_000 + broker if epoch is None else epoch
+        manager.on_broker_epoch(epoch)
+        self.see(broker, manager.on_controller(self.now_ms, CONTROLLER))
+        self.publish(
+            RegisterBrokerRecord(
+                broker_id=broker,
+                broker_epoch=epoch,
+                incarnation_id=uuid.UUID(int=epoch),
+                fenced=False,
+                log_dirs=(_dir(broker),),
+            ),
+            to=tuple(b for b in self.managers if b != broker),
+        )
+        builder = DeltaBuilder(MetadataImage.EMPTY)
+        from minicluster.metadata.delta import MetadataDelta
+
+        del builder
+        delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
+        self.see(broker, manager.on_metadata(self.now_ms, delta))
+
+    def crash(self, broker: int) -> None:
+        """The process is gone; its disk is not. Whoever talks to it sees the connection break."""
+        del self.managers[broker]
+        self._timers = {key: at for key, at in self._timers.items() if key[0] != broker}
+
+    def partition(self, broker: int, name: str = "orders") -> Partition:
+        return self.managers[broker].partitions[(TOPIC_IDS[name], 0)]
+
+    def log_values(self, broker: int, name: str = "orders") -> list[bytes | None]:
+        log = self.disks[broker].logs[f"{name}-0"]
+        return [r.value for batch in log.batches for r in batch.records]
+
+    # -- clients -----------------------------------------------------------------------------
+
+    def produce(
+        self,
+        broker: int,
+        *values: bytes,
+        acks: int = -1,
+        name: str = "orders",
+        timeout_ms: int = 30_000,
+    ) -> int:
+        """Send one batch; ``reply`` has the answer once there is one."""
+        batch = RecordBatch.of(
+            [Record(i, self.now_ms, None, value) for i, value in enumerate(values)], leader_epoch=-1
+        )
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=(
+                ProduceRequest.TopicProduceData(
+                    name=name,
+                    partition_data=(
+                        ProduceRequest.PartitionProduceData(index=0, records=Records((batch,))),
+                    ),
+                ),
+            ),
+        )
+        return self.ask(broker, request, 9)
+
+    def ask(self, broker: int, request: Any, version: int) -> int:
+        token = next(self._tokens)
+        manager = self.managers[broker]
+        self.see(broker, manager.on_request(self.now_ms, (CLIENT, token), request, version))
+        return token
+
+    def consume(self, broker: int, offset: int, *, name: str = "orders", wait_ms: int = 0) -> int:
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            topics=(
+                FetchRequest.FetchTopic(
+                    topic_id=TOPIC_IDS[name],
+                    partitions=(
+                        FetchRequest.FetchPartition(
+                            partition=0, fetch_offset=offset, partition_max_bytes=1 << 20
+                        ),
+                    ),
+                ),
+            ),
+        )
+        return self.ask(broker, request, 13)
+
+    def list_offset(self, broker: int, timestamp: int, *, name: str = "orders") -> Any:
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=(
+                ListOffsetsRequest.ListOffsetsTopic(
+                    name=name,
+                    partitions=(
+                        ListOffsetsRequest.ListOffsetsPartition(
+                            partition_index=0, timestamp=timestamp
+                        ),
+                    ),
+                ),
+            ),
+        )
+        return self.reply(self.ask(broker, request, 7)).topics[0].partitions[0]
+
+    def has_reply(self, token: int) -> bool:
+        return token in self._replies
+
+    def reply(self, token: int) -> Any:
+        return self._replies[token]
+
+    def produced(self, token: int) -> ProduceResponse.PartitionProduceResponse:
+        found: ProduceResponse.PartitionProduceResponse = (
+            self._replies[token].responses[0].partition_responses[0]
+        )
+        return found
+
+    def fetched(self, token: int) -> tuple[Any, list[bytes | None]]:
+        data = self._replies[token].responses[0].partitions[0]
+        return data, [r.value for batch in Records.of(data.records).batches for r in batch.records]
+
+    # -- the loop ----------------------------------------------------------------------------
+
+    def see(self, broker: int, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.sent.append((broker, effect.to, effect.request))
+                self._later(LATENCY_MS, self._delivery(broker, effect))
+            elif isinstance(effect, Reply):
+                self._answer(broker, effect)
+            elif isinstance(effect, SetTimer):
+                self._timers[(broker, effect.name)] = effect.at_ms
+            elif isinstance(effect, CancelTimer):
+                self._timers.pop((broker, effect.name), None)
+            elif isinstance(effect, Trace):
+                self.traces.append(dict(effect.row))
+            elif isinstance(effect, FaultHit):
+                self.hits.append(effect.fault)
+
+    def advance(self, span_ms: int) -> None:
+        until_ms = self.now_ms + span_ms
+        while True:
+            timer = min(self._timers, key=lambda k: (self._timers[k], k), default=None)
+            timer_ms = self._timers[timer] if timer is not None else until_ms + 1
+            event_ms = self._events[0][0] if self._events else until_ms + 1
+            if min(timer_ms, event_ms) > until_ms:
+                break
+            if event_ms <= timer_ms:
+                self.now_ms = event_ms
+                heapq.heappop(self._events)[2]()
+            elif timer is not None:
+                self.now_ms = timer_ms
+                del self._timers[timer]
+                broker, name = timer
+                self.see(broker, self.managers[broker].on_timer(self.now_ms, name))
+        self.now_ms = until_ms
+
+    def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.now_ms + delay_ms, next(self._order), do))
+
+    def _delivery(self, source: int, send: Send) -> Callable[[], None]:
+        manager = self.managers[source]
+
+        def fail() -> None:
+            if self.managers.get(source) is manager:
+                self.see(source, manager.on_failure(self.now_ms, send.correlation_id))
+
+        def answer(response: Any) -> None:
+            if (send.to, source) in self.cuts:
+                return
+            if self.managers.get(source) is manager:
+                self.see(source, manager.on_response(self.now_ms, send.correlation_id, response))
+
+        def deliver() -> None:
+            if (source, send.to) in self.cuts:
+                self._later(send.timeout_ms or 30_000, fail)
+            elif send.to == CONTROLLER:
+                if self.controller_answers:
+                    response = self._alter(send.request)
+                    self._later(LATENCY_MS, lambda: answer(response))
+            elif send.to not in self.managers:
+                fail()
+            else:
+                to = self.managers[send.to]
+                self.see(
+                    send.to,
+                    to.on_request(self.now_ms, ("node", answer), send.request, send.version),
+                )
+
+        return deliver
+
+    def _answer(self, broker: int, reply: Reply) -> None:
+        kind, who = reply.token
+        if kind == CLIENT:
+            self._replies[who] = reply.response
+        else:
+            self._later(LATENCY_MS, lambda: who(reply.response))
+
+
+def _dir(broker: int) -> uuid.UUID:
+    return uuid.UUID(int=0xD000 + broker)
+
+
+def _config(topic: str, min_isr: int) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=2, resource_name=topic, name="min.insync.replicas", value=str(min_isr)
+    )
