@@ -9,7 +9,6 @@ the offset, so they are worked out here, once, in one pass; everything a rule ju
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -156,16 +155,6 @@ class Facts:
             out[name] = pa.Table.from_arrays(arrays, schema=schema)
         return out
 
-    def write(self, folder: Path) -> dict[str, Path]:
-        """Write every table as Parquet."""
-        from pyarrow import parquet
-
-        paths = {}
-        for name, table in self.tables().items():
-            paths[name] = folder / f"{name}.parquet"
-            parquet.write_table(table, paths[name], compression="none", use_dictionary=False)
-        return paths
-
 
 class _Reader:
     """One pass over one committed log."""
@@ -180,6 +169,7 @@ class _Reader:
         self._names: dict[UUID, str] = {}  # of every topic ever, dead ones too
         self._ids: dict[str, UUID] = {}  # of live topics
         self._parts: dict[UUID, dict[int, int]] = {}  # partition -> number of replicas
+        self._eligible: dict[tuple[UUID, int], tuple[bool, bool]] = {}  # has ELR, has last known
         self._min_isr: dict[str, int] = {}
         self._text: dict[UUID, str] = {}
         self._takes = {
@@ -304,6 +294,7 @@ class _Reader:
     def _partition(self, record: Message) -> None:
         assert isinstance(record, r.PartitionRecord)
         self._parts.setdefault(record.topic_id, {})[record.partition_id] = len(record.replicas)
+        self._note_elr(record)
         self._topic_row("Partition", record.topic_id, record.partition_id)
         self._partition_row(
             "Partition",
@@ -328,6 +319,7 @@ class _Reader:
             parts = self._parts.get(record.topic_id, {})
             if record.partition_id in parts:
                 parts[record.partition_id] = len(record.replicas)
+        self._note_elr(record)
         self._partition_row(
             "Change",
             record.topic_id,
@@ -345,12 +337,22 @@ class _Reader:
             None,
         )
 
+    def _note_elr(self, record: r.PartitionRecord | r.PartitionChangeRecord) -> None:
+        key = (record.topic_id, record.partition_id)
+        elr, last = self._eligible.get(key, (False, False))
+        if record.eligible_leader_replicas is not None:
+            elr = bool(record.eligible_leader_replicas)
+        if record.last_known_elr is not None:
+            last = bool(record.last_known_elr)
+        self._eligible[key] = (elr, last)
+
     def _clear_elr(self, record: Message) -> None:
         assert isinstance(record, r.ClearElrRecord)
         for topic_id in self._cleared(record.topic_name):
             for part in self._parts.get(topic_id, {}):
-                cleared = (None,) * 5 + ((), ()) + (None,) * 4
-                self._partition_row("ClearElr", topic_id, part, *cleared)
+                if any(self._eligible.pop((topic_id, part), ())):
+                    cleared = (None,) * 5 + ((), ()) + (None,) * 4
+                    self._partition_row("ClearElr", topic_id, part, *cleared)
 
     def _cleared(self, name: str) -> Iterator[UUID]:
         if name:

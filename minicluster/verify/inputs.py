@@ -36,6 +36,7 @@ class Problem:
     evidence: Evidence
     why: str
     table: str | None = None
+    partial: bool = False  # the log's own structure can still be judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +155,7 @@ def read_run(path: Path, name: str) -> Run:
         problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
     if start is None and committed and committed[0].base_offset > 0:
         what = f"the log begins at offset {committed[0].base_offset}, no snapshot reaches into it"
-        problems.append(Problem(evidence=Evidence.LOG, why=what))
+        problems.append(Problem(evidence=Evidence.LOG, why=what, partial=True))
     if start is not None and start.end_offset:
         notes.append(f"judged from the snapshot that ends at offset {start.end_offset}")
     if uncommitted:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Item = tuple[Rule, Check]
-MAX_FINDINGS_PER_ROW = 64
 
 # Each group's view is a name; views may build on each other.
 _VIEWS: Mapping[str, str] = {
@@ -37,6 +36,7 @@ _SOURCE = {
     "log": "log_states",
     "activity": "activity_states",
 }
+LOG_GROUPS = ("partition", "broker", "topic", "log", "activity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,36 +85,44 @@ def group_query(group: str, items: list[Item], source: str | None = None) -> str
     )
 
 
-def register_views(spark: SparkSession, tables: Mapping[str, Any]) -> None:
-    """Name the tables and the views over them for SQL."""
-    for name, frame in tables.items():
-        frame.createOrReplaceTempView(name)
-    for name, sql in _VIEWS.items():
-        spark.sql(sql).createOrReplaceTempView(name)
+def needed_groups(rules: Iterable[Rule], *, with_trace: bool) -> list[str]:
+    """The groups that the rules' checks stand in; those over a trace only if there is one."""
+    named = dict.fromkeys(group for rule in rules for group in rule.groups)
+    return [group for group in named if with_trace or group in LOG_GROUPS]
 
 
-def collect(spark: SparkSession, rules: Iterable[Rule], groups: Iterable[str]) -> list[Answer]:
+def collect(
+    spark: SparkSession,
+    frames: Mapping[str, Any],
+    rules: Iterable[Rule],
+    groups: Iterable[str],
+) -> list[Answer]:
     """Run the groups as one job."""
     rules = tuple(rules)
     by_group = {group: items_of(rules, group) for group in groups}
-    by_group = {group: items for group, items in by_group.items() if items}
     if not by_group:
         return []
-    union = " union all ".join(group_query(group, items) for group, items in by_group.items())
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    queries = " union all ".join(group_query(group, items) for group, items in by_group.items())
     answers = []
-    for row in spark.sql(union).collect():
+    for row in spark.sql(f"with {_with(by_group)} {queries}").collect():
         found: dict[int, list[Any]] = {}
         for one in row.findings:
             found.setdefault(one.item, []).append(one)
         for index, (rule, check) in enumerate(by_group[row.grp]):
-            answers.append(
-                Answer(
-                    rule,
-                    check,
-                    row.run,
-                    row.looked[index],
-                    row.skipped[index],
-                    tuple(found.get(index, ())),
-                )
-            )
+            looked_at, skipped = row.looked[index], row.skipped[index]
+            findings = tuple(found.get(index, ()))
+            answers.append(Answer(rule, check, row.run, looked_at, skipped, findings))
     return answers
+
+
+def _with(groups: Iterable[str]) -> str:
+    """The views of these groups and of those that they build on, in order."""
+    needed: dict[str, None] = {}
+    pending = [_SOURCE[group] for group in groups]
+    while pending:
+        view = pending.pop()
+        needed[view] = None
+        pending += [other for other in _VIEWS if other in _VIEWS[view] and other not in needed]
+    return ", ".join(f"{view} as ({_VIEWS[view]})" for view in _VIEWS if view in needed)

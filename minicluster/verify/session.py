@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -54,7 +55,7 @@ _LEAN = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -94,15 +95,15 @@ class Jvm:
     Starting it early lets Python decode logs while the JVM loads its classes.
     """
 
-    def __init__(self, java: Path, *, version: int, memory: str = "2g") -> None:
+    def __init__(self, java: Path, *, version: int, training: bool, memory: str = "2g") -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="minicluster-spark-"))
         self._connection = self._folder / "connection"
         self._errors = self._folder / "stderr"
-        logging = self._folder / "log4j2.properties"
-        logging.write_text(_LOGGING)
+        settings = self._folder / "log4j2.properties"
+        settings.write_text(_LOGGING)
         jars = _spark_home() / "jars"
         classpath = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
-        archive, training = _archive_options(java, version, jars)
+        archive, made = _archive_options(java, version, jars, training=training)
         command = [
             str(java),
             *archive,
@@ -116,7 +117,7 @@ class Jvm:
             "--sun-misc-unsafe-memory-access=allow" if version >= 23 else "-Dminicluster=1",
             "--enable-native-access=ALL-UNNAMED",
             *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-            f"-Dlog4j2.configurationFile={logging}",
+            f"-Dlog4j2.configurationFile={settings}",
             "-Dderby.system.home=" + str(self._folder),
             "-cp",
             classpath,
@@ -125,11 +126,11 @@ class Jvm:
             f"spark.local.dir={self._folder}",
             "pyspark-shell",
         ]
-        if training:
+        if made:
             # The archive appears under its own name only when it is whole.
-            new = f"{training}.{os.getpid()}"
+            new = f"{made}.{os.getpid()}"
             command = ["sh", "-c", '"$@" && mv -f "$0" "${0%.*}"', new, *command]
-            command = [part.replace(str(training) + "@", new) for part in command]
+            command = [part.replace(str(made) + "@", new) for part in command]
         environment = {
             **os.environ,
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection),
@@ -148,7 +149,7 @@ class Jvm:
                 cwd=self._folder,
                 start_new_session=True,
             )
-        self._leave_behind = bool(training)
+        self._leave_behind = bool(made)
 
     def connection(self) -> tuple[int, str]:
         """The port and the secret of the gateway, once the JVM has said them.
@@ -190,8 +191,13 @@ _jvm: Jvm | None = None
 _session: SparkSession | None = None
 
 
-def warm_up(*, master: str | None = None, remote: str | None = None) -> None:
-    """Start the JVM in the background, so that it loads while the caller does something else."""
+def warm_up(
+    *, master: str | None = None, remote: str | None = None, training: bool = False
+) -> None:
+    """Start the JVM in the background, so that it loads while the caller does something else.
+
+    Shapes:  ``training``: what follows is typical work, so its classes are worth an archive.
+    """
     global _jvm
     if _jvm is not None or _session is not None or remote or (master and "local" not in master):
         return
@@ -200,7 +206,7 @@ def warm_up(*, master: str | None = None, remote: str | None = None) -> None:
     found = _wheel_java()
     if found is not None:
         java, version = found
-        _jvm = Jvm(java, version=version)
+        _jvm = Jvm(java, version=version, training=training)
 
 
 def spark_session(
@@ -221,6 +227,7 @@ def spark_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors are ours to tell
     builder: Any = SparkSession.builder
     builder = builder.appName("minicluster")
     try:
@@ -332,7 +339,9 @@ def cache_folder() -> Path:
     return Path(base).expanduser() / "minicluster"
 
 
-def _archive_options(java: Path, version: int, jars: Path) -> tuple[list[str], Path | None]:
+def _archive_options(
+    java: Path, version: int, jars: Path, *, training: bool
+) -> tuple[list[str], Path | None]:
     """JVM options for the class archive, and its path if this run shall make it.
 
     Nothing is asked of Java when the folder cannot be written or the system has no ``sh``.
@@ -348,6 +357,8 @@ def _archive_options(java: Path, version: int, jars: Path) -> tuple[list[str], P
     reading = [f"-XX:{'AOTCache' if version >= 25 else 'SharedArchiveFile'}={archive}"]
     if archive.is_file():
         return [*reading, "-Xlog:disable", "-Xlog:all=error:stderr"], None
+    if not training:
+        return [], None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

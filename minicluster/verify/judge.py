@@ -1,0 +1,238 @@
+"""Judging runs: evidence in, one verdict per rule and one for the whole out."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minicluster.errors import UserError
+from minicluster.verify import evidence, session
+from minicluster.verify.inputs import Problem, Run, read_runs
+from minicluster.verify.queries import Answer, collect, needed_groups
+from minicluster.verify.report import Report, RuleResult, RunSummary
+from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verdict
+from minicluster.verify.rules.model import finding_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The gravest verdict over several runs wins.
+_GRAVITY = (
+    Verdict.INVALID,
+    Verdict.UNKNOWN,
+    Verdict.VALID,
+    Verdict.NOT_PROMISED,
+    Verdict.NO_CASES,
+    Verdict.NOT_APPLICABLE,
+)
+_LOG_EVIDENCE = (Evidence.LOG, Evidence.QUORUM)
+_RUN_EVIDENCE = (Evidence.TRACE, Evidence.IMAGES, Evidence.META)
+
+
+def verify(
+    *runs: Path | str,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    remote: str | None = None,
+    rules: Iterable[str] | None = None,
+) -> Report:
+    """Judge runs and logs, all in one job.
+
+    Shapes:  paths as ``inputs.read_runs`` takes them -> Report.
+    Errors:  UserError for a path that holds nothing to judge; SparkUnavailable.
+    """
+    chosen = _chosen(rules)
+    if spark is None:
+        session.warm_up(master=master, remote=remote, training=True)
+    read = read_runs(runs)
+    folder = Path(tempfile.mkdtemp(prefix="minicluster-verify-"))
+    try:
+        tables, read = evidence.gather(read, chosen)
+        files = evidence.write(tables, folder)
+        started = session.spark_session(spark, master=master, remote=remote)
+        local = remote is None and (master or "local").startswith("local") and spark is None
+        frames = evidence.frames(started, tables, files if local else None)
+        answers, crashes = _ask(started, frames, chosen, read)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return _report(read, chosen, answers, crashes)
+
+
+def _chosen(rules: Iterable[str] | None) -> tuple[Rule, ...]:
+    if rules is None:
+        return RULES
+    wanted = list(dict.fromkeys(rules))
+    for rule_id in wanted:
+        if rule_id not in BY_ID:
+            raise UserError(f"rules: {rule_id!r} is no rule; known: {', '.join(BY_ID)}")
+    return tuple(rule for rule in RULES if rule.id in wanted)
+
+
+def _ask(
+    spark: SparkSession, frames: Mapping[str, Any], rules: Sequence[Rule], runs: Sequence[Run]
+) -> tuple[list[Answer], dict[str, str]]:
+    """All groups as one job; if it fails, group by group, so that one fault spoils one group."""
+    groups = needed_groups(rules, with_trace=any(run.is_run for run in runs))
+    try:
+        return collect(spark, frames, rules, groups), {}
+    except Exception as error:
+        if len(groups) == 1:
+            return [], {groups[0]: _first_line(error)}
+    answers: list[Answer] = []
+    crashes: dict[str, str] = {}
+    for group in groups:
+        try:
+            answers += collect(spark, frames, rules, [group])
+        except Exception as error:
+            crashes[group] = _first_line(error)
+    return answers, crashes
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What all checks of one rule said about one run."""
+
+    looked_at: int = 0
+    not_promised: int = 0
+    findings: tuple[Finding, ...] = ()
+
+
+def _tallies(answers: Iterable[Answer]) -> dict[tuple[str, str], _Tally]:
+    tallies: dict[tuple[str, str], _Tally] = {}
+    for answer in answers:
+        tally = tallies.setdefault((answer.rule.id, answer.run), _Tally())
+        if answer.check.counts:
+            tally.looked_at += answer.looked_at
+            tally.not_promised += answer.not_promised
+        tally.findings += tuple(_finding(answer, row) for row in answer.findings)
+    return tallies
+
+
+def _finding(answer: Answer, row: Any) -> Finding:
+    return Finding(
+        run=answer.run,
+        offset=-1 if row.offset is None else row.offset,
+        rule=answer.rule.id,
+        topic=row.topic or "",
+        partition=-1 if row.part is None else row.part,
+        broker=-1 if row.broker is None else row.broker,
+        message=finding_message(
+            answer.check,
+            offset=row.offset,
+            topic=row.topic,
+            partition=row.part,
+            broker=row.broker,
+            old=row.old,
+            new=row.new,
+            number=row.number,
+        ),
+    )
+
+
+def _report(
+    runs: Sequence[Run], rules: Sequence[Rule], answers: list[Answer], crashes: Mapping[str, str]
+) -> Report:
+    tallies = _tallies(answers)
+    results: list[RuleResult] = []
+    for rule in rules:
+        verdicts, reasons = [], []
+        total = _Tally()
+        for run in runs:
+            tally = tallies.get((rule.id, run.name), _Tally())
+            verdict, why = _judge(rule, run, tally, crashes)
+            verdicts.append(verdict)
+            reasons += why
+            total.looked_at += tally.looked_at
+            total.not_promised += tally.not_promised
+            total.findings += tally.findings
+        results.append(
+            RuleResult(
+                rule=rule,
+                verdict=next(word for word in _GRAVITY if word in verdicts),
+                looked_at=total.looked_at,
+                not_promised=total.not_promised,
+                findings=tuple(sorted(set(total.findings))),
+                reasons=tuple(dict.fromkeys(reasons)),
+            )
+        )
+    reasons = [reason for run in runs for reason in _run_reasons(run)]
+    return Report(
+        verdict=_whole(results, reasons),
+        rules=tuple(results),
+        runs=tuple(RunSummary.of(run) for run in runs),
+        reasons=tuple(reasons),
+        sources=tuple(runs),
+    )
+
+
+def _judge(
+    rule: Rule, run: Run, tally: _Tally, crashes: Mapping[str, str]
+) -> tuple[Verdict, list[str]]:
+    """One rule on one run, with the reasons if it is unknown."""
+    if tally.findings:
+        return Verdict.INVALID, []
+    if rule.evidence in _RUN_EVIDENCE and not run.is_run:
+        return Verdict.NOT_APPLICABLE, []
+    reasons = [
+        f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)
+    ]
+    reasons += [f"{run.name}: it crashed: {crashes[g]}" for g in rule.groups if g in crashes]
+    if reasons:
+        return Verdict.UNKNOWN, reasons
+    if tally.looked_at:
+        return Verdict.VALID, []
+    if tally.not_promised:
+        return Verdict.NOT_PROMISED, []
+    if rule.id in _exercises(run):
+        return Verdict.UNKNOWN, [f"{run.name}: the scenario exercises {rule.id}, but has no case"]
+    return Verdict.NO_CASES, []
+
+
+def _concerns(problem: Problem, rule: Rule) -> bool:
+    if problem.table is not None:
+        return problem.table in rule.tables
+    if problem.evidence is Evidence.LOG:  # without the log nothing else can be compared
+        return not (problem.partial and rule.evidence is Evidence.QUORUM)
+    return problem.evidence is rule.evidence
+
+
+def _exercises(run: Run) -> list[str]:
+    told = (run.header or {}).get("exercises") or []
+    return [str(rule_id) for rule_id in told] if isinstance(told, list) else []
+
+
+def _run_reasons(run: Run) -> list[str]:
+    """Why a run proves nothing, whatever its rules say."""
+    header = run.header or {}
+    reasons = [
+        f"{run.name}: {problem.why}"
+        for problem in run.problems
+        if problem.evidence is Evidence.META
+    ]
+    raw = header.get("hits") or {}
+    hits = raw if isinstance(raw, dict) else {}
+    for fault in header.get("faults") or ():
+        if not hits.get(fault):
+            reasons.append(f"{run.name}: fault {fault} was on but never hit")
+    for rule_id in _exercises(run):
+        if rule_id not in BY_ID:
+            reasons.append(f"{run.name}: the scenario exercises {rule_id}, which is no rule")
+    return reasons
+
+
+def _whole(results: Sequence[RuleResult], reasons: Sequence[str]) -> Verdict:
+    words = [result.verdict for result in results]
+    if Verdict.INVALID in words:
+        return Verdict.INVALID
+    if Verdict.UNKNOWN in words or reasons or Verdict.VALID not in words:
+        return Verdict.UNKNOWN
+    return Verdict.VALID
