@@ -1,0 +1,180 @@
+"""What a change of a broker's state does to partitions, and the records that say so.
+
+**Order.** Fencing and unregistering write partitions before the broker, so that no prefix of the
+log has a fenced leader; unfencing and controlled shutdown write the broker first.
+
+| change | partitions looked at | broker record |
+|---|---|---|
+| fenced | ISR | BrokerRegistrationChange v0, or FenceBroker below 3.3-IV2 |
+| unfenced | leaderless | BrokerRegistrationChange v0, or UnfenceBroker |
+| controlled shutdown | ISR | BrokerRegistrationChange v1 once, from 3.3-IV3 on |
+| unregistered | ISR, ELR | UnregisterBroker |
+| new incarnation | ISR, ELR if unclean | none |
+| directory offline | those in it | BrokerRegistrationChange v2 |
+| directories cordoned | none | BrokerRegistrationChange v3 |
+
+Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager.handleBroker*,
+         generateLeaderAndIsrUpdates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from minicluster.controller.decision import ControllerFault
+from minicluster.controller.indexes import TopicPartition
+from minicluster.controller.partition_change import Election, Targets, change_partition
+from minicluster.controller.reassignment import without
+from minicluster.controller.state import ClusterState
+from minicluster.metadata.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE, BrokerRegistration
+from minicluster.metadata.partition import NO_LEADER
+from minicluster.protocol.records import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    VersionedRecord,
+)
+
+Records = list[VersionedRecord]
+
+
+def partition_updates(
+    state: ClusterState,
+    partitions: Iterable[TopicPartition],
+    *,
+    to_remove: int = NO_LEADER,
+    to_add: int = NO_LEADER,
+    unclean: int = NO_LEADER,
+) -> Records:
+    """The changes of some partitions when a broker goes, comes, or has lost its logs.
+
+    All are computed from the state as it is, whatever the same operation has decided before.
+    Errors:  ControllerFault when an index names a partition that does not exist.
+    """
+
+    def active(replica: int) -> bool:
+        if replica in (to_remove, unclean):
+            return False
+        return replica == to_add or state.is_active(replica)
+
+    gates, records = state.gates, []
+    gone = tuple(b for b in (to_remove, unclean) if b != NO_LEADER)
+    for topic_id, index in partitions:
+        topic = state.image.topics.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None:
+            raise ControllerFault(f"an index names partition {topic_id}-{index}, which is gone")
+        unclean_allowed = state.unclean_election_allowed(topic.name)
+        record = change_partition(
+            topic_id,
+            index,
+            partition,
+            Targets(
+                isr=without(partition.isr, gone),
+                unclean_shutdown=() if unclean == NO_LEADER else (unclean,),
+            ),
+            gates=gates,
+            acceptable=state.acceptor(partition, active),
+            default_dir=state.default_dir,
+            min_isr=state.min_isr(topic),
+            election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,
+        )
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
+    """The broker leaves all ISRs (but stays as a last member) and is fenced."""
+    records = partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
+    if state.gates.metadata_version.broker_registration_change_supported:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE
+        )
+        records.append(VersionedRecord(change, 0))
+    else:
+        records.append(VersionedRecord(FenceBrokerRecord(id=broker.id, epoch=broker.epoch), 0))
+    return records
+
+
+def broker_unfenced(state: ClusterState, broker: BrokerRegistration) -> Records:
+    """The broker may lead again, leaderless partitions first of all; no ISR takes it in."""
+    records: Records = []
+    if state.gates.metadata_version.broker_registration_change_supported:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE
+        )
+        records.append(VersionedRecord(change, 0))
+    else:
+        records.append(VersionedRecord(UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch), 0))
+    return records + partition_updates(state, state.indexes.leaderless, to_add=broker.id)
+
+
+def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistration) -> Records:
+    """The broker hands over what it leads; the log says so once (KIP-841)."""
+    records: Records = []
+    supported = state.gates.metadata_version.in_controlled_shutdown_supported
+    if supported and not broker.in_controlled_shutdown:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id,
+            broker_epoch=broker.epoch,
+            in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
+        )
+        records.append(VersionedRecord(change, 1))
+    in_isr = state.indexes.in_isr(broker.id)
+    return records + partition_updates(state, in_isr, to_remove=broker.id)
+
+
+def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Records:
+    """The broker leaves all ISRs and the cluster."""
+    stays = state.rules.unregistered_broker_stays_in_elr
+    gone = {"to_remove" if stays else "unclean": broker.id}
+    records = partition_updates(state, state.indexes.in_isr(broker.id), **gone)
+    records += partition_updates(state, state.indexes.elr.of(broker.id), **gone)
+    unregister = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    return [*records, VersionedRecord(unregister, 0)]
+
+
+def broker_restarted(state: ClusterState, broker_id: int, *, clean: bool) -> Records:
+    """A new incarnation takes the place of whatever had the id: its log may be gone."""
+    in_isr = state.indexes.in_isr(broker_id)
+    elr = state.gates.elr_enabled
+    if not state.rules.new_incarnation_leaves_isr and not elr:
+        return []
+    if clean or not elr:
+        return partition_updates(state, in_isr, to_remove=broker_id)
+    records = partition_updates(state, in_isr, unclean=broker_id)
+    return records + partition_updates(state, state.indexes.elr.of(broker_id), unclean=broker_id)
+
+
+def directories_offline(
+    state: ClusterState, broker: BrokerRegistration, offline: Sequence[UUID]
+) -> Records:
+    """Replicas in directories that have just failed leave ISRs and leaderships (KIP-858)."""
+    failed = [directory for directory in broker.log_dirs if directory in offline]
+    if not failed:
+        return []
+    records: Records = []
+    for directory in failed:
+        in_directory = state.indexes.in_directory(directory)
+        records += partition_updates(state, in_directory, to_remove=broker.id)
+    remaining = tuple(directory for directory in broker.log_dirs if directory not in offline)
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
+    )
+    return [*records, VersionedRecord(change, 2)]
+
+
+def directories_cordoned(
+    state: ClusterState, broker: BrokerRegistration, cordoned: Sequence[UUID] | None
+) -> Records:
+    """Remember in which directories nothing new should be placed (KIP-1066)."""
+    known = broker.cordoned_log_dirs
+    if cordoned is None or (known is not None and set(known) == set(cordoned)):
+        return []
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=tuple(cordoned)
+    )
+    return [VersionedRecord(change, 3)]

@@ -1,0 +1,61 @@
+"""What an operation returns: records to append, an answer to give once they are committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.controller.heartbeats import SoftChange
+from minicluster.errors import MiniclusterError
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.records import VersionedRecord
+
+MAX_RECORDS_PER_BATCH = 10_000
+MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
+"""A user's request that would need more is POLICY_VIOLATION."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """An operation's result; nothing has changed yet.
+
+    Shapes:  records in the order of the log; soft changes touch only the heartbeat state of this
+             controller and are lost with it; fault_hits names the planted faults that acted.
+    Source:  ControllerResult.
+    """
+
+    records: tuple[VersionedRecord, ...] = ()
+    response: Any = None
+    atomic: bool = False
+    soft: tuple[SoftChange, ...] = ()
+    fault_hits: tuple[str, ...] = ()
+
+
+class Refused(MiniclusterError):
+    """The whole operation is refused; the error goes back to the caller (Kafka's ApiException)."""
+
+    def __init__(self, error: ErrorCode, message: str = "") -> None:
+        super().__init__(message or error.name)
+        self.error = error
+        self.message = message or None
+
+
+class ControllerFault(MiniclusterError):
+    """The controller's own state is broken: the caller hears UNKNOWN_SERVER_ERROR, it renounces."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiError:
+    """An error of one item of a request, or none."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+    @classmethod
+    def of(cls, refused: Refused) -> ApiError:
+        """The same as an exception says."""
+        return cls(refused.error, refused.message)
+
+    def __bool__(self) -> bool:
+        """Whether something is wrong."""
+        return self.error is not ErrorCode.NONE

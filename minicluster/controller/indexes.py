@@ -1,0 +1,274 @@
+"""What the controller derives from its image to find partitions without a search.
+
+**Invariant:** after every record the indexes equal those computed from the image alone (E41;
+tests/controller/test_indexes.py). Each record touches only its own partitions' entries.
+
+Source:  BrokersToIsrs, BrokersToElrs and the sets of ReplicationControlManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from minicluster.controller.decision import ControllerFault
+from minicluster.metadata.directory_id import is_reserved
+from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.partition import PartitionRegistration
+from minicluster.rules import Rules
+
+TopicPartition = tuple[UUID, int]
+
+
+class PartitionSet:
+    """A set of partitions grouped by topic; iteration is in the order of arrival."""
+
+    __slots__ = ("_topics",)
+
+    def __init__(self) -> None:
+        self._topics: dict[UUID, dict[int, None]] = {}
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        for topic_id, partitions in list(self._topics.items()):
+            for partition_id in list(partitions):
+                yield topic_id, partition_id
+
+    def __len__(self) -> int:
+        return sum(map(len, self._topics.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._topics)
+
+    def __contains__(self, key: TopicPartition) -> bool:
+        return key[1] in self._topics.get(key[0], ())
+
+    def of_topic(self, topic_id: UUID) -> tuple[int, ...]:
+        """One topic's partitions, in ascending order."""
+        return tuple(sorted(self._topics.get(topic_id, ())))
+
+    def add(self, topic_id: UUID, partition_id: int) -> None:
+        """Put a partition in."""
+        self._topics.setdefault(topic_id, {})[partition_id] = None
+
+    def discard(self, topic_id: UUID, partition_id: int) -> None:
+        """Take a partition out, if it is in."""
+        partitions = self._topics.get(topic_id)
+        if partitions is not None:
+            partitions.pop(partition_id, None)
+            if not partitions:
+                del self._topics[topic_id]
+
+    def content(self) -> set[TopicPartition]:
+        """The same as a set, to compare."""
+        return set(self)
+
+
+class ElrIndex:
+    """Broker -> the partitions in whose ELR it is, kept as Kafka keeps them: in arrays.
+
+    When ClearElr goes by unnoticed (3.6-N2), a partition comes in twice and a later removal leaves
+    partition 0 behind; that is part of the shipped behaviour.
+    """
+
+    __slots__ = ("_brokers",)
+
+    def __init__(self) -> None:
+        self._brokers: dict[int, dict[UUID, list[int]]] = {}
+
+    def of(self, broker_id: int) -> tuple[TopicPartition, ...]:
+        """The partitions of one broker, topics in the order of arrival."""
+        topics = self._brokers.get(broker_id, {})
+        return tuple((topic_id, index) for topic_id, parts in topics.items() for index in parts)
+
+    def brokers(self) -> tuple[int, ...]:
+        """The brokers that are in any ELR."""
+        return tuple(self._brokers)
+
+    def add(self, broker_id: int, topic_id: UUID, partition_id: int) -> None:
+        """Append a partition to a broker's."""
+        topics = self._brokers.setdefault(broker_id, {})
+        topics.setdefault(topic_id, []).append(partition_id)
+
+    def remove(self, broker_id: int, topic_id: UUID, partition_id: int) -> None:
+        """Take a partition from a broker's: the array that remains is one shorter, always."""
+        topics = self._brokers.get(broker_id, {})
+        parts = topics.get(topic_id)
+        if parts is None or (len(parts) == 1 and parts[0] != partition_id):
+            raise ControllerFault(f"broker {broker_id} has no ELR entry {topic_id}-{partition_id}")
+        left = [index for index in parts if index != partition_id]
+        if len(left) >= len(parts):
+            raise ControllerFault(f"broker {broker_id} has no ELR entry {topic_id}-{partition_id}")
+        left += [0] * (len(parts) - 1 - len(left))
+        if left:
+            topics[topic_id] = left
+        else:
+            self.remove_topic(broker_id, topic_id)
+
+    def remove_topic(self, broker_id: int, topic_id: UUID) -> None:
+        """Take all of a topic's partitions from a broker's."""
+        topics = self._brokers.get(broker_id)
+        if topics is not None:
+            topics.pop(topic_id, None)
+            if not topics:
+                del self._brokers[broker_id]
+
+    def content(self) -> dict[int, list[TopicPartition]]:
+        """The same in ascending order, to compare."""
+        return {broker: sorted(self.of(broker)) for broker in sorted(self._brokers)}
+
+
+class Indexes:
+    """All derived indexes of one image."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._isr: dict[int, PartitionSet] = {}
+        self._leaderships: dict[int, int] = {}
+        self._directories: dict[UUID, PartitionSet] = {}
+        self.elr = ElrIndex()
+        self.leaderless = PartitionSet()
+        self.imbalanced = PartitionSet()
+        self.reassigning = PartitionSet()
+
+    @classmethod
+    def of(cls, image: MetadataImage, rules: Rules) -> Indexes:
+        """The indexes of an image, from nothing."""
+        indexes = cls(rules)
+        for topic, partition_id, partition in image.topics.partitions():
+            indexes.update(topic.id, partition_id, None, partition)
+        return indexes
+
+    def in_isr(self, broker_id: int) -> PartitionSet:
+        """The partitions that have the broker in their ISR."""
+        return self._isr.get(broker_id) or PartitionSet()
+
+    def in_directory(self, directory: UUID) -> PartitionSet:
+        """The partitions with a replica in the directory."""
+        return self._directories.get(directory) or PartitionSet()
+
+    def has_leaderships(self, broker_id: int) -> bool:
+        """Whether the broker leads anything."""
+        return broker_id in self._leaderships
+
+    def update(
+        self,
+        topic_id: UUID,
+        index: int,
+        old: PartitionRegistration | None,
+        new: PartitionRegistration | None,
+    ) -> None:
+        """Follow one partition to its next state; None stands before and after its life."""
+        old_isr, new_isr = (old.isr if old else ()), (new.isr if new else ())
+        if old_isr != new_isr:
+            for broker_id in old_isr:
+                if broker_id not in new_isr:
+                    self._isr[broker_id].discard(topic_id, index)
+                    if not self._isr[broker_id]:
+                        del self._isr[broker_id]
+            for broker_id in new_isr:
+                if broker_id not in old_isr:
+                    self._isr.setdefault(broker_id, PartitionSet()).add(topic_id, index)
+        self._update_leader(topic_id, index, old, new)
+        self.update_elr(topic_id, index, old.elr if old else (), new.elr if new else ())
+        _set(self.imbalanced, topic_id, index, new is not None and not new.has_preferred_leader)
+        _set(self.reassigning, topic_id, index, new is not None and new.is_reassigning)
+        self._update_directories(
+            topic_id, index, old.directories if old else (), new.directories if new else ()
+        )
+
+    def _update_leader(
+        self,
+        topic_id: UUID,
+        index: int,
+        old: PartitionRegistration | None,
+        new: PartitionRegistration | None,
+    ) -> None:
+        if old is not None and old.has_leader:
+            self._leaderships[old.leader] -= 1
+            if not self._leaderships[old.leader]:
+                del self._leaderships[old.leader]
+        if new is not None and new.has_leader:
+            self._leaderships[new.leader] = self._leaderships.get(new.leader, 0) + 1
+        _set(self.leaderless, topic_id, index, new is not None and not new.has_leader)
+
+    def update_elr(
+        self, topic_id: UUID, index: int, old: tuple[int, ...], new: tuple[int, ...]
+    ) -> None:
+        """Follow one partition's ELR."""
+        if old == new:
+            return
+        for broker_id in old:
+            if broker_id not in new:
+                self.elr.remove(broker_id, topic_id, index)
+        for broker_id in new:
+            if broker_id not in old:
+                self.elr.add(broker_id, topic_id, index)
+
+    def _update_directories(
+        self, topic_id: UUID, index: int, old: tuple[UUID, ...], new: tuple[UUID, ...]
+    ) -> None:
+        if old == new:
+            return
+        for directory in old:
+            if directory not in new and directory in self._directories:
+                self._directories[directory].discard(topic_id, index)
+                if not self._directories[directory]:
+                    del self._directories[directory]
+        for directory in new:
+            if directory not in old and not is_reserved(directory):
+                self._directories.setdefault(directory, PartitionSet()).add(topic_id, index)
+
+    def remove_topic(self, topic_id: UUID, partitions: dict[int, PartitionRegistration]) -> None:
+        """Forget a topic."""
+        for index, partition in partitions.items():
+            kept = (
+                partition.directories
+                if self._rules.removed_topic_stays_in_directory_index and not partition.isr
+                else ()
+            )
+            for broker_id in partition.elr:
+                self.elr.remove_topic(broker_id, topic_id)
+            self._update_directories(topic_id, index, partition.directories, kept)
+            bare = PartitionRegistration(
+                replicas=partition.replicas,
+                directories=(),
+                isr=partition.isr,
+                leader=partition.leader,
+                leader_recovery_state=partition.leader_recovery_state,
+                leader_epoch=partition.leader_epoch,
+                partition_epoch=partition.partition_epoch,
+            )
+            self.update(topic_id, index, bare, None)
+
+    def differences(self, other: Indexes) -> tuple[str, ...]:
+        """What differs from other indexes, a line each."""
+        found = []
+        for name in ("leaderless", "imbalanced", "reassigning"):
+            if getattr(self, name).content() != getattr(other, name).content():
+                found.append(f"{name}: {_shown(getattr(self, name), getattr(other, name))}")
+        for label, mine, theirs in (
+            ("isr of broker", self._isr, other._isr),
+            ("directory", self._directories, other._directories),
+        ):
+            for key in sorted({*mine, *theirs}):
+                a = mine.get(key) or PartitionSet()
+                b = theirs.get(key) or PartitionSet()
+                if a.content() != b.content():
+                    found.append(f"{label} {key}: {_shown(a, b)}")
+        if self._leaderships != other._leaderships:
+            found.append(f"leaderships: {self._leaderships} instead of {other._leaderships}")
+        if self.elr.content() != other.elr.content():
+            found.append(f"elr: {self.elr.content()} instead of {other.elr.content()}")
+        return tuple(found)
+
+
+def _set(partitions: PartitionSet, topic_id: UUID, index: int, wanted: bool) -> None:
+    if wanted:
+        partitions.add(topic_id, index)
+    else:
+        partitions.discard(topic_id, index)
+
+
+def _shown(mine: PartitionSet, theirs: PartitionSet) -> str:
+    extra, missing = mine.content() - theirs.content(), theirs.content() - mine.content()
+    return f"{sorted(extra)} too many, {sorted(missing)} missing"

@@ -1,0 +1,192 @@
+"""AlterPartitionReassignments (45) and ListPartitionReassignments (46).
+
+Versions:  0-1 (1: AllowReplicationFactorChange, KIP-860) and 0.
+"""
+
+from __future__ import annotations
+
+from minicluster.controller.assignments import validate_assignment
+from minicluster.controller.decision import ApiError, Decision, Refused
+from minicluster.controller.partition_change import Election, Targets, change_partition
+from minicluster.controller.reassignment import (
+    Reassignment,
+    revert_reassignment,
+    start_reassignment,
+    without,
+)
+from minicluster.controller.state import ClusterState
+from minicluster.metadata.partition import PartitionRegistration
+from minicluster.metadata.topics import TopicImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from minicluster.protocol.records import VersionedRecord
+
+PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
+OngoingTopic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+
+
+def alter_partition_reassignments(
+    state: ClusterState,
+    request: AlterPartitionReassignmentsRequest,
+    version: int,
+    now_ms: int,
+) -> Decision:
+    """Start, replace or (replicas null) cancel reassignments; all records are one batch.
+
+    Errors:  per partition.
+    Source:  KIP-455, KIP-860; ReplicationControlManager.alterPartitionReassignments.
+    """
+    records: list[VersionedRecord] = []
+    topics = []
+    allow_change = request.allow_replication_factor_change
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            error = ApiError()
+            try:
+                record = _alter(state, topic.name, asked, allow_change)
+                if record is not None:
+                    records.append(record)
+            except Refused as refused:
+                error = ApiError.of(refused)
+            answers.append(
+                PartitionResponse(
+                    partition_index=asked.partition_index,
+                    error_code=error.error,
+                    error_message=error.message,
+                )
+            )
+        topics.append(TopicResponse(name=topic.name, partitions=tuple(answers)))
+    return Decision(
+        records=tuple(records),
+        response=AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=allow_change,
+            error_message=None,
+            responses=tuple(topics),
+        ),
+        atomic=True,
+    )
+
+
+def list_partition_reassignments(
+    state: ClusterState, request: ListPartitionReassignmentsRequest, version: int, now_ms: int
+) -> Decision:
+    """What is being reassigned, of all topics or of those named.
+
+    Source:  ReplicationControlManager.listPartitionReassignments.
+    """
+    topics: list[OngoingTopic] = []
+    if request.topics is None:
+        for topic in state.image.topics:
+            topics += _ongoing(topic, state.indexes.reassigning.of_topic(topic.id))
+    else:
+        for asked in request.topics:
+            named = state.image.topics.named(asked.name)
+            if named is not None:
+                topics += _ongoing(named, asked.partition_indexes)
+    return Decision(
+        response=ListPartitionReassignmentsResponse(error_message=None, topics=tuple(topics))
+    )
+
+
+def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
+    found = [
+        Ongoing(
+            partition_index=index,
+            replicas=partition.replicas,
+            adding_replicas=partition.adding_replicas,
+            removing_replicas=partition.removing_replicas,
+        )
+        for index in indexes
+        if (partition := topic.partitions.get(index)) is not None and partition.is_reassigning
+    ]
+    return [OngoingTopic(name=topic.name, partitions=tuple(found))] if found else []
+
+
+def _alter(
+    state: ClusterState,
+    name: str,
+    asked: AlterPartitionReassignmentsRequest.ReassignablePartition,
+    allow_change: bool,
+) -> VersionedRecord | None:
+    topic = state.image.topics.named(name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    partition = topic.partitions.get(asked.partition_index)
+    if partition is None:
+        raise Refused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition {name}:{asked.partition_index}.",
+        )
+    if asked.replicas is None:
+        targets = _cancel(state, topic, asked.partition_index, partition)
+        unclean = state.unclean_election_allowed(name)
+    else:
+        targets = _start(state, partition, asked.replicas, allow_change)
+        unclean = False  # whatever the topic's config says
+    return change_partition(
+        topic.id,
+        asked.partition_index,
+        partition,
+        targets,
+        gates=state.gates,
+        acceptable=state.acceptor(partition),
+        default_dir=state.default_dir,
+        min_isr=state.min_isr(topic),
+        election=Election.UNCLEAN if unclean else Election.ONLINE,
+    )
+
+
+def _cancel(
+    state: ClusterState, topic: TopicImage, index: int, partition: PartitionRegistration
+) -> Targets:
+    if not partition.is_reassigning:
+        raise Refused(
+            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+        )
+    revert = revert_reassignment(
+        Reassignment(
+            replicas=partition.replicas,
+            adding=partition.adding_replicas,
+            removing=partition.removing_replicas,
+        ),
+        partition.isr,
+    )
+    if revert.unclean and not state.unclean_election_allowed(topic.name):
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {topic.name}:{index} because it would "
+            "require an unclean leader election.",
+        )
+    return Targets(isr=revert.isr, replicas=revert.replicas, removing=(), adding=())
+
+
+def _start(
+    state: ClusterState,
+    partition: PartitionRegistration,
+    target: tuple[int, ...],
+    allow_change: bool,
+) -> Targets:
+    validate_assignment(state, target, None)
+    if not allow_change:
+        assigned = dict.fromkeys((*partition.replicas, *partition.adding_replicas))
+        size = len(without(tuple(assigned), partition.removing_replicas))
+        if len(target) != size:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {size} to {len(target)}",
+            )
+    started = start_reassignment(partition.replicas, target)
+    keeps = state.rules.reassignment_keeps_old_lists
+    return Targets(
+        replicas=started.replicas,
+        adding=None if keeps and not started.adding else started.adding,
+        removing=None if keeps and not started.removing else started.removing,
+    )

@@ -1,0 +1,103 @@
+"""The algebra of moving a partition to other replicas: start, complete, take back.
+
+While a reassignment runs, the replicas are the target followed by what will be removed.
+Source: KIP-455; PartitionReassignmentReplicas, PartitionReassignmentRevert.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Replicas = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassignment:
+    """What a partition is assigned to, and what is being added and removed."""
+
+    replicas: Replicas
+    adding: Replicas = ()
+    removing: Replicas = ()
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether anything remains to be added or removed."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def original(self) -> Replicas:
+        """The replicas as they would be if nothing were added."""
+        return without(self.replicas, self.adding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """Replicas and ISR of a reassignment that is done."""
+
+    replicas: Replicas
+    isr: Replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revert:
+    """Replicas and ISR to go back to; unclean when no ISR member would remain."""
+
+    replicas: Replicas
+    isr: Replicas
+    unclean: bool
+
+
+def start_reassignment(current: Replicas, target: Replicas) -> Reassignment:
+    """Begin to move from one list of replicas to another.
+
+    What the current list is still adding counts as current: a second reassignment replaces the
+    first with everything that has been assigned so far as its baseline.
+    Source:  PartitionReassignmentReplicas, the constructor of two assignments.
+    """
+    removing = tuple(sorted(without(current, target)))
+    adding = tuple(sorted(without(target, current)))
+    return Reassignment(replicas=target + removing, adding=adding, removing=removing)
+
+
+def complete_reassignment(
+    state: Reassignment, isr: Replicas, *, needs_all_replicas: bool
+) -> Completed | None:
+    """Finish a reassignment if the ISR allows it.
+
+    It does when the ISR holds every replica that is being added; when the number of replicas
+    shrinks (or always, up to 3.9) it must hold every one that stays.
+    Source:  PartitionReassignmentReplicas.maybeCompleteReassignment; KAFKA-19073.
+    """
+    if not state.in_progress:
+        return None
+    new_isr = without(isr, state.removing)
+    new_replicas = without(state.replicas, state.removing)
+    if (needs_all_replicas or state.removing) and not (new_isr and new_replicas):
+        return None
+    shrinks = len(state.adding) < len(state.removing)
+    must_hold = new_replicas if needs_all_replicas or shrinks else state.adding
+    if not contains_all(new_isr, must_hold):
+        return None
+    return Completed(replicas=new_replicas, isr=new_isr)
+
+
+def revert_reassignment(state: Reassignment, isr: Replicas) -> Revert:
+    """Take a reassignment back. What was being added goes; the order of the rest stays.
+
+    Source:  PartitionReassignmentRevert.
+    """
+    replicas = without(state.replicas, state.adding)
+    kept = without(isr, state.adding)
+    if kept:
+        return Revert(replicas=replicas, isr=kept, unclean=False)
+    return Revert(replicas=replicas, isr=replicas[:1], unclean=True)
+
+
+def without(items: Replicas, others: Replicas) -> Replicas:
+    """The items that are not among the others, in order."""
+    return tuple(item for item in items if item not in others) if others else items
+
+
+def contains_all(items: Replicas, wanted: Replicas) -> bool:
+    """Whether every wanted item is among the items."""
+    return all(item in items for item in wanted)

@@ -1,0 +1,35 @@
+"""What an operator sets on a controller, with Kafka's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MIN_ISR = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
+
+DEFAULTS: Mapping[str, str] = {MIN_ISR: "1", UNCLEAN_ELECTION: "false"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """One controller's static configuration.
+
+    Units:   times in milliseconds; 0 turns the NoOp record off.
+    """
+
+    node_id: int = 0
+    cluster_id: str = ""
+    default_replication_factor: int = 3
+    default_num_partitions: int = 1
+    static_config: Mapping[str, str] = field(default_factory=dict)
+    broker_session_timeout_ms: int = 9_000
+    broker_heartbeat_interval_ms: int = 2_000
+    auto_leader_rebalance: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    unclean_election_check_interval_ms: int = 300_000
+    max_idle_interval_ms: int = 500
+    elections_per_task_max: int = 1_000
+    brokers_with_configs_exist: bool = True
+    """Whether a broker must be registered before configs of its own may be set."""

@@ -1,0 +1,773 @@
+"""Controller transcripts: each operation is decided here and compared with what Kafka decided.
+
+Kafka's own records and answer are then applied, so that one difference does not lead to others.
+Compared are errors, answers and records exactly, but for what hangs on the order of a hash map:
+partition changes in a row count as a multiset, and so do the answers of an election for all topics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from minicluster.controller.alter_partition import alter_partition
+from minicluster.controller.assign_directories import assign_replicas_to_dirs
+from minicluster.controller.broker_heartbeat import broker_heartbeat
+from minicluster.controller.configs import ConfigOperation, incremental_alter_configs
+from minicluster.controller.create_partitions import create_partitions
+from minicluster.controller.decision import ControllerFault, Decision, Refused
+from minicluster.controller.elections import elect_leaders
+from minicluster.controller.heartbeats import Heartbeats, Session, follow_record
+from minicluster.controller.partition_reassignments import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from minicluster.controller.registration import register_broker
+from minicluster.controller.settings import ControllerSettings
+from minicluster.controller.state import ClusterState
+from minicluster.controller.tasks import (
+    maybe_balance_leaders,
+    maybe_elect_unclean_leaders,
+    maybe_fence_stale_broker,
+)
+from minicluster.controller.topics import create_topics, delete_topics
+from minicluster.controller.unregister import unregister_broker
+from minicluster.errors import UserError
+from minicluster.metadata.configs import BROKER, TOPIC
+from minicluster.metadata.metadata_version import (
+    ELR_VERSION,
+    FEATURE_NAME,
+    MetadataVersion,
+    supported_levels,
+)
+from minicluster.protocol import ErrorCode, format_uuid, parse_uuid
+from minicluster.protocol import messages as m
+from minicluster.protocol.json_form import from_json
+from minicluster.protocol.records import (
+    RECORD_CLASSES,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    VersionedRecord,
+)
+from minicluster.rules import Rules
+from tests.transcripts.report import AGREE, DIFFER, HASH_ORDER, NOT_BUILT, Outcome, read_lines
+
+Json = dict[str, Any]
+
+RULES = {"4.3.0": Rules.KAFKA_4_3, "3.9.2": Rules.KAFKA_3_9}
+CLASSES = {
+    re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper(): cls
+    for cls in RECORD_CLASSES.values()
+}
+
+
+def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
+    """Play one transcript; by default with the rules of its release as shipped.
+
+    Errors:  UserError, when the file is no such transcript.
+    """
+    lines = read_lines(path)
+    header = next(lines)
+    if "kafka" not in header or "metadata_version_level" not in header:
+        raise UserError(f"{path}: no controller transcript; its first line should say which Kafka")
+    if header["kafka"] not in RULES:
+        raise UserError(f"{path}: Kafka {header['kafka']} is not known here")
+    player = Player.of(header, rules or RULES[header["kafka"]].as_shipped())
+    for line in lines:
+        try:
+            if "final_state" in line:
+                yield player.compare_final_state(line["final_state"], path.name)
+            else:
+                yield player.step(line, path.name)
+        except (KeyError, TypeError, AttributeError) as error:
+            number = line.get("i", "?") if isinstance(line, dict) else "?"
+            if isinstance(error, KeyError) and error.args[0] in line.get("request", ()):
+                raise
+            raise UserError(f"{path}: operation {number} cannot be read: {error!r}") from error
+
+
+class Draws:
+    """The recorded draws, one after the other; another bound or too few of them is a difference."""
+
+    def __init__(self, recorded: list[list[int]]) -> None:
+        self._left = list(recorded)
+        self.problem = ""
+
+    def __call__(self, bound: int) -> int:
+        if not self._left or self._left[0][0] != bound:
+            self.problem = f"drew below {bound}, recorded: {self._left[:1]}"
+            return 0
+        return self._left.pop(0)[1]
+
+    @property
+    def remaining(self) -> str:
+        """What is wrong with the draws altogether."""
+        return self.problem or (f"not drawn: {self._left}" if self._left else "")
+
+
+@dataclass(slots=True)
+class Result:
+    """What the machine said, in the transcript's terms."""
+
+    response: Any = None
+    error: str | None = None
+    records: tuple[VersionedRecord, ...] = ()
+    atomic: bool | None = None
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class Player:
+    """The state after Kafka's records so far."""
+
+    state: ClusterState
+    heartbeats: Heartbeats
+    full_range: range
+    level: int
+    elr_offered: bool
+    unknown: dict[str, None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, header: Json, rules: Rules) -> Player:
+        """The state before the first operation."""
+        settings = ControllerSettings(
+            node_id=0,
+            cluster_id=header["cluster_id"],
+            default_replication_factor=header["default_replication_factor"],
+            default_num_partitions=header["default_num_partitions"],
+            static_config=header["static_config"],
+            broker_session_timeout_ms=header["broker_session_timeout_ms"],
+            brokers_with_configs_exist=False,
+        )
+        state = ClusterState(rules=rules, settings=settings)
+        levels = {
+            FEATURE_NAME: header["metadata_version_level"],
+            ELR_VERSION: header["eligible_leader_replicas_version"],
+        }
+        for name, level in levels.items():
+            if level:
+                record = FeatureLevelRecord(name=name, feature_level=level)
+                state.apply(VersionedRecord(record, 0), -1)
+        heartbeats = Heartbeats(rules, settings.broker_session_timeout_ms)
+        state.heartbeats = heartbeats
+        return cls(
+            state,
+            heartbeats,
+            supported_levels(rules),
+            MetadataVersion(header["metadata_version_level"]).level,
+            rules.sessions_by_epoch,
+        )
+
+    def step(self, line: Json, file: str) -> Outcome:
+        """Decide one operation, compare, and go on with what Kafka did."""
+        where = f"{file} i={line['i']}"
+        operation = OPERATIONS.get(line["op"])
+        expected = Result(
+            line.get("response"),
+            line.get("error"),
+            tuple(read_record(record) for record in line["records"]),
+            line.get("atomic"),
+        )
+        if operation is None:
+            self._follow(line, expected)
+            return Outcome(line["op"], NOT_BUILT, where)
+        result = self._decide(operation, line)
+        verdict, detail = self._compare(line, expected, result)
+        self._follow(line, expected)
+        return Outcome(line["op"], verdict, where, detail)
+
+    def _decide(self, operation: Callable[[Player, Json], Result], line: Json) -> Result:
+        try:
+            return operation(self, line)
+        except Refused as refused:
+            return Result(error=refused.error.name)
+        except ControllerFault as fault:
+            return Result(error=f"fault: {fault}")
+
+    def _compare(self, line: Json, expected: Result, result: Result) -> tuple[str, str]:
+        found = []
+        if result.problem:
+            found.append(f"  {result.problem}")
+        for name in ("error", "response", "atomic"):
+            theirs, ours = getattr(expected, name), getattr(result, name)
+            if name != "error" and expected.error is not None:
+                continue
+            if _loose(line, name, theirs) != _loose(line, name, ours):
+                found.append(f"  {name}: {ours!r}, Kafka {theirs!r}")
+        if _canonical(expected.records) != _canonical(result.records):
+            found.append("  records:")
+            found += [f"    ours  {record}" for record in result.records]
+            found += [f"    Kafka {record}" for record in expected.records]
+        if not found:
+            return AGREE, ""
+        verdict = HASH_ORDER if self._hangs_on_hash_order(line) else DIFFER
+        return verdict, "\n".join([f"  request: {line['request']}", *found])
+
+    def _hangs_on_hash_order(self, line: Json) -> bool:
+        if line["op"] == "create_partitions":
+            topic = self.state.image.topics.named(line["request"]["name"])
+            sizes = {len(p.replicas) for _, p in topic.items()} if topic else set()
+            return len(sizes) > 1
+        return False
+
+    def _follow(self, line: Json, kafka: Result) -> None:
+        """Take over Kafka's soft state and records."""
+        now_ms, request = line["now_ms"], line["request"]
+        beats = line["op"] == "broker_heartbeat" and kafka.error is None
+        if beats:
+            answer = kafka.response
+            offset = request["current_metadata_offset"]
+            self.heartbeats.touch(request["broker_id"], answer["is_fenced"], offset, now_ms)
+        if line["op"] == "maybe_fence_stale_brokers":
+            session = self.stale_session(line, kafka)
+            if session is not None:
+                self.heartbeats.drop_session(session)
+                if self.state.broker(session.broker_id) is None:
+                    self.heartbeats.remove(session.broker_id)
+        offset = line["base_offset"] - 1
+        for record in kafka.records:
+            offset += 1
+            self.state.apply(record, offset)
+            follow_record(self.heartbeats, record.record, self.state.image, now_ms)
+        if beats and kafka.response["in_controlled_shutdown"]:
+            self.heartbeats.set_shutdown_offset(request["broker_id"], offset)
+
+    def stale_session(self, line: Json, kafka: Result) -> Session | None:
+        """Which of the expired sessions Kafka has taken: its hash map decides (W2)."""
+        expired = self.heartbeats.expired_sessions(line["now_ms"])
+        fenced = [
+            r.record.broker_id for r in kafka.records if hasattr(r.record, "fenced")
+        ]
+        for session in expired:
+            broker = self.state.broker(session.broker_id)
+            fences = broker is not None and broker.epoch == session.epoch
+            if fences == bool(fenced) and (not fenced or session.broker_id == fenced[0]):
+                return session
+        return None
+
+    def compare_final_state(self, expected: Json, file: str) -> Outcome:
+        """Compare every broker and partition at the end."""
+        ours = {"brokers": _brokers(self.state), "partitions": _partitions(self.state)}
+        theirs = {
+            "brokers": sorted(expected["brokers"], key=lambda b: b["broker_id"]),
+            "partitions": sorted(
+                expected["partitions"], key=lambda p: (p["topic"], p["partition_index"])
+            ),
+        }
+        lines = [
+            f"  ours  {a}\n  Kafka {b}"
+            for kind in ours
+            for a, b in zip(ours[kind], theirs[kind], strict=False)
+            if a != b
+        ]
+        if any(len(ours[kind]) != len(theirs[kind]) for kind in ours):
+            lines.append("  the number of brokers or partitions differs")
+        return Outcome("final_state", DIFFER if lines else AGREE, file, "\n".join(lines))
+
+
+def read_record(value: Json) -> VersionedRecord:
+    """A record in the transcript's form."""
+    cls = CLASSES[value["type"]]
+    return VersionedRecord(from_json(cls, value["data"], value["version"]), value["version"])
+
+
+def _canonical(records: tuple[VersionedRecord, ...]) -> list[str]:
+    """The records, with partition changes that stand in a row in a fixed order."""
+    out: list[str] = []
+    run: list[str] = []
+    for record in records:
+        if isinstance(record.record, PartitionChangeRecord):
+            run.append(repr(record))
+        else:
+            out += [*sorted(run), repr(record)]
+            run = []
+    return out + sorted(run)
+
+
+def _loose(line: Json, name: str, value: Any) -> Any:
+    """An answer without what is for reading only, and in a fixed order where Kafka has none."""
+    if name != "response":
+        return value
+    if isinstance(value, list):
+        value = [{k: v for k, v in item.items() if k != "error_message"} for item in value]
+        request = line["request"]
+        all_topics = "topic_partitions" in request and request["topic_partitions"] is None
+        if all_topics or (line["op"] == "list_partition_reassignments"):
+            value = sorted(value, key=repr)
+    return value
+
+
+def _brokers(state: ClusterState) -> list[Json]:
+    return [
+        {
+            "broker_id": broker.id,
+            "broker_epoch": broker.epoch,
+            "incarnation_id": format_uuid(broker.incarnation_id),
+            "fenced": broker.fenced,
+            "in_controlled_shutdown": broker.in_controlled_shutdown,
+            "rack": broker.rack,
+            "log_dirs": [format_uuid(d) for d in broker.log_dirs],
+        }
+        for broker in state.image.cluster.brokers.values()
+    ]
+
+
+def _partitions(state: ClusterState) -> list[Json]:
+    return [
+        {
+            "topic": topic.name,
+            "topic_id": format_uuid(topic.id),
+            "partition_index": index,
+            "leader": p.leader,
+            "leader_epoch": p.leader_epoch,
+            "partition_epoch": p.partition_epoch,
+            "leader_recovery_state": p.leader_recovery_state,
+            "replicas": list(p.replicas),
+            "directories": [format_uuid(d) for d in p.directories],
+            "isr": list(p.isr),
+            "adding_replicas": list(p.adding_replicas),
+            "removing_replicas": list(p.removing_replicas),
+            "eligible_leader_replicas": list(p.elr),
+            "last_known_elr": list(p.last_known_elr),
+        }
+        for topic, index, p in state.image.topics.partitions()
+    ]
+
+
+def _uuids(texts: list[str]) -> tuple[UUID, ...]:
+    return tuple(parse_uuid(text) for text in texts)
+
+
+def _error(code: int) -> str:
+    return ErrorCode(code).name
+
+
+def _result(decision: Decision, response: Any) -> Result:
+    return Result(response, None, decision.records, decision.atomic)
+
+
+def _register_broker(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Feature = m.BrokerRegistrationRequest.Feature
+    low, high = player.full_range.start, player.full_range.stop - 1
+    features = []
+    if request["feature"] != "none":
+        top = high if request["feature"] == "full" else player.level - 1
+        features.append(
+            Feature(name=FEATURE_NAME, min_supported_version=low, max_supported_version=top)
+        )
+    if player.elr_offered:
+        features.append(
+            Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
+        )
+    broker_id = request["broker_id"]
+    listener = m.BrokerRegistrationRequest.Listener(
+        name="PLAINTEXT", host="localhost", port=9092 + broker_id, security_protocol=0
+    )
+    decision = register_broker(
+        player.state,
+        m.BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=request["cluster_id"],
+            incarnation_id=parse_uuid(request["incarnation_id"]),
+            listeners=(listener,),
+            features=tuple(features),
+            rack=request["rack"],
+            log_dirs=_uuids(request["log_dirs"]),
+            previous_broker_epoch=request["previous_broker_epoch"],
+        ),
+        request["version"],
+        line["now_ms"],
+        next_offset=line["base_offset"],
+    )
+    return _result(decision, decision.response.broker_epoch)
+
+
+def _broker_heartbeat(player: Player, line: Json) -> Result:
+    request, now_ms = line["request"], line["now_ms"]
+    player.heartbeats.contact(request["broker_id"], request["broker_epoch"], now_ms)
+    cordoned = request.get("cordoned_log_dirs")
+    decision = broker_heartbeat(
+        player.state,
+        m.BrokerHeartbeatRequest(
+            broker_id=request["broker_id"],
+            broker_epoch=request["broker_epoch"],
+            current_metadata_offset=request["current_metadata_offset"],
+            want_fence=request["want_fence"],
+            want_shut_down=request["want_shut_down"],
+            offline_log_dirs=_uuids(request["offline_log_dirs"]),
+            cordoned_log_dirs=None if cordoned is None else _uuids(cordoned),
+        ),
+        2,
+        now_ms,
+    )
+    reply = decision.response
+    names = ("is_caught_up", "is_fenced", "in_controlled_shutdown", "should_shut_down")
+    return _result(decision, {name: getattr(reply, name) for name in names})
+
+
+def _maybe_fence(player: Player, line: Json) -> Result:
+    now_ms = line["now_ms"]
+    if not player.state.rules.sessions_by_epoch:
+        decision = maybe_fence_stale_broker(player.state, now_ms)
+        return _result(decision, None)
+    kafka = Result(records=tuple(read_record(record) for record in line["records"]))
+    session = player.stale_session(line, kafka)
+    decision = maybe_fence_stale_broker(player.state, now_ms, first=session)
+    return _result(decision, decision.response)
+
+
+def _balance(player: Player, line: Json) -> Result:
+    decision = maybe_balance_leaders(player.state, line["now_ms"])
+    return _result(decision, decision.response)
+
+
+def _elect_unclean(player: Player, line: Json) -> Result:
+    decision = maybe_elect_unclean_leaders(player.state, line["now_ms"])
+    return _result(decision, decision.response)
+
+
+def _alter_partition(player: Player, line: Json) -> Result:
+    request = line["request"]
+    version = request["version"]
+    Request = m.AlterPartitionRequest
+    topics: dict[str, list[Any]] = {}
+    ids: dict[str, str] = {}
+    for asked in request["partitions"]:
+        isr = asked["new_isr_with_epochs"]
+        key = asked["topic_id"] if version >= 2 else asked["topic_name"]
+        ids[key] = asked["topic_id"]
+        topics.setdefault(key, []).append(
+            Request.PartitionData(
+                partition_index=asked["partition_index"],
+                leader_epoch=asked["leader_epoch"],
+                partition_epoch=asked["partition_epoch"],
+                leader_recovery_state=asked["leader_recovery_state"],
+                new_isr=tuple(b["broker_id"] for b in isr) if version < 3 else (),
+                new_isr_with_epochs=tuple(Request.BrokerState(**b) for b in isr)
+                if version >= 3
+                else (),
+            )
+        )
+    decision = alter_partition(
+        player.state,
+        Request(
+            broker_id=request["broker_id"],
+            broker_epoch=request["broker_epoch"],
+            topics=tuple(
+                Request.TopicData(topic_id=parse_uuid(key), partitions=tuple(parts))
+                if version >= 2
+                else Request.TopicData(topic_name=key, partitions=tuple(parts))
+                for key, parts in topics.items()
+            ),
+        ),
+        version,
+        line["now_ms"],
+    )
+    answers = []
+    for topic in decision.response.topics:
+        name = (
+            {"topic_id": format_uuid(topic.topic_id)}
+            if version >= 2
+            else {"topic_name": topic.topic_name}
+        )
+        for part in topic.partitions:
+            answer = name | {"partition_index": part.partition_index}
+            answer["error"] = _error(part.error_code)
+            if part.error_code == 0:
+                answer |= {
+                    "leader_id": part.leader_id,
+                    "leader_epoch": part.leader_epoch,
+                    "leader_recovery_state": part.leader_recovery_state,
+                    "partition_epoch": part.partition_epoch,
+                    "isr": list(part.isr),
+                }
+            answers.append(answer)
+    return _result(decision, answers)
+
+
+def _create_topics(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Request = m.CreateTopicsRequest
+    draws = Draws(line.get("draws", []))
+    answers = line.get("response") or []
+    ids = iter([parse_uuid(a["topic_id"]) for a in answers if a["error"] == "NONE"])
+    decision = create_topics(
+        player.state,
+        Request(
+            topics=tuple(
+                Request.CreatableTopic(
+                    name=topic["name"],
+                    num_partitions=topic["num_partitions"],
+                    replication_factor=topic["replication_factor"],
+                    assignments=tuple(
+                        Request.CreatableReplicaAssignment(
+                            partition_index=a["partition_index"], broker_ids=tuple(a["broker_ids"])
+                        )
+                        for a in topic["assignments"]
+                    ),
+                    configs=tuple(Request.CreatableTopicConfig(**c) for c in topic["configs"]),
+                )
+                for topic in request["topics"]
+            ),
+            validate_only=request["validate_only"],
+        ),
+        7,
+        line["now_ms"],
+        draw=draws,
+        new_topic_id=lambda: next(ids, UUID(int=0)),
+    )
+    response = [
+        {
+            "name": topic.name,
+            "topic_id": format_uuid(topic.topic_id),
+            "error": _error(topic.error_code),
+            "num_partitions": topic.num_partitions,
+            "replication_factor": topic.replication_factor,
+            "error_message": topic.error_message,
+        }
+        for topic in decision.response.topics
+    ]
+    result = _result(decision, response)
+    result.problem = draws.remaining
+    return result
+
+
+def _delete_topics(player: Player, line: Json) -> Result:
+    topic_id = parse_uuid(line["request"]["topic_id"])
+    decision = delete_topics(player.state, [topic_id], 6, line["now_ms"])
+    return _result(decision, decision.response[topic_id].error.name)
+
+
+def _create_partitions(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Request = m.CreatePartitionsRequest
+    draws = Draws(line.get("draws", []))
+    assignments = request["assignments"]
+    decision = create_partitions(
+        player.state,
+        Request(
+            topics=(
+                Request.CreatePartitionsTopic(
+                    name=request["name"],
+                    count=request["count"],
+                    assignments=None
+                    if assignments is None
+                    else tuple(
+                        Request.CreatePartitionsAssignment(
+                            broker_ids=tuple(a["broker_ids"] if isinstance(a, dict) else a)
+                        )
+                        for a in assignments
+                    ),
+                ),
+            )
+        ),
+        3,
+        line["now_ms"],
+        draw=draws,
+    )
+    result = _result(decision, _error(decision.response.results[0].error_code))
+    result.problem = draws.remaining
+    return result
+
+
+def _elect_leaders(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Request = m.ElectLeadersRequest
+    wanted = request["topic_partitions"]
+    decision = elect_leaders(
+        player.state,
+        Request(
+            election_type=request["election_type"],
+            topic_partitions=None
+            if wanted is None
+            else tuple(
+                Request.TopicPartitions(topic=t["topic"], partitions=tuple(t["partitions"]))
+                for t in wanted
+            ),
+        ),
+        2,
+        line["now_ms"],
+    )
+    return _result(
+        decision,
+        [
+            {
+                "topic": topic.topic,
+                "partition": part.partition_id,
+                "error": _error(part.error_code),
+            }
+            for topic in decision.response.replica_election_results
+            for part in topic.partition_result
+        ],
+    )
+
+
+def _alter_reassignments(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Request = m.AlterPartitionReassignmentsRequest
+    decision = alter_partition_reassignments(
+        player.state,
+        Request(
+            allow_replication_factor_change=request.get("allow_replication_factor_change", True),
+            topics=tuple(
+                Request.ReassignableTopic(
+                    name=topic["name"],
+                    partitions=tuple(
+                        Request.ReassignablePartition(
+                            partition_index=p["partition_index"],
+                            replicas=None if p["replicas"] is None else tuple(p["replicas"]),
+                        )
+                        for p in topic["partitions"]
+                    ),
+                )
+                for topic in request["topics"]
+            ),
+        ),
+        1,
+        line["now_ms"],
+    )
+    return _result(
+        decision,
+        [
+            {
+                "topic": topic.name,
+                "partition": part.partition_index,
+                "error": _error(part.error_code),
+            }
+            for topic in decision.response.responses
+            for part in topic.partitions
+        ],
+    )
+
+
+def _list_reassignments(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Request = m.ListPartitionReassignmentsRequest
+    wanted = request["topics"]
+    decision = list_partition_reassignments(
+        player.state,
+        Request(
+            topics=None
+            if wanted is None
+            else tuple(
+                Request.ListPartitionReassignmentsTopics(
+                    name=t["name"], partition_indexes=tuple(t["partition_indexes"])
+                )
+                for t in wanted
+            )
+        ),
+        0,
+        line["now_ms"],
+    )
+    return _result(
+        decision,
+        [
+            {
+                "topic": topic.name,
+                "partition": p.partition_index,
+                "replicas": list(p.replicas),
+                "adding_replicas": list(p.adding_replicas),
+                "removing_replicas": list(p.removing_replicas),
+            }
+            for topic in decision.response.topics
+            for p in topic.partitions
+        ],
+    )
+
+
+def _alter_configs(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Request = m.IncrementalAlterConfigsRequest
+    change = Request.AlterableConfig(
+        name=request["name"],
+        config_operation=ConfigOperation[request["operation"]],
+        value=request["value"],
+    )
+    decision = incremental_alter_configs(
+        player.state,
+        Request(
+            resources=(
+                Request.AlterConfigsResource(
+                    resource_type={"TOPIC": TOPIC, "BROKER": BROKER}[request["resource_type"]],
+                    resource_name=request["resource_name"],
+                    configs=(change,),
+                ),
+            )
+        ),
+        1,
+        line["now_ms"],
+    )
+    return _result(decision, _error(decision.response.responses[0].error_code))
+
+
+def _unregister(player: Player, line: Json) -> Result:
+    request = m.UnregisterBrokerRequest(broker_id=line["request"]["broker_id"])
+    return _result(unregister_broker(player.state, request, 0, line["now_ms"]), None)
+
+
+def _assign_dirs(player: Player, line: Json) -> Result:
+    request = line["request"]
+    Request = m.AssignReplicasToDirsRequest
+    decision = assign_replicas_to_dirs(
+        player.state,
+        Request(
+            broker_id=request["broker_id"],
+            broker_epoch=request["broker_epoch"],
+            directories=tuple(
+                Request.DirectoryData(
+                    id=parse_uuid(directory["id"]),
+                    topics=tuple(
+                        Request.TopicData(
+                            topic_id=parse_uuid(topic["topic_id"]),
+                            partitions=tuple(
+                                Request.PartitionData(partition_index=index)
+                                for index in topic["partitions"]
+                            ),
+                        )
+                        for topic in directory["topics"]
+                    ),
+                )
+                for directory in request["directories"]
+            ),
+        ),
+        0,
+        line["now_ms"],
+    )
+    return _result(
+        decision,
+        [
+            {
+                "id": format_uuid(directory.id),
+                "topic_id": format_uuid(topic.topic_id),
+                "partition": part.partition_index,
+                "error": _error(part.error_code),
+            }
+            for directory in decision.response.directories
+            for topic in directory.topics
+            for part in topic.partitions
+        ],
+    )
+
+
+OPERATIONS: dict[str, Callable[[Player, Json], Result]] = {
+    "register_broker": _register_broker,
+    "broker_heartbeat": _broker_heartbeat,
+    "maybe_fence_stale_brokers": _maybe_fence,
+    "maybe_balance_partition_leaders": _balance,
+    "maybe_elect_unclean_leaders": _elect_unclean,
+    "alter_partition": _alter_partition,
+    "create_topics": _create_topics,
+    "delete_topics": _delete_topics,
+    "create_partitions": _create_partitions,
+    "elect_leaders": _elect_leaders,
+    "alter_partition_reassignments": _alter_reassignments,
+    "list_partition_reassignments": _list_reassignments,
+    "incremental_alter_configs": _alter_configs,
+    "unregister_broker": _unregister,
+    "assign_replicas_to_dirs": _assign_dirs,
+}
