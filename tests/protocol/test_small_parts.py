@@ -83,7 +83,7 @@ def test_a_text_that_is_no_uuid_is_refused(text: str) -> None:
 def test_error_codes_are_kafkas() -> None:
     assert ErrorCode(-1) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert [code.value for code in ErrorCode] == list(range(-1, 134))
-    assert ErrorCode.INELIGIBLE_REPLICA == 107 and ErrorCode.NEW_LEADER_ELECTED == 108
+    assert int(ErrorCode.INELIGIBLE_REPLICA) == 107 and int(ErrorCode.NEW_LEADER_ELECTED) == 108
     assert ErrorCode.NOT_CONTROLLER.retriable and ErrorCode.FENCED_LEADER_EPOCH.retriable
     assert not ErrorCode.INVALID_UPDATE_VERSION.retriable
     assert not ErrorCode.NONE.retriable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -61,9 +62,19 @@ PLAIN: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def field_values(spec: FieldSpec, version: int) -> st.SearchStrategy[Any]:
+Narrower = Callable[[FieldSpec], "st.SearchStrategy[Any] | None"]
+"""Says which values a field should hold, where it should not be any."""
+
+
+def field_values(
+    spec: FieldSpec, version: int, narrower: Narrower | None = None
+) -> st.SearchStrategy[Any]:
     """Values that a field may hold in a version."""
-    one = structs(spec.struct, version) if spec.struct is not None else PLAIN[spec.element]
+    one = narrower(spec) if narrower is not None else None
+    if one is None and spec.struct is not None:
+        one = structs(spec.struct, version, narrower)
+    elif one is None:
+        one = PLAIN[spec.element]
     found = one
     if spec.type_ == "array":
         found = st.lists(one, max_size=2).map(tuple)
@@ -74,10 +85,14 @@ def field_values(spec: FieldSpec, version: int) -> st.SearchStrategy[Any]:
     return found
 
 
-def structs(cls: type[Struct], version: int) -> st.SearchStrategy[Any]:
+def structs(
+    cls: type[Struct], version: int, narrower: Narrower | None = None
+) -> st.SearchStrategy[Any]:
     """Structures whose fields of this version hold anything, and the others their default."""
     fields = {
-        spec.name: field_values(spec, version) for spec in cls.schema if version in spec.versions
+        spec.name: field_values(spec, version, narrower)
+        for spec in cls.schema
+        if version in spec.versions
     }
     return st.builds(cls, **fields)
 
