@@ -77,6 +77,8 @@ class LifecycleConfig:
     session_timeout_ms: int = 9_000
     initial_registration_timeout_ms: int = 60_000
     log_dir_failure_timeout_ms: int = 30_000
+    registration_version: int | None = None  # None: the highest of this release
+    heartbeat_version: int | None = None
 
 
 class BrokerLifecycle:
@@ -229,8 +231,14 @@ class BrokerLifecycle:
             self._next_immediate = True
             return []
         self._communicating = True
-        request = self._heartbeat() if self.registered else self._registration()
-        version = highest_version(self.rules, request.api_key)
+        config = self.config
+        request: BrokerHeartbeatRequest | BrokerRegistrationRequest
+        if self.registered:
+            request, version = self._heartbeat(), config.heartbeat_version
+        else:
+            request, version = self._registration(), config.registration_version
+        if version is None:
+            version = highest_version(self.rules, request.api_key)
         return self._channel.submit(now_ms, tuple(self.offline_dirs), request, version)
 
     def _registration(self) -> BrokerRegistrationRequest:

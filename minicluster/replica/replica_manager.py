@@ -62,7 +62,6 @@ from minicluster.rules import Rules
 
 SHRINK_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
-CHECKPOINT_INTERVAL_MS = 5_000
 MIN_ISR = "min.insync.replicas"
 _BY_ID = 13
 _ZERO = uuid.UUID(int=0)
@@ -83,6 +82,7 @@ class ReplicaManagerConfig:
     incarnation: str = ""
     replica_lag_time_max_ms: int = REPLICA_LAG_TIME_MAX_MS
     min_insync_replicas: int = 1
+    checkpoint_interval_ms: int = 5_000
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     traced: bool = True
 
@@ -140,7 +140,7 @@ class ReplicaManagerMachine:
         """Begin the periodic tasks."""
         return [
             SetTimer(SHRINK_TIMER, now_ms + self.config.replica_lag_time_max_ms // 2),
-            SetTimer(CHECKPOINT_TIMER, now_ms + CHECKPOINT_INTERVAL_MS),
+            SetTimer(CHECKPOINT_TIMER, now_ms + self.config.checkpoint_interval_ms),
         ]
 
     def on_broker_epoch(self, broker_epoch: int) -> None:
@@ -276,7 +276,7 @@ class ReplicaManagerMachine:
             return self._shrink(now_ms)
         if name == CHECKPOINT_TIMER:
             self._checkpoint()
-            return [SetTimer(CHECKPOINT_TIMER, now_ms + CHECKPOINT_INTERVAL_MS)]
+            return [SetTimer(CHECKPOINT_TIMER, now_ms + self.config.checkpoint_interval_ms)]
         if name == ALTER_PARTITION_TIMER:
             return self.settle(now_ms, self._alter.on_timer(now_ms))
         if name == self._channel.timer:
