@@ -78,7 +78,7 @@ class TopicDelta:
     @property
     def topic(self) -> TopicImage:
         """The topic as it is, or as it was if it is gone."""
-        topic = self.after or self.before
+        topic = self.before if self.after is None else self.after
         assert topic is not None
         return topic
 

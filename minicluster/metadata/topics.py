@@ -46,6 +46,10 @@ class TopicImage:
     def __len__(self) -> int:
         return len(self.partitions)
 
+    def __bool__(self) -> bool:
+        """A topic without partitions is a topic all the same."""
+        return True
+
     def items(self) -> Iterator[tuple[int, PartitionRegistration]]:
         """Partition ids and partitions, in ascending order."""
         return ((index, self.partitions[index]) for index in sorted(self.partitions))
