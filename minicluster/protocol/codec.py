@@ -12,7 +12,7 @@ from minicluster.protocol.decoder import compile_decoder
 from minicluster.protocol.encoder import compile_encoder
 from minicluster.protocol.errors import ProtocolError, UnsupportedVersion
 from minicluster.protocol.schema import Message
-from minicluster.protocol.source import FAILURES, explain_decoding, explain_encoding
+from minicluster.protocol.source import BAD_BYTES, BAD_VALUES, explain_decoding, explain_encoding
 
 _M = TypeVar("_M", bound=Message)
 
@@ -39,7 +39,7 @@ def encode(message: Message, version: int) -> bytes:
         encoder = cls.encoders[version] = compile_encoder(cls, version)
     try:
         return encoder(message)
-    except FAILURES as error:
+    except BAD_VALUES as error:
         raise explain_encoding(message, version, error) from error
 
 
@@ -59,7 +59,7 @@ def decode_prefix(
     size = len(data)
     try:
         return cast("tuple[_M, int]", decoder(data, offset, size))
-    except FAILURES as error:
+    except BAD_BYTES as error:
         raise explain_decoding(cls, version, size, error) from error
 
 

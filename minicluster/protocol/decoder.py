@@ -37,7 +37,6 @@ _CONSTANTS: dict[str, Any] = {
     "Bad": Bad,
     "uv": decode_uvarint,
     "uid": uuid_of,
-    "new": object.__new__,
     **{f"array_{name}": _Arrays(code) for name, code in FORMATS.items()},
 }
 
@@ -88,7 +87,7 @@ class _Decoder:
         """Read a structure into a new twin, which at the end becomes the class."""
         add = self.source.add
         twin, final = self.source.constant(cls.twin), self.source.constant(cls)
-        add(f"{var} = new({twin})", path)
+        add(f"{var} = {twin}()", path)
         tagged: list[FieldSpec] = []
         for spec in cls.schema:
             target, field_path = f"{var}.{spec.name}", f"{path}{spec.name}"
@@ -100,16 +99,16 @@ class _Decoder:
                 add(f"{target} = {self.source.constant(spec.default)}", field_path)
             else:
                 self.field(spec, target, field_path)
-        self.flush()
         if self.flexible:
             self.tags(tagged, var, path)
+        else:
+            self.flush()
         add(f"{var}.__class__ = {final}", path)
 
     def tags(self, specs: list[FieldSpec], var: str, path: str) -> None:
         add, where = self.source.add, f"{path}tags"
         count, tag, size, end = (self.name(letter) for letter in "ktnq")
-        add(f"{count} = b[p]", where)
-        add("p += 1", where)
+        self.byte(count, where)
         add(f"if {count}:", where)
         self.source.depth += 1
         self.wide(count, where)
@@ -137,6 +136,15 @@ class _Decoder:
         add(f"p = {end}", where)
         self.source.depth -= 3 if specs else 2
 
+    def byte(self, number: str, path: str) -> None:
+        """Read one byte, together with the fixed-size fields before it if there are any."""
+        if self.run:
+            self.run.append((path, "B", number))
+            self.flush()
+        else:
+            self.source.add(f"{number} = b[p]", path)
+            self.source.add("p += 1", path)
+
     def wide(self, number: str, path: str) -> None:
         """Read the rest of a varint whose first byte says that there is more."""
         self.source.add(f"if {number} > 127:", path)
@@ -145,14 +153,12 @@ class _Decoder:
     def length(self, number: str, path: str, compact: bool, code: str) -> None:
         """Read a length; one that is below zero means null."""
         if compact:
-            self.source.add(f"{number} = b[p]", path)
-            self.source.add("p += 1", path)
+            self.byte(number, path)
             self.wide(number, path)
             self.source.add(f"{number} -= 1", path)
         else:
-            unpack = self.source.packer(code, "unpack_from")
-            self.source.add(f"{number}, = {unpack}(b, p)", parts=((path, code, ""),))
-            self.source.add(f"p += {struct.calcsize('>' + code)}", path)
+            self.run.append((path, code, number))
+            self.flush()
 
     def field(self, spec: FieldSpec, target: str, path: str) -> None:
         """Read one field."""
@@ -164,10 +170,10 @@ class _Decoder:
         if spec.type_ in FORMATS:
             self.run.append((path, FORMATS[spec.type_], target))
             return
-        self.flush()
         compact = self.flexible and (spec.flexible is None or self.version in spec.flexible)
         nullable = self.version in spec.nullable
         if spec.type_ == "struct":
+            self.flush()
             self.nested(spec, target, path, nullable)
             return
         size = self.name("n")

@@ -39,17 +39,9 @@ class Lacking(Exception):
     """Raised by compiled code where a version cannot carry what a field holds."""
 
 
-# Whatever bad bytes or bad values can raise inside compiled code.
-FAILURES = (
-    Bad,
-    Lacking,
-    struct.error,
-    IndexError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-)
+# Whatever bad bytes can raise inside a compiled decoder, and bad values inside an encoder.
+BAD_BYTES = (Bad, struct.error, IndexError, ValueError)
+BAD_VALUES = (Bad, Lacking, struct.error, ValueError, TypeError, AttributeError, OverflowError)
 
 
 class Source:
