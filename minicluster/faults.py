@@ -70,6 +70,20 @@ class Faults:
         "S34", "a batch that an idempotent producer repeats is appended again"
     )
 
+    z32_leader_resumes_epoch: bool = _switch(
+        "Z32", "a controller that led when it stopped leads the same epoch again"
+    )
+    z34_no_check_quorum: bool = _switch(
+        "Z34", "a leader that a majority does not fetch from goes on"
+    )
+    s22_vote_not_persisted: bool = _switch("S22", "a vote is not written to quorum-state")
+    s23_vote_for_shorter_log: bool = _switch(
+        "S23", "a voter votes for a candidate whose log is shorter than its own"
+    )
+    s24_commits_below_majority: bool = _switch(
+        "S24", "the quorum's high watermark needs one voter less than a majority"
+    )
+
     @classmethod
     def switches(cls) -> dict[str, str]:
         """The field name of each zoo id, in order of declaration."""

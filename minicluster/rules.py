@@ -116,6 +116,28 @@ class Rules:
         default=False, metadata={"bug": True, "zoo": "Z60"}
     )
 
+    # The quorum (10.16 item 11), mended by default.
+    # (b) An acknowledgement of BeginQuorumEpoch by a voter removed meanwhile ends the leader.
+    late_begin_acknowledgement_is_fatal: bool = field(
+        default=False, metadata={"bug": True, "zoo": "Z57"}
+    )
+    # (c) A downloaded snapshot of a lower epoch than one's own uncommitted tail ends the node.
+    snapshot_of_lower_epoch_is_fatal: bool = field(
+        default=False, metadata={"bug": True, "zoo": "Z58"}
+    )
+    # Item 8: a fetch parked at a leader that becomes unattached is answered as if it still led.
+    parked_fetch_outlives_leadership: bool = field(
+        default=False, metadata={"bug": True, "zoo": "Z59"}
+    )
+    # Item 23: after a truncation, voters and kraft.version written below the old end are missed.
+    reader_keeps_position_after_truncation: bool = field(
+        default=False, metadata={"bug": True, "zoo": "Z61"}
+    )
+    # (a) A refused FetchSnapshot has no records field at all, which cannot be written.
+    refused_fetch_snapshot_has_no_records: bool = field(default=False, metadata={"bug": True})
+    # (e) A follower asks a leader that does not know UpdateRaftVoter again and again.
+    unsupported_update_voter_is_asked_again: bool = field(default=False, metadata={"bug": True})
+
     @classmethod
     def named(cls, name: str) -> Rules:
         """Find the rules that a scenario names (``kafka-4.3``, ``kafka-3.9``)."""

@@ -1,0 +1,89 @@
+"""What a leader is about to write: batches that wait for their linger time.
+
+Records of one linger time, from the first on, form one batch; control records form a batch of
+their own, ask for everything to be written at once, and keep their place in the order.
+
+Source:  BatchAccumulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minicluster.log.batch import Record, RecordBatch, metadata_batch
+from minicluster.log.control import control_batch
+from minicluster.protocol.records import VersionedRecord
+from minicluster.quorum.errors import IllegalArgument, NotLeader
+
+MAX_RECORDS_PER_BATCH = 10_000
+
+
+class Accumulator:
+    """The unwritten batches of one leader epoch."""
+
+    def __init__(self, *, epoch: int, next_offset: int, linger_ms: int) -> None:
+        self.epoch = epoch
+        self.next_offset = next_offset
+        self._linger_ms = linger_ms
+        self._done: list[RecordBatch] = []
+        self._open: list[VersionedRecord | bytes] = []
+        self._open_base = next_offset
+        self._open_ms = 0
+        self._due_ms: int | None = None
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the batches are to be written; None if there are none."""
+        return self._due_ms
+
+    def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
+        """Take records in; -> offset of the last one.
+
+        Errors:  NotLeader below the leader's epoch; IllegalArgument above it, and for no or too
+                 many records.
+        """
+        if epoch < self.epoch:
+            raise NotLeader(f"append for epoch {epoch} by the leader of epoch {self.epoch}")
+        if epoch > self.epoch:
+            raise IllegalArgument(f"append for epoch {epoch}: the leader is in {self.epoch}")
+        if not 0 < len(records) <= MAX_RECORDS_PER_BATCH:
+            raise IllegalArgument(f"append of {len(records)} records at once")
+        if self._open and len(self._open) + len(records) > MAX_RECORDS_PER_BATCH:
+            self._close()
+        if not self._open:
+            self._open_base, self._open_ms = self.next_offset, now_ms
+        self._open.extend(records)
+        self.next_offset += len(records)
+        if self._due_ms is None:
+            self._due_ms = now_ms + self._linger_ms
+        return self.next_offset - 1
+
+    def append_control(self, messages: Sequence[Any], now_ms: int) -> int:
+        """Take control records in as a batch to be written at once; -> offset of the last one."""
+        self._close()
+        self._done.append(control_batch(self.next_offset, self.epoch, now_ms, messages))
+        self.next_offset += len(messages)
+        self._due_ms = now_ms
+        return self.next_offset - 1
+
+    def drain(self) -> list[RecordBatch]:
+        """Hand over everything, in order of offsets."""
+        self._close()
+        done, self._done, self._due_ms = self._done, [], None
+        return done
+
+    def _close(self) -> None:
+        if not self._open:
+            return
+        records, self._open = self._open, []
+        if isinstance(records[0], bytes):
+            raw = tuple(
+                Record(self._open_base + i, self._open_ms, None, value)
+                for i, value in enumerate(records)
+                if isinstance(value, bytes)
+            )
+            self._done.append(RecordBatch.of(raw, leader_epoch=self.epoch))
+        else:
+            typed = [record for record in records if isinstance(record, VersionedRecord)]
+            self._done.append(metadata_batch(self._open_base, self.epoch, self._open_ms, typed))

@@ -1,0 +1,1 @@
+"""Answers to what peers and admins ask: one file per request, in Kafka's order of refusals."""

@@ -1,0 +1,105 @@
+"""What the quorum machine asks of its shell, beside ``minicluster.effects.Send`` and ``Reply``.
+
+The order of a returned list is the order in which things happened: a vote is persisted before the
+answer that grants it leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.effects import Effect, Send
+from minicluster.log.batch import RecordBatch
+from minicluster.log.log import SnapshotId
+from minicluster.log.quorum_state import QuorumState
+
+
+@dataclass(frozen=True, slots=True)
+class SendTo(Send):
+    """A request to a node at an address; ``to`` is a bootstrap id where only that is known."""
+
+    host: str = ""
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Persist(Effect):
+    """Write the quorum-state file, flushed, before anything that follows leaves the node."""
+
+    state: QuorumState
+
+
+@dataclass(frozen=True, slots=True)
+class Appended(Effect):
+    """The machine has appended a batch to its log (its own as leader, or the leader's)."""
+
+    batch: RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated(Effect):
+    """The machine has cut its log's end back to an offset."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInstalled(Effect):
+    """The log is empty and begins where a downloaded snapshot ends."""
+
+    snapshot_id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class HighWatermarkChanged(Effect):
+    """What is below this offset is committed, as far as this node knows."""
+
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerEffect(Effect):
+    """A call to a state machine that listens; the first one registered is called ""."""
+
+    listener: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(ListenerEffect):
+    """Committed batches, contiguous with what the listener saw before; control batches too."""
+
+    batches: tuple[RecordBatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSnapshot(ListenerEffect):
+    """The listener starts over from a snapshot; commits go on from its end offset."""
+
+    snapshot_id: SnapshotId
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBootstrap(ListenerEffect):
+    """The log begins with a bootstrap checkpoint, 0-0; its data records are the listener's."""
+
+    snapshot_id: SnapshotId
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange(ListenerEffect):
+    """Another epoch, or its leader became known; -1 means none is known.
+
+    A leader hears of itself only when it has consumed everything before its own epoch.
+    """
+
+    leader_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDown(Effect):
+    """The graceful shutdown has ended; the machine takes no more part."""
+
+    timed_out: bool

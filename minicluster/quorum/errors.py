@@ -1,0 +1,21 @@
+"""What the quorum machine refuses its own caller; peers get an error code in an answer instead."""
+
+from __future__ import annotations
+
+from minicluster.errors import MiniclusterError
+
+
+class QuorumError(MiniclusterError):
+    """The root of what the quorum machine raises on purpose."""
+
+
+class NotLeader(QuorumError):
+    """The node does not lead (any more) in the epoch that the caller named."""
+
+
+class IllegalArgument(QuorumError):
+    """The caller asked for something that no state allows, such as an epoch of the future."""
+
+
+class InconsistentState(QuorumError):
+    """A fault of Kafka that the rules turn on (``Rules.as_shipped``) brings the node down."""

@@ -1,0 +1,212 @@
+"""What a leader knows of its replicas: progress, high watermark, check-quorum, voter changes.
+
+Source:  LeaderState.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from minicluster.quorum.accumulator import Accumulator
+from minicluster.quorum.arithmetic import fetchers_needed, replicated_offset
+from minicluster.quorum.roles import Role
+from minicluster.quorum.settings import (
+    CAUGHT_UP_WITHIN_MS,
+    OBSERVER_SESSION_TIMEOUT_MS,
+)
+from minicluster.quorum.voters import Endpoints, ReplicaKey, Voter, VoterSet
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How far one replica has come, as its fetches say; times and offsets are -1 while unknown."""
+
+    key: ReplicaKey
+    end_offset: int | None = None
+    fetched_ms: int = -1
+    leader_end_at_fetch: int = -1
+    caught_up_ms: int = -1
+    acknowledged: bool = False
+
+    def on_fetch(self, offset: int, leader_end: int | None, now_ms: int) -> None:
+        """A valid fetch asks for an offset: everything below it is flushed there."""
+        if leader_end is not None:
+            if offset >= leader_end:
+                self.caught_up_ms = max(now_ms, self.caught_up_ms)
+            elif self.leader_end_at_fetch > 0 and offset >= self.leader_end_at_fetch:
+                self.caught_up_ms = max(self.fetched_ms, self.caught_up_ms)
+            self.leader_end_at_fetch = leader_end
+        self.fetched_ms = max(now_ms, self.fetched_ms)
+        self.end_offset = offset
+        self.acknowledged = True
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingAdd:
+    """An AddRaftVoter that waits for ApiVersions or for its record's commit."""
+
+    token: Any
+    voter: ReplicaKey
+    endpoints: Endpoints
+    ack_when_committed: bool
+    deadline_ms: int
+    last_offset: int | None = None
+    answered: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingRemove:
+    """A RemoveRaftVoter that waits for its record's commit."""
+
+    token: Any
+    last_offset: int
+    deadline_ms: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Leader(Role):
+    """Leads its epoch."""
+
+    name: ClassVar[str] = "Leader"
+
+    key: ReplicaKey
+    epoch_start_offset: int
+    accumulator: Accumulator
+    granting: tuple[int, ...]
+    check_quorum_timeout_ms: int
+    check_quorum_deadline_ms: int
+    begin_epoch_deadline_ms: int
+    begin_epoch_interval_ms: int
+    voters: dict[int, Progress] = field(default_factory=dict)
+    observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
+    fetched_voters: dict[int, None] = field(default_factory=dict)
+    resign_requested: bool = False
+    pending_add: PendingAdd | None = None
+    pending_remove: PendingRemove | None = None
+    reported_voters: dict[int, Voter] = field(default_factory=dict)
+    upgraded_version: int | None = None
+
+    def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
+        """A leader grants nothing."""
+        return False
+
+    # --- replicas ---------------------------------------------------------------------------
+
+    def progress_of(self, key: ReplicaKey) -> Progress:
+        """The replica's progress, kept as an observer's unless the voter set holds it."""
+        progress = self.voters.get(key.id)
+        if progress is not None and progress.key.stands_for(key):
+            return progress
+        return self.observers.setdefault(key, Progress(key=key))
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        """Whether a replica votes in the present voter set."""
+        progress = self.voters.get(key.id)
+        return progress is not None and progress.key.stands_for(key)
+
+    @property
+    def other_voters(self) -> tuple[int, ...]:
+        """The ids of the voters besides the leader, ascending."""
+        return tuple(sorted(voter for voter in self.voters if voter != self.key.id))
+
+    def set_voters(self, voter_set: VoterSet) -> None:
+        """Take up a voter set; who left goes on as an observer and may come back as it was."""
+        old, new = dict(self.voters), {}
+        for voter in voter_set.voters:
+            known = old.get(voter.key.id)
+            if known is not None and known.key.stands_for(voter.key):
+                del old[voter.key.id]
+            elif (known := self._observer_for(voter.key)) is not None:
+                del self.observers[known.key]
+            else:
+                known = Progress(key=voter.key)
+            known.key = voter.key
+            new[voter.key.id] = known
+        self.voters = new
+        for progress in old.values():
+            self.observers.setdefault(progress.key, progress)
+
+    def _observer_for(self, key: ReplicaKey) -> Progress | None:
+        return self.observers.get(key)
+
+    def replicas_by_descending_offset(self) -> tuple[ReplicaKey, ...]:
+        """The other voters, furthest first, unknown last, then by id."""
+
+        def order(progress: Progress) -> tuple[int, int]:
+            end = -1 if progress.end_offset is None else progress.end_offset
+            return (-end, progress.key.id)
+
+        others = (p for p in self.voters.values() if p.key.id != self.key.id)
+        return tuple(progress.key for progress in sorted(others, key=order))
+
+    def drop_idle_observers(self, now_ms: int) -> None:
+        """Forget observers that have not fetched for five minutes."""
+        self.observers = {
+            key: progress
+            for key, progress in self.observers.items()
+            if key == self.key or now_ms - progress.fetched_ms < OBSERVER_SESSION_TIMEOUT_MS
+        }
+
+    def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
+        """Whether a replica has been at the leader's end, and has fetched within the hour."""
+        progress = self.progress_of(key)
+        return (
+            progress.caught_up_ms > 0
+            and progress.fetched_ms > 0
+            and progress.fetched_ms > now_ms - CAUGHT_UP_WITHIN_MS
+        )
+
+    # --- high watermark ---------------------------------------------------------------------
+
+    def on_local_end(self, end_offset: int, now_ms: int, voter_set: VoterSet) -> bool:
+        """The leader's own log has grown; -> whether the high watermark advanced."""
+        own = self.progress_of(self.key)
+        own.end_offset = end_offset
+        self.set_voters(voter_set)
+        return self._advance()
+
+    def on_fetch(self, key: ReplicaKey, offset: int, now_ms: int) -> bool:
+        """A replica's valid fetch; -> whether the high watermark advanced."""
+        progress = self.progress_of(key)
+        progress.on_fetch(offset, self.progress_of(self.key).end_offset, now_ms)
+        self.on_contact(key, now_ms)
+        return self.is_voter(key) and self._advance()
+
+    def _advance(self) -> bool:
+        reached = replicated_offset([p.end_offset for p in self.voters.values()])
+        if reached is None or reached <= self.epoch_start_offset:
+            return False
+        if self.high_watermark is not None and reached <= self.high_watermark:
+            return False
+        self.high_watermark = reached
+        return True
+
+    # --- check-quorum -----------------------------------------------------------------------
+
+    def on_contact(self, key: ReplicaKey, now_ms: int) -> None:
+        """A voter has shown that it follows; a majority of them renews the leader's time."""
+        if not self.is_voter(key):
+            return
+        self.fetched_voters[key.id] = None
+        leader_votes = self.is_voter(self.key)
+        if len(self.fetched_voters) >= fetchers_needed(len(self.voters), leader_votes=leader_votes):
+            self.fetched_voters.clear()
+            self.check_quorum_deadline_ms = now_ms + self.check_quorum_timeout_ms
+
+    def check_quorum_expired(self, now_ms: int) -> bool:
+        """Whether a majority has been silent for too long; a sole voter never asks."""
+        return not self.is_alone and now_ms >= self.check_quorum_deadline_ms
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the leader is the only voter."""
+        return len(self.voters) == 1 and self.is_voter(self.key)
+
+    def silent_voters(self, now_ms: int) -> tuple[int, ...]:
+        """The other voters that have not fetched for half a fetch timeout."""
+        return tuple(
+            voter
+            for voter in self.other_voters
+            if now_ms - self.voters[voter].fetched_ms >= self.begin_epoch_interval_ms
+        )

@@ -1,0 +1,64 @@
+"""What the state machines are told: committed batches, snapshots, and who leads.
+
+**Invariant:** a leader hears of itself only after it has consumed all that came before its epoch.
+
+Source:  KafkaRaftClient.ListenerContext, pollListeners.
+"""
+
+from __future__ import annotations
+
+from minicluster.quorum.effects import Commit, LeaderChange, LoadBootstrap, LoadSnapshot
+from minicluster.quorum.leader_state import Leader
+from minicluster.quorum.node import Listening, QuorumNode
+from minicluster.quorum.raft_log import BOOTSTRAP_SNAPSHOT
+from minicluster.quorum.roles import Resigned
+
+
+def deliver(node: QuorumNode) -> None:
+    """Bring every listener up to the high watermark, then to the present leader."""
+    for name, listening in node.listeners.items():
+        listening.is_new = False
+        if node.role.high_watermark is not None:
+            _catch_up(node, name, listening, node.role.high_watermark)
+        _tell(node, name, listening)
+
+
+def tell_leader_change(node: QuorumNode) -> None:
+    """Tell the listeners of another epoch, or of its leader."""
+    for name, listening in node.listeners.items():
+        if not listening.is_new:
+            _tell(node, name, listening)
+
+
+def _tell(node: QuorumNode, name: str, listening: Listening) -> None:
+    role = node.role
+    if isinstance(role, Resigned) or role.epoch < listening.told_epoch:
+        return
+    newer = role.epoch > listening.told_epoch
+    named = role.leader_id is not None and listening.told_leader is None
+    if not newer and not named:
+        return
+    if isinstance(role, Leader) and listening.next_offset <= role.epoch_start_offset:
+        return
+    listening.told_epoch, listening.told_leader = role.epoch, role.leader_id
+    node.emit(LeaderChange(name, node.leader_id, role.epoch))
+
+
+def _catch_up(node: QuorumNode, name: str, listening: Listening, high_watermark: int) -> None:
+    log = node.log
+    snapshot_id = log.latest_snapshot
+    if snapshot_id is not None and (
+        not listening.has_consumed or listening.next_offset < log.start_offset
+    ):
+        content = log.log.snapshots[snapshot_id]
+        if snapshot_id == BOOTSTRAP_SNAPSHOT:
+            node.emit(LoadBootstrap(name, snapshot_id, content))
+        else:
+            node.emit(LoadSnapshot(name, snapshot_id, content))
+        listening.next_offset = snapshot_id[0]
+    listening.has_consumed = True
+    if listening.next_offset < high_watermark:
+        batches = log.log.read(listening.next_offset, until=high_watermark)
+        if batches:
+            listening.next_offset = batches[-1].next_offset
+            node.emit(Commit(name, batches))

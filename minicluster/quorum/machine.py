@@ -1,0 +1,297 @@
+"""One node of a KRaft quorum, voter or observer, as a pure machine.
+
+Kafka 4.3's KRaft: pre-vote and vote (KIP-595, KIP-996), replication by Fetch with divergence and
+truncation, high watermark, check-quorum, snapshots (KIP-630), changes of the voter set (KIP-853).
+Controllers, brokers and standby non-voters are all this machine: who is in the voter set votes,
+the rest observes.
+
+How to drive it::
+
+    machine = QuorumMachine(node_id=101, directory_id=…, cluster_id="…", log=log, draws=draws,
+                            voters=VoterSet.static((101, 102, 103)),
+                            bootstrap_servers=(Node(101, "node101", 9191), …),
+                            persisted=stored_quorum_state)      # None on the first start
+    for effect in machine.start(now_ms): …
+    for effect in machine.on_request(token, from_id, request, version, now_ms): …
+    for effect in machine.on_response(correlation_id, response, now_ms): …
+    for effect in machine.on_failure(correlation_id, now_ms): …     # connection refused or broken
+    last_offset = machine.append(epoch, records, now_ms)            # leader only
+    for effect in machine.poll(now_ms): …                           # due timers, pending appends
+    wake_ms = machine.next_wake_ms()                                # poll again then; None: never
+
+Every input returns the effects, in the order in which they happened; the shell carries them out
+in that order (``Persist`` before what follows it). The machine owns its ``Log`` and appends,
+truncates and flushes it itself; ``Appended`` and ``Truncated`` only report it. After ``append``,
+``resign`` or ``shutdown`` call ``poll`` (or look at ``next_wake_ms``, which is then now).
+
+After a crash, build a new machine from the last persisted state and the same ``Log``, on which
+the shell has called ``lose_unflushed()`` if the crash was lossy.
+
+Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Reply``, ``Persist``,
+``Appended``, ``Truncated``, ``SnapshotInstalled``, ``HighWatermarkChanged``, ``Commit``,
+``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, and ``FaultHit``.
+
+Leaves out: authentication; the metrics.
+Source:  KafkaRaftClient, QuorumState, LeaderState.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from minicluster.effects import Effect
+from minicluster.faults import Faults
+from minicluster.log.log import Log, SnapshotId
+from minicluster.log.quorum_state import QuorumState
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.records import VersionedRecord
+from minicluster.quorum import dispatch, polling, snapshots
+from minicluster.quorum.errors import IllegalArgument, NotLeader
+from minicluster.quorum.leader_state import Leader
+from minicluster.quorum.node import Draws, QuorumNode
+from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.voters import Endpoints, Node, VoterSet
+from minicluster.rules import Rules
+
+_MAX_SETTLING_POLLS = 1000
+
+
+class QuorumMachine:
+    """A quorum node behind inputs and effects; see the module for how to drive it."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        directory_id: UUID,
+        cluster_id: str,
+        log: Log,
+        draws: Draws,
+        voters: VoterSet | None = None,
+        bootstrap_servers: Sequence[Node] = (),
+        endpoints: Endpoints = (),
+        listener_name: str = "CONTROLLER",
+        persisted: QuorumState | None = None,
+        can_become_voter: bool = True,
+        settings: QuorumSettings | None = None,
+        rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
+    ) -> None:
+        """Build a node that does nothing until ``start``.
+
+        Shapes:  ``voters`` is the static voter set (kraft.version 0); None where the log or a
+                 checkpoint, such as the bootstrap checkpoint 0-0, holds the voters.
+                 ``bootstrap_servers`` are asked for the leader while none is known.
+                 ``endpoints`` are this node's own (default: those the voter set has for it).
+        """
+        self.node = QuorumNode(
+            node_id=node_id,
+            directory_id=directory_id,
+            cluster_id=cluster_id,
+            log=log,
+            draws=draws,
+            static_voters=voters or VoterSet(),
+            bootstrap_servers=tuple(bootstrap_servers),
+            endpoints=endpoints,
+            listener_name=listener_name,
+            persisted=persisted,
+            can_become_voter=can_become_voter,
+            settings=settings or QuorumSettings(),
+            rules=rules,
+            faults=faults,
+        )
+
+    # --- inputs -----------------------------------------------------------------------------
+
+    def start(self, now_ms: int, listener: str | None = "") -> list[Effect]:
+        """Take up the persisted state and begin; ``listener`` None registers none."""
+        if listener is not None:
+            self.node.register_listener(listener)
+        polling.start(self.node, now_ms)
+        return self._settle(now_ms)
+
+    def on_request(
+        self, token: Any, from_id: int, request: Any, version: int, now_ms: int
+    ) -> list[Effect]:
+        """Take a peer's or an admin's request; its ``Reply`` may come with a later input."""
+        self.node.messages.append(dispatch.Request(token, from_id, request, version))
+        return self._settle(now_ms)
+
+    def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
+        """Take the answer to a request that was sent; one no longer waited for is ignored."""
+        self.node.messages.append(dispatch.Response(correlation_id, response))
+        return self._settle(now_ms)
+
+    def on_failure(
+        self,
+        correlation_id: int,
+        now_ms: int,
+        error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
+    ) -> list[Effect]:
+        """Learn that a request was not answered: the connection failed, or no common version.
+
+        Shapes:  a silent peer needs no call: the request timeout sees to it.
+        """
+        self.node.messages.append(dispatch.Failure(correlation_id, error))
+        return self._settle(now_ms)
+
+    def poll(self, now_ms: int) -> list[Effect]:
+        """Handle due timers, write what was appended, send what is to be sent."""
+        return self._settle(now_ms)
+
+    def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
+        """Append records as the leader of an epoch; they form one batch, whole or not at all.
+
+        Shapes:  -> offset of the last record. They reach the log with the first poll after the
+                 linger time, together with what was appended meanwhile.
+        Errors:  NotLeader if the epoch is past or another leads; IllegalArgument for none or too
+                 many records, or an epoch that has not come.
+        """
+        role = self.node.role
+        if not isinstance(role, Leader):
+            raise NotLeader(f"append refused: node {self.node.key.id} is {role.name}")
+        return role.accumulator.append(epoch, records, now_ms)
+
+    def resign(self, epoch: int) -> None:
+        """Give up leadership of an epoch; of a past epoch, nothing happens.
+
+        Errors:  IllegalArgument for an epoch that has not come, or one that another leads.
+        """
+        role = self.node.role
+        if epoch < 0 or epoch > role.epoch:
+            raise IllegalArgument(f"resign from epoch {epoch} in epoch {role.epoch}")
+        if epoch == role.epoch and role.leader_id != self.node.key.id:
+            raise IllegalArgument(f"resign from epoch {epoch}: node does not lead it")
+        if epoch == role.epoch and isinstance(role, Leader):
+            role.resign_requested = True
+
+    def shutdown(self, timeout_ms: int, now_ms: int) -> None:
+        """Begin a graceful shutdown; ``ShutDown`` is returned when it has ended."""
+        self.node.shutdown_deadline_ms = now_ms + timeout_ms
+
+    def register_listener(self, name: str) -> None:
+        """Add a state machine; it is told everything from the start, or the latest snapshot."""
+        self.node.register_listener(name)
+
+    def unregister_listener(self, name: str) -> None:
+        """Tell a state machine nothing any more."""
+        self.node.listeners.pop(name, None)
+
+    # --- snapshots --------------------------------------------------------------------------
+
+    def create_snapshot(
+        self,
+        snapshot_id: SnapshotId,
+        records: Sequence[VersionedRecord],
+        now_ms: int,
+        *,
+        last_contained_log_timestamp: int = -1,
+        content: bytes | None = None,
+    ) -> bool:
+        """Store a snapshot of everything below an end offset (KIP-630).
+
+        Shapes:  ``content`` are the file's bytes; without it they are made of the records and
+                 the voters as of that offset. -> False if it exists or lies below the log start.
+        Errors:  IllegalArgument unless the offset is committed, begins a batch or is the end,
+                 and has that epoch.
+        """
+        return snapshots.create(
+            self.node, snapshot_id, records, now_ms, last_contained_log_timestamp, content
+        )
+
+    def delete_before(self, snapshot_id: SnapshotId) -> bool:
+        """Let the log begin at a snapshot's end; older snapshots go too."""
+        return self.node.log.delete_before_snapshot(snapshot_id)
+
+    def upgrade_kraft_version(
+        self, epoch: int, version: int, now_ms: int, *, validate_only: bool = False
+    ) -> bool:
+        """Raise kraft.version by a control batch with the voter set (KIP-853).
+
+        Shapes:  -> whether anything is appended: not if the version is the present one.
+        Errors:  NotLeader; IllegalArgument where UpdateFeatures answers INVALID_UPDATE_VERSION.
+        """
+        from minicluster.quorum.voter_changes import upgrade
+
+        return upgrade.upgrade(self.node, epoch, version, now_ms, validate_only=validate_only)
+
+    # --- looking ----------------------------------------------------------------------------
+
+    def next_wake_ms(self) -> int | None:
+        """When to poll next if nothing arrives before; None: never."""
+        return self.node.wake_ms
+
+    @property
+    def role(self) -> str:
+        """Unattached, Follower, Prospective, Candidate, Leader or Resigned."""
+        return self.node.role.name
+
+    @property
+    def epoch(self) -> int:
+        """The epoch the node is in."""
+        return self.node.role.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """Who leads the epoch as far as this node knows, -1 if nobody."""
+        leader_id = self.node.role.leader_id
+        return -1 if leader_id is None else leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads (a resigned leader does not)."""
+        return isinstance(self.node.role, Leader)
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this node is in the voter set as last read from the log."""
+        return self.node.is_voter
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what is committed, -1 while unknown."""
+        mark = self.node.role.high_watermark
+        return -1 if mark is None else mark
+
+    @property
+    def log(self) -> Log:
+        """The node's log."""
+        return self.node.log.log
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voter set as last read from the log, committed or not."""
+        return self.node.history.voters
+
+    @property
+    def kraft_version(self) -> int:
+        """The kraft.version as last read from the log, committed or not."""
+        return self.node.history.kraft_version
+
+    @property
+    def persisted(self) -> QuorumState:
+        """The quorum-state as last written."""
+        return self.node.persisted or QuorumState()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes part: started, and not shut down."""
+        return self.node.running
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _settle(self, now_ms: int) -> list[Effect]:
+        """Poll until nothing is left to do at this time."""
+        node = self.node
+        for _ in range(_MAX_SETTLING_POLLS):
+            if not node.running:
+                break
+            node.progress = bool(node.messages)
+            polling.poll_once(node, now_ms)
+            if not node.progress and not node.messages:
+                break
+        else:
+            raise AssertionError(f"node {node.key.id} does not come to rest at {now_ms}")
+        return node.take_effects()

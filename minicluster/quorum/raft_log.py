@@ -1,0 +1,176 @@
+"""The metadata log as the quorum sees it: validation of fetch positions, snapshots, truncation.
+
+Source:  RaftLog, KafkaRaftLog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.log import Log, SnapshotId
+
+BOOTSTRAP_SNAPSHOT: SnapshotId = (0, 0)
+
+
+class Position(Enum):
+    """What a fetch position is to a log."""
+
+    VALID = "valid"
+    DIVERGING = "diverging"
+    SNAPSHOT = "snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """A verdict on a position, with the end of the epoch it diverges at or the snapshot to load."""
+
+    position: Position
+    end_offset: int
+    epoch: int
+
+
+class RaftLog:
+    """A ``Log`` with the high watermark and the rules of the quorum."""
+
+    __slots__ = ("high_watermark", "log")
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.high_watermark = log.start_offset
+
+    # --- where it stands --------------------------------------------------------------------
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset it holds."""
+        return self.log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one."""
+        return self.log.end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of its end, 0 if it never had one."""
+        latest = self.log.epochs.latest
+        if latest is not None:
+            return latest
+        snapshot = self.log.latest_snapshot
+        return 0 if snapshot is None else snapshot[1]
+
+    @property
+    def latest_snapshot(self) -> SnapshotId | None:
+        """The newest snapshot, a bootstrap checkpoint included."""
+        return self.log.latest_snapshot
+
+    def snapshot_to_offer(self) -> SnapshotId | None:
+        """The newest snapshot that followers may load: never the bootstrap checkpoint."""
+        latest = self.log.latest_snapshot
+        return None if latest == BOOTSTRAP_SNAPSHOT else latest
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """(offset, epoch) where the largest epoch not above the asked one ends.
+
+        Shapes:  for an epoch older than all there are: where the log begins, with the epoch of
+                 the snapshot that stands there, else 0.
+        """
+        latest = self.log.epochs.latest
+        if latest is None or epoch >= latest:
+            return self.end_offset, self.last_epoch
+        earlier = 0 if (snapshot := self.log.earliest_snapshot) is None else snapshot[1]
+        for entry, start in self.log.epochs.entries:
+            if entry > epoch:
+                return start, earlier
+            earlier = entry
+        return self.end_offset, self.last_epoch
+
+    def validate(self, offset: int, epoch: int) -> Validation:
+        """Judge a position: what a follower has just before ``offset`` is of ``epoch``.
+
+        Source:  RaftLog.validateOffsetAndEpoch.
+        """
+        if offset == 0 and self.start_offset == 0:
+            return Validation(Position.VALID, 0, 0)
+        earliest = self.log.earliest_snapshot
+        if earliest is not None and (
+            offset < self.start_offset
+            or (offset == self.start_offset and epoch != earliest[1])
+            or epoch < earliest[1]
+        ):
+            latest = self.log.latest_snapshot or earliest
+            return Validation(Position.SNAPSHOT, *latest)
+        end, found = self.end_of_epoch(epoch)
+        if found != epoch or end < offset:
+            return Validation(Position.DIVERGING, end, found)
+        return Validation(Position.VALID, offset, epoch)
+
+    def begins_batch(self, offset: int) -> bool:
+        """Whether an offset is the base of a batch, or the end of the log."""
+        if offset == self.end_offset:
+            return True
+        batch = self.log.batch_at(offset)
+        return batch is not None and batch.base_offset == offset
+
+    # --- changes ----------------------------------------------------------------------------
+
+    def append(self, batch: RecordBatch) -> None:
+        """Append a batch."""
+        self.log.append(batch)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Count an epoch as the log's last from its election on."""
+        self.log.epochs.assign(epoch, self.end_offset)
+
+    def forget_unwritten_epochs(self) -> None:
+        """What a restart does: an epoch of which nothing was written is unknown again."""
+        self.log.epochs.truncate_from_end(self.end_offset)
+
+    def truncate_to_end_of(self, epoch: int, end_offset: int) -> int:
+        """Cut back to where this log and a leader's agree at most; -> the new end.
+
+        Shapes:  ``epoch`` and ``end_offset`` are the diverging epoch of a Fetch answer.
+        Source:  RaftLog.truncateToEndOffset.
+        """
+        if epoch == 0:
+            target = end_offset
+        else:
+            end, found = self.end_of_epoch(epoch)
+            target = min(end_offset, end) if found == epoch else end
+        target = min(target, self.end_offset)
+        self.log.truncate(target)
+        return target
+
+    def install(self, snapshot_id: SnapshotId, content: bytes) -> None:
+        """Begin again, empty, where a downloaded snapshot ends; older snapshots go."""
+        self.log.snapshots[snapshot_id] = content
+        self.log.truncate_fully(snapshot_id[0])
+        self._drop_snapshots_before(snapshot_id)
+        self.high_watermark = snapshot_id[0]
+
+    def would_install(self, snapshot_id: SnapshotId) -> bool:
+        """Whether Kafka replaces its log by this snapshot: only if it is ahead of the log."""
+        offset, epoch = snapshot_id
+        return epoch > self.last_epoch or (epoch == self.last_epoch and offset > self.end_offset)
+
+    def delete_before_snapshot(self, snapshot_id: SnapshotId) -> bool:
+        """Let the log begin at a snapshot's end, if that is committed; older snapshots go."""
+        offset = snapshot_id[0]
+        latest = self.log.latest_snapshot
+        if (
+            snapshot_id not in self.log.snapshots
+            or latest is None
+            or not self.start_offset <= offset <= latest[0]
+            or offset > self.high_watermark
+        ):
+            return False
+        moved = self.log.delete_before(offset)
+        return self._drop_snapshots_before(snapshot_id) or moved
+
+    def _drop_snapshots_before(self, snapshot_id: SnapshotId) -> bool:
+        older = [other for other in self.log.snapshots if other < snapshot_id]
+        for other in older:
+            del self.log.snapshots[other]
+        return bool(older)

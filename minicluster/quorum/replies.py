@@ -1,0 +1,305 @@
+"""What a node does with the answers to its own requests.
+
+Each function returns whether the request counts as a success: a failure holds its node back for
+``retry_backoff_ms``.
+
+Source:  10.6, 10.16 items 9, 14, 16, 17, 22, 24; KafkaRaftClient.handleResponse and
+         maybeHandleCommonResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.log.batch import Records
+from minicluster.log.errors import InvalidBatch
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.quorum import transitions, wire
+from minicluster.quorum.arithmetic import Vote
+from minicluster.quorum.effects import (
+    Appended,
+    HighWatermarkChanged,
+    SnapshotInstalled,
+    Truncated,
+)
+from minicluster.quorum.errors import InconsistentState
+from minicluster.quorum.leader_state import Leader
+from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.raft_log import BOOTSTRAP_SNAPSHOT
+from minicluster.quorum.roles import Candidate, Download, Follower, Prospective, Resigned
+from minicluster.quorum.settings import METADATA_TOPIC
+from minicluster.quorum.voter_changes import add, asking
+from minicluster.quorum.voters import Endpoints
+
+
+def handle(node: QuorumNode, node_id: int, api: str, response: Any, now_ms: int) -> bool:
+    """Handle the answer to a request of this node."""
+    error = ErrorCode(response.error_code)
+    if error is not ErrorCode.NONE and api in _BY_PARTITION:
+        return handle_error(node, node_id, api, error, now_ms)
+    return _HANDLERS[api](node, node_id, response, now_ms)
+
+
+def handle_error(node: QuorumNode, node_id: int, api: str, error: ErrorCode, now_ms: int) -> bool:
+    """Handle an error of the whole answer, or of the connection: it never changes anything.
+
+    But a voter that does not know pre-votes turns a Prospective into a Candidate at once.
+    """
+    if api == "VoteRequest" and error is ErrorCode.UNSUPPORTED_VERSION:
+        if isinstance(node.role, Prospective):
+            transitions.to_candidate(node, now_ms)
+            return True
+    elif api == "ApiVersionsRequest":
+        add.on_api_versions(node, node_id, error, None, now_ms)
+    return False
+
+
+def follow(
+    node: QuorumNode,
+    error: ErrorCode,
+    leader_id: int | None,
+    epoch: int,
+    endpoints: Endpoints,
+    now_ms: int,
+) -> bool | None:
+    """Obey what any answer says of leader and epoch; -> None if the answer is still to be used."""
+    if leader_id is not None and not endpoints:
+        endpoints = node.history.voters.endpoints_of(leader_id)
+    if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    if epoch > node.epoch or error in (
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ):
+        return transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
+    if leader_id is not None and node.role.leader_id is None and leader_id != node.key.id:
+        transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
+        return None if error is ErrorCode.NONE else True
+    if error in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST):
+        return False
+    return None
+
+
+def _follow_election(node: QuorumNode, response: Any, partition: Any, now_ms: int) -> bool | None:
+    leader_id = None if partition.leader_id < 0 else partition.leader_id
+    return follow(
+        node,
+        ErrorCode(partition.error_code),
+        leader_id,
+        partition.leader_epoch,
+        wire.answered_endpoints(response, leader_id, node.listener_name),
+        now_ms,
+    )
+
+
+def _decides_nothing(error: int) -> bool:
+    """An answer that is handled without effect: the voter is another than was meant."""
+    return error == ErrorCode.INVALID_VOTER_KEY
+
+
+# --- elections ----------------------------------------------------------------------------------
+
+
+def _vote(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
+    partition = wire.only_partition(response)
+    if partition is None:
+        return False
+    handled = _follow_election(node, response, partition, now_ms)
+    if handled is not None:
+        return handled
+    if partition.error_code != ErrorCode.NONE:
+        return _decides_nothing(partition.error_code)
+    role = node.role
+    if not isinstance(role, Prospective | Candidate) or not role.tally.knows(node_id):
+        return True
+    if isinstance(role, Candidate) and role.tally.said(node_id) is not Vote.UNRECORDED:
+        return True
+    role.tally.record(node_id, partition.vote_granted)
+    transitions.go_forward(node, now_ms)
+    if node.role is role and isinstance(role, Prospective) and role.tally.is_lost:
+        transitions.lose_pre_vote(node, now_ms)
+    return True
+
+
+def _begin_epoch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
+    partition = wire.only_partition(response)
+    if partition is None:
+        return False
+    handled = _follow_election(node, response, partition, now_ms)
+    if handled is not None:
+        return handled
+    if partition.error_code != ErrorCode.NONE:
+        return _decides_nothing(partition.error_code)
+    role = node.role
+    if isinstance(role, Leader):
+        progress = role.voters.get(node_id)
+        if progress is not None:
+            progress.acknowledged = True
+        elif node.rules.late_begin_acknowledgement_is_fatal:
+            raise InconsistentState(f"an acknowledgement of {node_id}, which does not vote")
+    return True
+
+
+def _end_epoch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
+    partition = wire.only_partition(response)
+    if partition is None:
+        return False
+    handled = _follow_election(node, response, partition, now_ms)
+    if handled is not None:
+        return handled
+    if partition.error_code != ErrorCode.NONE:
+        return _decides_nothing(partition.error_code)
+    if isinstance(node.role, Resigned):
+        node.role.unacknowledged.pop(node_id, None)
+    return True
+
+
+# --- replication --------------------------------------------------------------------------------
+
+
+def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
+    partition = wire.only_fetched_partition(response)
+    if partition is None:
+        return False
+    error = ErrorCode(partition.error_code)
+    leader = partition.current_leader
+    leader_id = None if leader.leader_id < 0 else leader.leader_id
+    endpoints = wire.answered_endpoints(response, leader_id, node.listener_name)
+    handled = follow(node, error, leader_id, leader.leader_epoch, endpoints, now_ms)
+    if handled is not None:
+        return handled
+    role = node.role
+    if error is not ErrorCode.NONE or not isinstance(role, Follower):
+        return _decides_nothing(error)
+    if partition.diverging_epoch.epoch >= 0:
+        if not _truncate(node, role, partition.diverging_epoch):
+            return False
+    elif partition.snapshot_id.epoch >= 0 or partition.snapshot_id.end_offset >= 0:
+        snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+        if min(snapshot_id) < 0:
+            return False
+        if snapshot_id not in node.log.log.snapshots and snapshot_id != BOOTSTRAP_SNAPSHOT:
+            role.download = Download(snapshot_id=snapshot_id)
+            node.progress = True
+    else:
+        _append(node, partition.records)
+        _raise_high_watermark(node, role, partition.high_watermark)
+    _on_contact(node, role, now_ms)
+    return True
+
+
+def _truncate(node: QuorumNode, role: Follower, diverging: Any) -> bool:
+    if role.high_watermark is not None and diverging.end_offset < role.high_watermark:
+        return False
+    before = node.log.end_offset
+    end = node.log.truncate_to_end_of(diverging.epoch, diverging.end_offset)
+    node.history.truncate(end, keep_position=node.rules.reader_keeps_position_after_truncation)
+    if end < before:
+        node.emit(Truncated(end))
+    return True
+
+
+def _append(node: QuorumNode, records: Any) -> None:
+    """Append what follows the end, up to the first batch of an epoch yet to come."""
+    try:
+        batches = Records.of(records).batches
+    except InvalidBatch:
+        return
+    appended = False
+    for batch in batches:
+        if batch.leader_epoch > node.epoch:
+            break
+        if batch.base_offset != node.log.end_offset or batch.leader_epoch < node.log.last_epoch:
+            break
+        node.log.append(batch)
+        node.emit(Appended(batch))
+        appended = True
+    if appended:
+        if node.is_voter or node.settings.observers_flush:
+            node.log.log.flush()
+        node.history.update()
+
+
+def _raise_high_watermark(node: QuorumNode, role: Follower, leader_mark: int) -> None:
+    if leader_mark < 0:
+        return
+    mark = min(node.log.end_offset, leader_mark)
+    if role.high_watermark is not None and mark <= role.high_watermark:
+        return
+    role.high_watermark = mark
+    node.log.high_watermark = max(node.log.high_watermark, mark)
+    node.emit(HighWatermarkChanged(mark))
+
+
+def _on_contact(node: QuorumNode, role: Follower, now_ms: int) -> None:
+    role.has_fetched = True
+    role.fetch_deadline_ms = now_ms + node.settings.fetch_timeout_ms
+
+
+def _fetch_snapshot(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
+    if len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
+        return False
+    topic, partition = response.topics[0], response.topics[0].partitions[0]
+    if topic.name != METADATA_TOPIC or partition.index != 0:
+        return False
+    error = ErrorCode(partition.error_code)
+    leader = partition.current_leader
+    leader_id = None if leader.leader_id < 0 else leader.leader_id
+    endpoints = wire.answered_endpoints(response, leader_id, node.listener_name)
+    handled = follow(node, error, leader_id, leader.leader_epoch, endpoints, now_ms)
+    if handled is not None:
+        return handled
+    role = node.role
+    if not isinstance(role, Follower):
+        return False
+    snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+    if error is ErrorCode.SNAPSHOT_NOT_FOUND or min(snapshot_id) < 0:
+        role.download = None
+        _on_contact(node, role, now_ms)
+        return True
+    if error is not ErrorCode.NONE:
+        return _decides_nothing(error)
+    download = role.download
+    if download is None or download.snapshot_id != snapshot_id:
+        return False
+    if partition.position != len(download.content):
+        return False
+    download.content += bytes(partition.unaligned_records or b"")
+    node.progress = True
+    if len(download.content) >= partition.size:
+        role.download = None
+        _install(node, role, download)
+    _on_contact(node, role, now_ms)
+    return True
+
+
+def _install(node: QuorumNode, role: Follower, download: Download) -> None:
+    snapshot_id = download.snapshot_id
+    if node.rules.snapshot_of_lower_epoch_is_fatal and not node.log.would_install(snapshot_id):
+        raise InconsistentState(f"the downloaded snapshot {snapshot_id} is not ahead of the log")
+    node.log.install(snapshot_id, bytes(download.content))
+    node.history.update()
+    role.high_watermark = snapshot_id[0]
+    node.emit(SnapshotInstalled(snapshot_id))
+    node.emit(HighWatermarkChanged(snapshot_id[0]))
+
+
+_HANDLERS: dict[str, Callable[[QuorumNode, int, Any, int], bool]] = {
+    "VoteRequest": _vote,
+    "BeginQuorumEpochRequest": _begin_epoch,
+    "EndQuorumEpochRequest": _end_epoch,
+    "FetchRequest": _fetch,
+    "FetchSnapshotRequest": _fetch_snapshot,
+    "UpdateRaftVoterRequest": asking.on_update_voter,
+    "AddRaftVoterRequest": asking.on_join,
+    "RemoveRaftVoterRequest": asking.on_join,
+    "ApiVersionsRequest": add.on_api_versions_response,
+}
+_BY_PARTITION = (
+    "VoteRequest",
+    "BeginQuorumEpochRequest",
+    "EndQuorumEpochRequest",
+    "FetchRequest",
+    "FetchSnapshotRequest",
+)

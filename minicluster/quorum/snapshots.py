@@ -1,0 +1,55 @@
+"""Making snapshots of the committed state (KIP-630).
+
+Source:  10.13, 10.16 item 34; KafkaRaftLog.createNewSnapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minicluster.log.checkpoint import Snapshot, encode_snapshot
+from minicluster.log.log import SnapshotId
+from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord
+from minicluster.quorum.errors import IllegalArgument
+from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.raft_log import Position
+
+
+def create(
+    node: QuorumNode,
+    snapshot_id: SnapshotId,
+    records: Sequence[VersionedRecord],
+    now_ms: int,
+    last_contained_log_timestamp: int,
+    content: bytes | None,
+) -> bool:
+    """Store a snapshot; see ``QuorumMachine.create_snapshot``."""
+    offset, epoch = snapshot_id
+    log = node.log
+    if offset < log.start_offset:
+        return False
+    if offset > log.high_watermark:
+        raise IllegalArgument(f"snapshot {snapshot_id}: committed up to {log.high_watermark}")
+    if log.validate(offset, epoch).position is not Position.VALID:
+        raise IllegalArgument(f"snapshot {snapshot_id}: the log has another epoch there")
+    if not log.begins_batch(offset):
+        raise IllegalArgument(f"snapshot {snapshot_id}: the offset is inside a batch")
+    if snapshot_id in log.log.snapshots:
+        return False
+    if content is None:
+        snapshot = Snapshot(
+            records=tuple(records),
+            last_contained_log_timestamp=last_contained_log_timestamp,
+            control=_voters_before(node, offset),
+        )
+        content = encode_snapshot(snapshot, epoch=epoch, timestamp_ms=now_ms)
+    log.log.snapshots[snapshot_id] = content
+    return True
+
+
+def _voters_before(node: QuorumNode, offset: int) -> tuple[object, ...]:
+    version = node.history.kraft_version_at(offset - 1)
+    voters = node.history.voters_at(offset - 1)
+    if version == 0 or voters is None:
+        return ()
+    return KRaftVersionRecord(version=0, kraft_version=version), voters.to_record()

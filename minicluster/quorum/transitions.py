@@ -1,0 +1,346 @@
+"""Changes of role. What must survive a crash is persisted here, before anything else happens.
+
+**Invariant:** the epoch never goes down; within an epoch neither the vote nor a known leader
+changes. Every change of role forgets all outstanding requests.
+
+Source:  QuorumState.transitionTo…, KafkaRaftClient.onBecome….
+"""
+
+from __future__ import annotations
+
+from minicluster.effects import Trace
+from minicluster.log.quorum_state import QuorumState
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.quorum import control, listening, parking
+from minicluster.quorum.accumulator import Accumulator
+from minicluster.quorum.arithmetic import Tally
+from minicluster.quorum.leader_state import Leader
+from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
+from minicluster.quorum.voter_changes import pending
+from minicluster.quorum.voters import Endpoints, ReplicaKey
+
+
+def initialize(node: QuorumNode, now_ms: int) -> None:
+    """Take up what was persisted, and what the log says beyond it.
+
+    Source:  QuorumState.initialize.
+    """
+    stored = node.persisted or QuorumState()
+    voted = (
+        None if stored.voted_id < 0 else ReplicaKey.of(stored.voted_id, stored.voted_directory_id)
+    )
+    leader_id = None if stored.leader_id < 0 else stored.leader_id
+    epoch = stored.leader_epoch
+    endpoints = () if leader_id is None else node.history.voters.endpoints_of(leader_id)
+    role: Role
+    if epoch < node.log.last_epoch:
+        deadline = node.election_deadline(now_ms)
+        role = Unattached(epoch=node.log.last_epoch, election_deadline_ms=deadline)
+    elif leader_id == node.key.id:
+        role = _resigned(node, epoch, (), now_ms)
+    elif voted is not None and voted.stands_for(node.key) and node.is_voter:
+        role = _candidate(node, epoch, now_ms)
+    elif leader_id is not None and endpoints:
+        role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)
+    else:
+        role = Unattached(
+            epoch=epoch,
+            leader_id=leader_id,
+            leader_endpoints=endpoints,
+            voted=voted,
+            election_deadline_ms=node.election_deadline(now_ms),
+        )
+    node.role = role
+    _persist(node)
+    if isinstance(role, Candidate):
+        go_forward(node, now_ms)
+    if node.is_only_voter and not isinstance(node.role, Leader | Candidate):
+        to_prospective(node, now_ms)
+
+
+def follow_message(
+    node: QuorumNode, leader_id: int | None, epoch: int, endpoints: Endpoints, now_ms: int
+) -> bool:
+    """Obey the leader and epoch that a message names, if they are news.
+
+    Shapes:  -> False if the message contradicts what is known of the same epoch.
+    Source:  KafkaRaftClient.maybeTransition, hasConsistentLeader.
+    """
+    if not is_consistent(node, leader_id, epoch):
+        return False
+    role = node.role
+    if epoch > role.epoch or (
+        epoch == role.epoch
+        and leader_id is not None
+        and (role.leader_id is None or len(endpoints) > len(role.leader_endpoints))
+    ):
+        if leader_id is not None and endpoints:
+            to_follower(node, epoch, leader_id, endpoints, now_ms)
+        else:
+            to_unattached(node, epoch, leader_id, now_ms)
+    return True
+
+
+def is_consistent(node: QuorumNode, leader_id: int | None, epoch: int) -> bool:
+    """Whether a message's leader fits what is known: one leader per epoch."""
+    if leader_id is None:
+        return True
+    if leader_id == node.key.id:
+        return epoch <= node.epoch and (epoch < node.epoch or node.role.leader_id == leader_id)
+    return epoch != node.epoch or node.role.leader_id in (None, leader_id)
+
+
+def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: int) -> None:
+    """Move to an epoch without following anybody; the vote of the same epoch stays."""
+    old = node.role
+    deadline: int | None
+    if not node.is_voter:
+        deadline = None
+    elif (
+        isinstance(old, Unattached | Candidate | Resigned)
+        and (old.election_deadline_ms is not None)
+    ) or (isinstance(old, Prospective) and not old.tally.is_lost):
+        deadline = old.election_deadline_ms
+    else:
+        deadline = node.election_deadline(now_ms)
+    same_epoch = epoch == old.epoch
+    _become(
+        node,
+        Unattached(
+            epoch=epoch,
+            leader_id=leader_id,
+            leader_endpoints=()
+            if leader_id is None
+            else node.history.voters.endpoints_of(leader_id),
+            voted=old.voted if same_epoch else None,
+            high_watermark=old.high_watermark,
+            election_deadline_ms=deadline,
+        ),
+    )
+    _persist(node)
+    if isinstance(old, Leader) and not node.rules.parked_fetch_outlives_leadership:
+        parking.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    _after(node, old, now_ms)
+
+
+def to_follower(
+    node: QuorumNode, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: int
+) -> None:
+    """Follow the leader of an epoch."""
+    old = node.role
+    voted = old.voted if epoch == old.epoch else None
+    role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)
+    role.high_watermark = old.high_watermark
+    _become(node, role)
+    _persist(node)
+    parking.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    _after(node, old, now_ms)
+
+
+def to_prospective(node: QuorumNode, now_ms: int) -> None:
+    """Ask the voters, in the same epoch, whether they would vote for this node (KIP-996)."""
+    old = node.role
+    _become(
+        node,
+        Prospective(
+            epoch=old.epoch,
+            leader_id=old.leader_id,
+            leader_endpoints=old.leader_endpoints,
+            voted=old.voted,
+            high_watermark=old.high_watermark,
+            tally=_own_tally(node),
+            election_deadline_ms=node.election_deadline(now_ms),
+        ),
+    )
+    _after(node, old, now_ms)
+    go_forward(node, now_ms)
+
+
+def to_candidate(node: QuorumNode, now_ms: int) -> None:
+    """Stand for election in the next epoch, with the own vote."""
+    old = node.role
+    role = _candidate(node, old.epoch + 1, now_ms)
+    role.high_watermark = old.high_watermark
+    _become(node, role)
+    _persist(node)
+    _after(node, old, now_ms)
+    go_forward(node, now_ms)
+
+
+def to_leader(node: QuorumNode, now_ms: int) -> None:
+    """Lead the epoch; its first records are written with the next poll."""
+    old = node.role
+    assert isinstance(old, Candidate)
+    settings = node.settings
+    start = node.log.end_offset
+    role = Leader(
+        epoch=old.epoch,
+        leader_id=node.key.id,
+        leader_endpoints=node.own.endpoints,
+        key=node.key,
+        epoch_start_offset=start,
+        accumulator=Accumulator(
+            epoch=old.epoch, next_offset=start, linger_ms=settings.append_linger_ms
+        ),
+        granting=old.tally.granting,
+        check_quorum_timeout_ms=settings.check_quorum_timeout_ms,
+        check_quorum_deadline_ms=now_ms + settings.check_quorum_timeout_ms,
+        begin_epoch_deadline_ms=now_ms,
+        begin_epoch_interval_ms=settings.begin_epoch_interval_ms,
+    )
+    role.set_voters(node.history.voters)
+    _become(node, role)
+    _persist(node)
+    node.log.begin_epoch(role.epoch)
+    role.accumulator.append_control(control.epoch_start(node, role), now_ms)
+    _after(node, old, now_ms)
+
+
+def to_resigned(node: QuorumNode, preferred: tuple[ReplicaKey, ...], now_ms: int) -> None:
+    """Stop leading within the epoch, and tell the voters."""
+    old = node.role
+    parking.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    _become(node, _resigned(node, old.epoch, preferred, now_ms))
+    _after(node, old, now_ms, tell=False)
+
+
+def go_forward(node: QuorumNode, now_ms: int) -> None:
+    """Take the next step of a won pre-vote or election."""
+    role = node.role
+    if isinstance(role, Prospective) and role.tally.is_won:
+        to_candidate(node, now_ms)
+    elif isinstance(role, Candidate) and role.tally.is_won:
+        to_leader(node, now_ms)
+
+
+def lose_pre_vote(node: QuorumNode, now_ms: int) -> None:
+    """Follow the remembered leader again, or nobody, in the same epoch."""
+    role = node.role
+    if role.leader_id is not None and role.leader_endpoints:
+        to_follower(node, role.epoch, role.leader_id, role.leader_endpoints, now_ms)
+    else:
+        to_unattached(node, role.epoch, role.leader_id, now_ms)
+
+
+def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
+    """Give the epoch's vote away; the election timeout is drawn anew.
+
+    A Prospective starts its own count again, and its requests stay out.
+    """
+    role = node.role
+    if role.voted is not None:
+        return
+    role.voted = candidate
+    deadline = node.election_deadline(now_ms)
+    if isinstance(role, Unattached):
+        role.election_deadline_ms = deadline
+    elif isinstance(role, Prospective):
+        role.election_deadline_ms = deadline
+        role.tally = _own_tally(node)
+    _persist(node)
+    node.emit(_raft_event(node, "voted", voted_for=candidate.id))
+
+
+# --- inside -------------------------------------------------------------------------------------
+
+
+def _own_tally(node: QuorumNode) -> Tally:
+    tally = Tally(node.history.voters.ids)
+    tally.record(node.key.id, granted=True)
+    return tally
+
+
+def _candidate(node: QuorumNode, epoch: int, now_ms: int) -> Candidate:
+    return Candidate(
+        epoch=epoch,
+        voted=node.key,
+        tally=_own_tally(node),
+        election_deadline_ms=node.election_deadline(now_ms),
+    )
+
+
+def _resigned(
+    node: QuorumNode, epoch: int, preferred: tuple[ReplicaKey, ...], now_ms: int
+) -> Resigned:
+    others = (voter for voter in node.history.voters.ids if voter != node.key.id)
+    return Resigned(
+        epoch=epoch,
+        leader_id=node.key.id,
+        leader_endpoints=node.own.endpoints,
+        election_deadline_ms=node.election_deadline(now_ms),
+        preferred=preferred,
+        unacknowledged=dict.fromkeys(others),
+    )
+
+
+def _follower(
+    node: QuorumNode,
+    epoch: int,
+    leader_id: int,
+    endpoints: Endpoints,
+    voted: ReplicaKey | None,
+    now_ms: int,
+) -> Follower:
+    return Follower(
+        epoch=epoch,
+        leader_id=leader_id,
+        leader_endpoints=endpoints,
+        voted=voted,
+        fetch_deadline_ms=now_ms + node.settings.fetch_timeout_ms,
+        update_voter_deadline_ms=now_ms + node.settings.update_voter_period_ms,
+    )
+
+
+def _become(node: QuorumNode, role: Role) -> None:
+    assert role.epoch >= node.role.epoch, "the epoch never goes down"
+    node.role = role
+    node.progress = True
+
+
+def _after(node: QuorumNode, old: Role, now_ms: int, *, tell: bool = True) -> None:
+    if isinstance(old, Leader):
+        pending.abandon(node, old)
+    node.requests.reset()
+    if node.role.epoch != old.epoch:
+        node.emit(_raft_event(node, "epoch"))
+    if isinstance(node.role, Leader):
+        node.emit(_raft_event(node, "elected", offset=node.role.epoch_start_offset))
+    elif isinstance(old, Leader):
+        node.emit(_raft_event(node, "resign"))
+    if tell:
+        listening.tell_leader_change(node)
+
+
+def _persist(node: QuorumNode) -> None:
+    role, version = node.role, node.history.kraft_version
+    voted = role.voted
+    node.persist(
+        QuorumState(
+            leader_id=node.leader_id,
+            leader_epoch=role.epoch,
+            voted_id=-1 if voted is None else voted.id,
+            voted_directory_id=ZERO_UUID
+            if voted is None or version == 0
+            else voted.wire_directory_id,
+            current_voters=node.history.voters.ids if version == 0 else (),
+            data_version=0 if version == 0 else 1,
+        )
+    )
+
+
+def _raft_event(
+    node: QuorumNode, kind: str, *, offset: int | None = None, voted_for: int | None = None
+) -> Trace:
+    return Trace(
+        "raft_event",
+        {
+            "node": node.key.id,
+            "kind": kind,
+            "epoch": node.role.epoch,
+            "leader": node.leader_id,
+            "offset": node.log.end_offset if offset is None else offset,
+            "voted_for": voted_for,
+        },
+    )

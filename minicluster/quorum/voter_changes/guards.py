@@ -1,0 +1,37 @@
+"""What every change of the voter set needs, in Kafka's order of refusals.
+
+Source:  10.14, 4.3 notes W1; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.quorum.leader_state import Leader
+from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.voter_changes import pending
+from minicluster.quorum.voters import Endpoints, node_at
+
+Refusal = tuple[ErrorCode, str]
+
+NOT_THE_LEADER: Refusal = (ErrorCode.NOT_LEADER_OR_FOLLOWER, "")
+
+
+def has_listener(node: QuorumNode, endpoints: Endpoints) -> bool:
+    """Whether a voter names an address of the listener that the quorum uses."""
+    return node_at(0, endpoints, node.listener_name) is not None
+
+
+def refuse_change(
+    node: QuorumNode, role: Leader, now_ms: int, *, needs_version: bool = True
+) -> Refusal | None:
+    """What stands in the way of a change: an earlier one, or what is not committed yet."""
+    if pending.expire(node, role, now_ms):
+        return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is pending"
+    if role.high_watermark is None:
+        return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed its epoch yet"
+    if needs_version and node.history.kraft_version == 0:
+        return ErrorCode.UNSUPPORTED_VERSION, "kraft.version is 0: the voters are static"
+    offset = node.history.voters_offset
+    if offset is not None and offset >= role.high_watermark:
+        return ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet"
+    return None

@@ -1,0 +1,65 @@
+"""UpdateRaftVoter: a voter's endpoints and versions, as it tells the leader itself.
+
+Versions: 0.
+Source:   10.14, 10.16 items 29-30, W1; UpdateVoterHandler.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from minicluster.quorum import wire
+from minicluster.quorum.answering import checks
+from minicluster.quorum.leader_state import Leader
+from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.voter_changes import guards
+from minicluster.quorum.voters import ReplicaKey, VersionRange, Voter
+
+
+def update_voter(
+    node: QuorumNode, request: UpdateRaftVoterRequest, version: int, now_ms: int
+) -> UpdateRaftVoterResponse:
+    """Take a voter's news up, as a record or, with kraft.version 0, in memory."""
+    error = _update(node, request, now_ms)
+    leader = node.leader_node
+    return UpdateRaftVoterResponse(
+        error_code=int(error),
+        current_leader=UpdateRaftVoterResponse.CurrentLeader(
+            leader_id=node.leader_id,
+            leader_epoch=node.epoch,
+            host="" if leader is None else leader.host,
+            port=0 if leader is None else leader.port,
+        ),
+    )
+
+
+def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> ErrorCode:
+    if not checks.is_this_cluster(node, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    refusal = checks.refuse_leader_request(node, request.current_leader_epoch)
+    if refusal is not None:
+        return refusal
+    role = node.role
+    assert isinstance(role, Leader)
+    key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
+    endpoints = wire.named_endpoints(request.listeners)
+    if key.directory_id is None or not guards.has_listener(node, endpoints):
+        return ErrorCode.INVALID_REQUEST
+    blocked = guards.refuse_change(node, role, now_ms, needs_version=False)
+    if blocked is not None:
+        return blocked[0]
+    feature = request.kraft_version_feature
+    versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
+    if not versions.holds(node.history.kraft_version):
+        return ErrorCode.INVALID_REQUEST
+    voter = Voter(key=key, endpoints=endpoints, versions=versions)
+    static = node.history.kraft_version == 0
+    voters = node.history.voters.update(voter, by_id=static)
+    if voters is None:
+        return ErrorCode.VOTER_NOT_FOUND
+    if static:
+        role.reported_voters[key.id] = voter
+    else:
+        role.accumulator.append_control((voters.to_record(),), now_ms)
+    role.on_contact(key, now_ms)
+    return ErrorCode.NONE

@@ -1,0 +1,338 @@
+"""The quorum's messages, made and taken apart: one topic, one partition, always the same.
+
+Versions: Vote 0-2, BeginQuorumEpoch 0-1, EndQuorumEpoch 0-1, Fetch 4-18, FetchSnapshot 0-1. The
+          leader's address is in answers from v1 on (Fetch from v17), where it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from minicluster.log.log import SnapshotId
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from minicluster.protocol.uuids import METADATA_TOPIC_ID
+from minicluster.quorum.settings import METADATA_TOPIC
+from minicluster.quorum.voters import Endpoint, Endpoints, Node, ReplicaKey
+
+FETCH_WITH_ENDPOINTS = 17
+
+
+class LeaderView(Protocol):
+    """What answers say of the leader: the node fills it in after a possible change of epoch."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch the node is in."""
+
+    @property
+    def leader_id(self) -> int:
+        """Its leader, -1 if none is known."""
+
+    @property
+    def leader_node(self) -> Node | None:
+        """Where the leader is, if that is known."""
+
+
+# --- requests -------------------------------------------------------------------------------
+
+
+def vote_request(
+    *,
+    cluster_id: str,
+    voter: ReplicaKey,
+    candidate: ReplicaKey,
+    epoch: int,
+    last_epoch: int,
+    end_offset: int,
+    pre_vote: bool,
+) -> VoteRequest:
+    """Ask one voter for its vote, or whether it would give it."""
+    partition = VoteRequest.PartitionData(
+        replica_epoch=epoch,
+        replica_id=candidate.id,
+        replica_directory_id=candidate.wire_directory_id,
+        voter_directory_id=voter.wire_directory_id,
+        last_offset_epoch=last_epoch,
+        last_offset=end_offset,
+        pre_vote=pre_vote,
+    )
+    topic = VoteRequest.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return VoteRequest(cluster_id=cluster_id, voter_id=voter.id, topics=(topic,))
+
+
+def begin_epoch_request(
+    *, cluster_id: str, voter: ReplicaKey, leader_id: int, epoch: int, endpoints: Endpoints
+) -> BeginQuorumEpochRequest:
+    """Tell one voter who leads the epoch."""
+    partition = BeginQuorumEpochRequest.PartitionData(
+        voter_directory_id=voter.wire_directory_id, leader_id=leader_id, leader_epoch=epoch
+    )
+    topic = BeginQuorumEpochRequest.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return BeginQuorumEpochRequest(
+        cluster_id=cluster_id,
+        voter_id=voter.id,
+        topics=(topic,),
+        leader_endpoints=tuple(
+            BeginQuorumEpochRequest.LeaderEndpoint(name=e.name, host=e.host, port=e.port)
+            for e in endpoints
+        ),
+    )
+
+
+def end_epoch_request(
+    *, cluster_id: str, leader_id: int, epoch: int, preferred: Sequence[ReplicaKey]
+) -> EndQuorumEpochRequest:
+    """Tell a voter that the leader of the epoch has resigned, and who should stand first."""
+    partition = EndQuorumEpochRequest.PartitionData(
+        leader_id=leader_id,
+        leader_epoch=epoch,
+        preferred_candidates=tuple(
+            EndQuorumEpochRequest.ReplicaInfo(
+                candidate_id=key.id, candidate_directory_id=key.wire_directory_id
+            )
+            for key in preferred
+        ),
+    )
+    topic = EndQuorumEpochRequest.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return EndQuorumEpochRequest(cluster_id=cluster_id, topics=(topic,))
+
+
+def fetch_request(
+    *,
+    cluster_id: str,
+    replica: ReplicaKey,
+    epoch: int,
+    offset: int,
+    last_epoch: int,
+    high_watermark: int,
+    max_wait_ms: int,
+    max_bytes: int,
+) -> FetchRequest:
+    """Ask for what follows the end of this node's log."""
+    partition = FetchRequest.FetchPartition(
+        current_leader_epoch=epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=last_epoch,
+        replica_directory_id=replica.wire_directory_id,
+        high_watermark=high_watermark,
+    )
+    topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    return FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=FetchRequest.ReplicaState(replica_id=replica.id),
+        max_wait_ms=max_wait_ms,
+        max_bytes=max_bytes,
+        topics=(topic,),
+    )
+
+
+def fetch_snapshot_request(
+    *,
+    cluster_id: str,
+    replica: ReplicaKey,
+    epoch: int,
+    snapshot_id: SnapshotId,
+    position: int,
+    max_bytes: int,
+) -> FetchSnapshotRequest:
+    """Ask for the next bytes of a snapshot."""
+    partition = FetchSnapshotRequest.PartitionSnapshot(
+        current_leader_epoch=epoch,
+        snapshot_id=FetchSnapshotRequest.SnapshotId(
+            end_offset=snapshot_id[0], epoch=snapshot_id[1]
+        ),
+        position=position,
+        replica_directory_id=replica.wire_directory_id,
+    )
+    topic = FetchSnapshotRequest.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    return FetchSnapshotRequest(
+        cluster_id=cluster_id, replica_id=replica.id, max_bytes=max_bytes, topics=(topic,)
+    )
+
+
+# --- answers --------------------------------------------------------------------------------
+
+_ELECTION_ANSWERS: dict[type, type] = {
+    VoteRequest: VoteResponse,
+    BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+    EndQuorumEpochRequest: EndQuorumEpochResponse,
+}
+
+
+def election_error(request: Any, error: ErrorCode) -> Any:
+    """Refuse a Vote, BeginQuorumEpoch or EndQuorumEpoch as a whole."""
+    return _ELECTION_ANSWERS[type(request)](error_code=int(error))
+
+
+def election_answer(
+    request: Any, version: int, error: ErrorCode, view: LeaderView, *, granted: bool = False
+) -> Any:
+    """Answer a Vote, BeginQuorumEpoch or EndQuorumEpoch."""
+    cls: Any = _ELECTION_ANSWERS[type(request)]
+    extra = {"vote_granted": granted} if cls is VoteResponse else {}
+    partition = cls.PartitionData(
+        error_code=int(error), leader_id=view.leader_id, leader_epoch=view.epoch, **extra
+    )
+    return cls(
+        topics=(cls.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),),
+        node_endpoints=_node_endpoints(cls, view.leader_node) if version >= 1 else (),
+    )
+
+
+def fetch_error(error: ErrorCode) -> FetchResponse:
+    """Refuse a Fetch as a whole."""
+    return FetchResponse(error_code=int(error))
+
+
+def fetch_answer(
+    version: int,
+    view: LeaderView,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    high_watermark: int = -1,
+    log_start: int,
+    records: object = b"",
+    diverging: tuple[int, int] | None = None,
+    snapshot_id: SnapshotId | None = None,
+) -> FetchResponse:
+    """Answer a Fetch; ``diverging`` is (epoch, end offset)."""
+    extra: dict[str, Any] = {}
+    if diverging is not None:
+        epoch, end_offset = diverging
+        extra["diverging_epoch"] = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    if snapshot_id is not None:
+        extra["snapshot_id"] = FetchResponse.SnapshotId(
+            end_offset=snapshot_id[0], epoch=snapshot_id[1]
+        )
+    partition = FetchResponse.PartitionData(
+        error_code=int(error),
+        high_watermark=high_watermark,
+        log_start_offset=log_start,
+        current_leader=FetchResponse.LeaderIdAndEpoch(
+            leader_id=view.leader_id, leader_epoch=view.epoch
+        ),
+        records=records,
+        **extra,
+    )
+    topic = FetchResponse.FetchableTopicResponse(
+        topic_id=METADATA_TOPIC_ID, partitions=(partition,)
+    )
+    endpoints = version >= FETCH_WITH_ENDPOINTS
+    return FetchResponse(
+        responses=(topic,),
+        node_endpoints=_node_endpoints(FetchResponse, view.leader_node) if endpoints else (),
+    )
+
+
+def fetch_snapshot_error(error: ErrorCode) -> FetchSnapshotResponse:
+    """Refuse a FetchSnapshot as a whole."""
+    return FetchSnapshotResponse(error_code=int(error))
+
+
+def unknown_snapshot_topic(name: str, index: int, records: bytes | None) -> FetchSnapshotResponse:
+    """Refuse a FetchSnapshot of another topic or partition."""
+    partition = FetchSnapshotResponse.PartitionSnapshot(
+        index=index,
+        error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        unaligned_records=records,
+    )
+    topic = FetchSnapshotResponse.TopicSnapshot(name=name, partitions=(partition,))
+    return FetchSnapshotResponse(topics=(topic,))
+
+
+def fetch_snapshot_answer(
+    version: int,
+    view: LeaderView,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    snapshot_id: SnapshotId = (0, 0),
+    size: int = 0,
+    position: int = 0,
+    content: bytes | None = b"",
+) -> FetchSnapshotResponse:
+    """Answer a FetchSnapshot."""
+    partition = FetchSnapshotResponse.PartitionSnapshot(
+        error_code=int(error),
+        snapshot_id=FetchSnapshotResponse.SnapshotId(
+            end_offset=snapshot_id[0], epoch=snapshot_id[1]
+        ),
+        current_leader=FetchSnapshotResponse.LeaderIdAndEpoch(
+            leader_id=view.leader_id, leader_epoch=view.epoch
+        ),
+        size=size,
+        position=position,
+        unaligned_records=content,
+    )
+    topic = FetchSnapshotResponse.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    return FetchSnapshotResponse(
+        topics=(topic,),
+        node_endpoints=_node_endpoints(FetchSnapshotResponse, view.leader_node)
+        if version >= 1
+        else (),
+    )
+
+
+def _node_endpoints(cls: Any, node: Node | None) -> tuple[Any, ...]:
+    if node is None:
+        return ()
+    return (cls.NodeEndpoint(node_id=node.id, host=node.host, port=node.port),)
+
+
+# --- taking apart ---------------------------------------------------------------------------
+
+
+def only_partition(message: Any) -> Any | None:
+    """The metadata partition of an election request or answer, None if it names another."""
+    if len(message.topics) != 1 or message.topics[0].topic_name != METADATA_TOPIC:
+        return None
+    partitions = message.topics[0].partitions
+    if len(partitions) != 1 or partitions[0].partition_index != 0:
+        return None
+    return partitions[0]
+
+
+def only_fetch_partition(request: FetchRequest) -> FetchRequest.FetchPartition | None:
+    """The metadata partition of a Fetch, None if it asks for another."""
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        return None
+    topic, partition = request.topics[0], request.topics[0].partitions[0]
+    named = topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC
+    return partition if named and partition.partition == 0 else None
+
+
+def only_fetched_partition(response: FetchResponse) -> FetchResponse.PartitionData | None:
+    """The metadata partition of a Fetch answer, None if it is about another."""
+    if len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
+        return None
+    topic, partition = response.responses[0], response.responses[0].partitions[0]
+    named = topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC
+    return partition if named and partition.partition_index == 0 else None
+
+
+def answered_endpoints(response: Any, leader_id: int | None, listener: str) -> Endpoints:
+    """The leader's address in an answer."""
+    if leader_id is None:
+        return ()
+    return tuple(
+        Endpoint(listener, node.host, node.port)
+        for node in response.node_endpoints
+        if node.node_id == leader_id
+    )
+
+
+def named_endpoints(listeners: Sequence[Any]) -> Endpoints:
+    """The listeners of a request as endpoints."""
+    return tuple(Endpoint(each.name, each.host, each.port) for each in listeners)
