@@ -393,11 +393,17 @@ class Partition(PartitionState):
         return out
 
     def truncate_fully(self, offset: int) -> list[Effect]:
-        """Drop everything and begin at an offset, as a follower out of its leader's range does."""
+        """Drop everything and begin at an offset, as a follower out of its leader's range does.
+
+        Shapes:  the trace has it as a truncation only if the log reached beyond the offset.
+        """
         out: list[Effect] = []
-        old = self.high_watermark
+        old, old_end = self.high_watermark, self.log_end_offset
         self.replica_log.truncate_fully(offset)
-        self.tracer.row(out, self, "truncate", offset=offset, hw_old=old)
+        if old_end > offset:
+            self.tracer.row(out, self, "truncate", offset=offset, hw_old=old)
+        else:
+            self.tracer.row(out, self, "append", hw_old=old)
         return out
 
     def delete_records(self, view: BrokerView, offset: int) -> DeleteRecordsResult:

@@ -1,0 +1,364 @@
+"""What a partition reads and writes: fetches, appends, high watermark, truncation, deletion."""
+
+from __future__ import annotations
+
+import pytest
+
+from minicluster.log import Log
+from minicluster.protocol import ErrorCode
+from minicluster.replica.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
+from minicluster.replica.partition_steps import (
+    CheckWaitingProduces,
+    EnoughReplicas,
+    EpochEnd,
+    EpochEndAnswer,
+    OffsetAndEpoch,
+)
+from minicluster.rules import Rules
+from tests.replica.partition_kit import Bench, batch, refused
+
+BOTH = {"replicas": [101, 102], "isr": [101, 102]}
+
+
+def leading(records: int = 0, **fields: object) -> Bench:
+    """Broker 101 leads, 102 follows in sync."""
+    bench = Bench(**fields)  # type: ignore[arg-type]
+    bench.lead(**BOTH)
+    if records:
+        bench.append(records)
+    return bench
+
+
+def following(records: int = 0) -> Bench:
+    """Broker 102 leads in epoch 5, 101 follows and holds one batch."""
+    bench = Bench()
+    bench.follow(102, **BOTH)
+    if records:
+        bench.partition.append_as_follower(
+            [batch(records, epoch=5)],
+            partition_leader_epoch=5,
+            leader_high_watermark=records,
+            leader_log_start_offset=0,
+        )
+    return bench
+
+
+# --- fetch ------------------------------------------------------------------------------------
+
+
+def test_f37_an_unknown_follower_is_refused_until_metadata_names_it() -> None:
+    bench = Bench()
+    bench.lead(replicas=[101, 102], isr=[101, 102], leader_epoch=8)
+    with refused(ErrorCode.UNKNOWN_LEADER_EPOCH):
+        bench.fetch(103, 0, current_leader_epoch=8)
+    with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        bench.fetch(104, 0, current_leader_epoch=None)
+    bench.lead(replicas=[101, 102, 103, 104], isr=[101, 102], leader_epoch=8, partition_epoch=2)
+    bench.fetch(103, 0, current_leader_epoch=8)
+    bench.fetch(104, 0, current_leader_epoch=None)
+    assert bench.partition.followers[103].log_end_offset == 0
+    assert bench.partition.followers[104].log_end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (None, None),
+        (5, None),
+        (4, ErrorCode.FENCED_LEADER_EPOCH),
+        (6, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_f40_a_leader_refuses_older_and_newer_epochs(
+    given: int | None, error: ErrorCode | None
+) -> None:
+    bench = leading()
+    if error is None:
+        bench.fetch(102, 0, current_leader_epoch=given)
+        assert bench.partition.followers[102].log_end_offset == 0
+    else:
+        with refused(error):
+            bench.fetch(102, 0, current_leader_epoch=given)
+
+
+def test_a_follower_is_told_where_it_parted_and_nothing_is_learned_from_it() -> None:
+    bench = Bench()
+    bench.lead(**BOTH, leader_epoch=2)
+    bench.append(3)
+    bench.lead(**BOTH, leader_epoch=5, partition_epoch=2)
+    bench.append(3)
+    before = bench.partition.followers[102]
+    found = bench.fetch(102, 5, last_fetched_epoch=3)
+    assert found.diverging_epoch == EpochEnd(2, 3)
+    assert found.batches == ()
+    assert bench.partition.followers[102] == before
+    assert bench.fetch(102, 5, last_fetched_epoch=2).diverging_epoch == EpochEnd(2, 3)
+    assert bench.fetch(102, 3, last_fetched_epoch=2).batches[0].base_offset == 3
+    with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
+        bench.fetch(102, 3, last_fetched_epoch=9)
+
+
+def test_a_consumer_reads_below_the_high_watermark_and_a_replica_to_the_end() -> None:
+    bench = leading(4)
+    bench.fetch(102, 4)
+    bench.append(2)
+    assert bench.partition.high_watermark == 4
+    read = bench.partition.consumer_fetch
+    assert [b.last_offset for b in read(fetch_offset=0, max_bytes=1 << 20).result.batches] == [3]
+    assert read(fetch_offset=5, max_bytes=1 << 20).result.batches == ()
+    assert [b.last_offset for b in bench.fetch(102, 0).batches] == [3, 5]
+    with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
+        read(fetch_offset=7, max_bytes=1 << 20)
+
+
+def test_a_follower_answers_consumers_only_where_any_replica_may() -> None:
+    bench = following(3)
+    with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        bench.partition.consumer_fetch(fetch_offset=0, max_bytes=1 << 20)
+    step = bench.partition.consumer_fetch(fetch_offset=0, any_replica=True, max_bytes=1 << 20)
+    assert len(step.result.batches) == 1
+
+
+def test_a_read_brings_one_batch_however_small_its_limit() -> None:
+    bench = leading(3)
+    bench.append(3)
+    assert len(bench.fetch(102, 0, max_bytes=1).batches) == 1
+
+
+# --- high watermark ---------------------------------------------------------------------------
+
+
+def test_the_high_watermark_stands_under_the_minimum_and_moves_with_the_answer() -> None:
+    bench = Bench(min_isr=2)
+    bench.lead(replicas=[101, 102], isr=[101])
+    bench.append(2)
+    assert bench.partition.high_watermark == 0
+    bench.fetch(102, 2)
+    assert bench.partition.high_watermark == 0
+    bench.answer()
+    assert bench.partition.high_watermark == 2
+
+
+def test_the_high_watermark_waits_for_an_eligible_replica_that_is_caught_up_in_time() -> None:
+    bench = Bench()
+    bench.lead(replicas=[101, 102], isr=[101])
+    bench.broker(102, fenced=True)
+    bench.fetch(102, 0)
+    bench.broker(102, fenced=False)
+    bench.append(2)
+    assert bench.partition.high_watermark == 0, "102 had caught up a moment ago"
+    bench.broker(102, fenced=True)
+    bench.append(1)
+    assert bench.partition.high_watermark == 3, "a fenced replica holds up nobody"
+
+
+def test_min_insync_replicas_counts_at_most_as_the_number_of_replicas() -> None:
+    bench = Bench(min_isr=5)
+    bench.lead(replicas=[101], isr=[101])
+    bench.append(1, acks=-1)
+    assert bench.partition.high_watermark == 1
+
+
+def test_a_changed_minimum_or_image_alone_moves_nothing() -> None:
+    bench = Bench(min_isr=2)
+    bench.lead(replicas=[101, 102], isr=[101])
+    bench.append(2)
+    bench.partition.min_insync_replicas = 1
+    bench.fetch(102, 0)
+    bench.fetch(102, 0)
+    assert bench.partition.high_watermark == 0
+    bench.broker(102, fenced=True)
+    assert bench.partition.high_watermark == 0
+
+
+@pytest.mark.parametrize("as_shipped", [False, True], ids=["mended", "as shipped"])
+def test_the_high_watermark_stays_above_a_log_start_inside_a_batch(as_shipped: bool) -> None:
+    """12.14.9 (zoo Z60): delete to 7 inside [5, 9], lead again with 7 as high watermark."""
+    rules = Rules.KAFKA_4_3.as_shipped() if as_shipped else Rules.KAFKA_4_3
+    log = Log()
+    for base in (0, 5):
+        log.append(batch(5, base=base, epoch=0))
+    log.delete_before(7)
+    bench = Bench(rules=rules, log=log, high_watermark=2)
+    bench.lead(**BOTH)
+    assert bench.partition.log_start_offset == 7
+    assert bench.partition.high_watermark == (5 if as_shipped else 7)
+
+
+def test_3_9_as_shipped_keeps_the_offset() -> None:
+    log = Log()
+    log.append(batch(10, epoch=0))
+    log.delete_before(7)
+    bench = Bench(rules=Rules.KAFKA_3_9.as_shipped(), log=log)
+    bench.lead(**BOTH)
+    assert bench.partition.high_watermark == 7
+
+
+# --- produce ----------------------------------------------------------------------------------
+
+
+def test_acks_all_is_refused_under_the_minimum_and_acks_1_is_not() -> None:
+    bench = Bench(min_isr=2)
+    bench.lead(replicas=[101, 102], isr=[101])
+    with refused(ErrorCode.NOT_ENOUGH_REPLICAS):
+        bench.append(1, acks=-1)
+    assert bench.append(1, acks=1).last_offset == 0
+
+
+def test_a_waiting_produce_is_done_when_the_high_watermark_reaches_it() -> None:
+    bench = leading(3)
+    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(False, ErrorCode.NONE)
+    bench.fetch(102, 3)
+    assert bench.checks == 1
+    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(True, ErrorCode.NONE)
+    bench.lead(replicas=[101, 102], isr=[101], partition_epoch=2)
+    bench.partition.min_insync_replicas = 2
+    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(
+        True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    )
+    bench.follow(102, **BOTH, leader_epoch=6, partition_epoch=3)
+    assert any(isinstance(effect, CheckWaitingProduces) for effect in bench.effects)
+    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(
+        False, ErrorCode.NOT_LEADER_OR_FOLLOWER
+    )
+
+
+def test_an_append_says_where_it_landed_and_whether_the_high_watermark_rose() -> None:
+    bench = Bench()
+    bench.lead(replicas=[101], isr=[101])
+    bench.append(2)
+    result = bench.append(3, acks=-1)
+    assert (result.first_offset, result.last_offset) == (2, 4)
+    assert result.high_watermark_increased
+    assert result.size == bench.partition.log.batches[-1].size
+    assert bench.checks == 0, "who appended looks at what waits"
+
+
+# --- follower ---------------------------------------------------------------------------------
+
+
+def test_a_follower_drops_what_is_above_the_epoch_it_fetched_with() -> None:
+    bench = following()
+    step = bench.partition.append_as_follower(
+        [batch(2, epoch=4), batch(1, base=2, epoch=6), batch(1, base=3, epoch=4)],
+        partition_leader_epoch=5,
+        leader_high_watermark=9,
+        leader_log_start_offset=0,
+    )
+    assert step.result.last_offset == 1
+    assert (bench.partition.log_end_offset, bench.partition.high_watermark) == (2, 2)
+
+
+def test_a_followers_high_watermark_follows_its_leaders_down() -> None:
+    bench = following(4)
+    step = bench.partition.append_as_follower(
+        [], partition_leader_epoch=5, leader_high_watermark=1, leader_log_start_offset=0
+    )
+    assert step.result.high_watermark_changed
+    assert bench.partition.high_watermark == 1
+
+
+def test_batches_that_do_not_ascend_or_fit_are_refused_whole() -> None:
+    bench = following(4)
+
+    def take(*batches: tuple[int, int]) -> None:
+        bench.partition.append_as_follower(
+            [batch(count, base=base, epoch=5) for base, count in batches],
+            partition_leader_epoch=5,
+            leader_high_watermark=4,
+            leader_log_start_offset=0,
+        )
+
+    with pytest.raises(OffsetsOutOfOrder):
+        take((4, 2), (4, 2))
+    with pytest.raises(UnexpectedAppendOffset):
+        take((3, 2))
+    assert bench.partition.log_end_offset == 4
+
+
+def test_a_log_that_begins_inside_a_batch_takes_that_batch() -> None:
+    bench = following()
+    bench.partition.truncate_fully(7)
+    bench.partition.append_as_follower(
+        [batch(5, base=5, epoch=5)],
+        partition_leader_epoch=5,
+        leader_high_watermark=10,
+        leader_log_start_offset=7,
+    )
+    assert (bench.partition.log_start_offset, bench.partition.log_end_offset) == (7, 10)
+
+
+def test_truncation_takes_the_high_watermark_and_empty_epochs_along() -> None:
+    bench = Bench()
+    bench.lead(**BOTH)
+    bench.append(4)
+    bench.fetch(102, 4)
+    bench.lead(**BOTH, leader_epoch=6, partition_epoch=2)
+    assert bench.partition.latest_epoch == 6
+    bench.follow(102, **BOTH, leader_epoch=7, partition_epoch=3)
+    bench.partition.truncate(4)
+    assert bench.partition.latest_epoch == 5
+    bench.partition.truncate(2)
+    assert (bench.partition.log_end_offset, bench.partition.high_watermark) == (2, 2)
+
+
+def test_a_restart_restores_the_high_watermark_within_the_log() -> None:
+    log = Log()
+    log.append(batch(5, epoch=0))
+    log.epochs.assign(3, 5)
+    assert Bench(log=log, high_watermark=3).partition.high_watermark == 3
+    bench = Bench(log=log, high_watermark=9)
+    assert bench.partition.high_watermark == 5
+    assert bench.partition.latest_epoch == 0, "an epoch without records is gone"
+
+
+# --- deletion and offsets ---------------------------------------------------------------------
+
+
+def test_a_deletion_waits_until_every_live_replica_has_followed() -> None:
+    bench = leading(6)
+    bench.fetch(102, 6)
+    with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
+        bench.partition.delete_records(bench.view, 7)
+    done = bench.partition.delete_records(bench.view, -1)
+    assert (done.requested_offset, done.low_watermark) == (6, 0)
+    bench.fetch(102, 6, log_start_offset=6, deletes_wait=True)
+    assert bench.checks == 2, "one for the high watermark, one for the low"
+    assert bench.partition.low_watermark(bench.view) == 6
+
+
+def test_a_fenced_follower_holds_up_no_deletion() -> None:
+    bench = leading(2)
+    bench.fetch(102, 2)
+    bench.broker(102, fenced=True)
+    assert bench.partition.delete_records(bench.view, 2).low_watermark == 2
+
+
+def test_a_new_leader_does_not_tell_the_latest_offset_before_its_epoch_is_committed() -> None:
+    bench = Bench()
+    bench.seed(4)
+    bench.lead(**BOTH)
+    ask = bench.partition.list_offsets
+    with refused(ErrorCode.OFFSET_NOT_AVAILABLE):
+        ask(timestamp=-1)
+    assert ask(timestamp=-1, from_replica=True) == OffsetAndEpoch(4, 5)
+    assert ask(timestamp=-2) == OffsetAndEpoch(0, 0)
+    bench.fetch(102, 4)
+    assert ask(timestamp=-1) == OffsetAndEpoch(4, 5)
+
+
+def test_offsets_by_time_lie_below_the_high_watermark() -> None:
+    bench = leading(3)
+    ask = bench.partition.list_offsets
+    assert ask(timestamp=0) is None
+    bench.fetch(102, 3)
+    assert ask(timestamp=0) == OffsetAndEpoch(0, 5, 0)
+    assert ask(timestamp=1) is None
+
+
+def test_where_an_epoch_ends_is_told_with_the_error_inside() -> None:
+    bench = leading(3)
+    ask = bench.partition.last_offset_for_leader_epoch
+    assert ask(5, current_leader_epoch=5) == EpochEndAnswer(ErrorCode.NONE, 5, 3)
+    assert ask(9, current_leader_epoch=5) == EpochEndAnswer(ErrorCode.NONE, -1, -1)
+    assert ask(5, current_leader_epoch=4) == EpochEndAnswer(ErrorCode.FENCED_LEADER_EPOCH)

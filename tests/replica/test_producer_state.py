@@ -1,0 +1,71 @@
+"""Idempotent producers: a repeat is told from a gap (KIP-98)."""
+
+from __future__ import annotations
+
+from minicluster.faults import Faults
+from minicluster.protocol import ErrorCode
+from tests.replica.partition_kit import Bench, batch, refused
+
+PRODUCER = {"producer_id": 7, "producer_epoch": 0}
+
+
+def leading(**fields: object) -> Bench:
+    """The only replica of a partition leads it."""
+    bench = Bench(**fields)  # type: ignore[arg-type]
+    bench.lead(replicas=[101], isr=[101])
+    return bench
+
+
+def test_a_repeat_of_one_of_the_last_five_batches_is_answered_as_then() -> None:
+    bench = leading()
+    for sequence in range(0, 12, 2):
+        bench.append(2, **PRODUCER, base_sequence=sequence)
+    again = bench.append(2, **PRODUCER, base_sequence=2)
+    assert (again.first_offset, again.last_offset, again.repeated) == (2, 3, True)
+    assert bench.partition.log_end_offset == 12
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        bench.append(2, **PRODUCER, base_sequence=0)
+
+
+def test_a_gap_and_an_old_epoch_are_refused() -> None:
+    bench = leading()
+    bench.append(2, **PRODUCER, base_sequence=0)
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        bench.append(1, **PRODUCER, base_sequence=3)
+    bench.append(1, producer_id=7, producer_epoch=1, base_sequence=0)
+    with refused(ErrorCode.INVALID_PRODUCER_EPOCH):
+        bench.append(1, **PRODUCER, base_sequence=2)
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        bench.append(1, producer_id=7, producer_epoch=2, base_sequence=1)
+
+
+def test_an_unknown_producer_may_begin_anywhere_and_sequences_wrap() -> None:
+    bench = leading()
+    bench.append(1, **PRODUCER, base_sequence=0x7FFFFFFF)
+    assert bench.append(1, **PRODUCER, base_sequence=0).first_offset == 1
+
+
+def test_a_follower_that_becomes_leader_knows_the_producers_of_its_log() -> None:
+    bench = Bench()
+    bench.follow(102, replicas=[101, 102], isr=[102])
+    fetched = [
+        batch(1, base=0, epoch=5, base_sequence=0, **PRODUCER),
+        batch(1, base=1, epoch=5, base_sequence=1, **PRODUCER),
+    ]
+    bench.partition.append_as_follower(
+        fetched, partition_leader_epoch=5, leader_high_watermark=2, leader_log_start_offset=0
+    )
+    bench.partition.truncate(1)
+    bench.lead(replicas=[101, 102], isr=[101], leader_epoch=6, partition_epoch=2)
+    assert bench.append(1, **PRODUCER, base_sequence=0).repeated
+    assert not bench.append(1, **PRODUCER, base_sequence=1).repeated
+    restarted = Bench(log=bench.partition.log)
+    restarted.lead(replicas=[101, 102], isr=[101], leader_epoch=7, partition_epoch=3)
+    assert restarted.append(1, **PRODUCER, base_sequence=1).repeated
+
+
+def test_s34_appends_a_repeat() -> None:
+    bench = leading(faults=Faults.of(["S34"]))
+    bench.append(1, **PRODUCER, base_sequence=0)
+    assert bench.append(1, **PRODUCER, base_sequence=0).first_offset == 1
+    assert bench.hits == ["S34"]
