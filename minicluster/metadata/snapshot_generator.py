@@ -1,0 +1,90 @@
+"""When a node writes a snapshot of its image: so many bytes, or so much time, after the last one.
+
+Leaves out retention, which is the log's business.
+
+Source:  KIP-630, KIP-876; SnapshotGenerator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.effects import Effect
+from minicluster.metadata.batch_loader import LogDeltaManifest
+from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.loader import Publish
+
+MAX_BYTES_DEFAULT = 20 << 20
+"""``metadata.log.max.record.bytes.between.snapshots``"""
+MAX_INTERVAL_MS_DEFAULT = 3_600_000
+"""``metadata.log.max.snapshot.interval.ms``; 0 turns it off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSnapshot(Effect):
+    """Write this image as a snapshot, and say so when it is done.
+
+    Units:   snapshot_id is (end offset, exclusive; epoch).
+    """
+
+    snapshot_id: tuple[int, int]
+    image: MetadataImage
+    last_contained_log_timestamp: int
+    reason: str
+
+
+class SnapshotGenerator:
+    """Counts what the loader publishes to one publisher."""
+
+    def __init__(
+        self,
+        now_ms: int,
+        *,
+        max_bytes: int = MAX_BYTES_DEFAULT,
+        max_interval_ms: int = MAX_INTERVAL_MS_DEFAULT,
+    ) -> None:
+        self._max_bytes = max_bytes
+        self._max_interval_ms = max_interval_ms
+        self._bytes = 0
+        self._since_ms = now_ms
+        self._is_writing = False
+        self.disabled_reason: str | None = None
+        """Why no snapshot may be written, if none may: a fault has been seen."""
+
+    def on_publish(self, published: Publish, now_ms: int) -> list[Effect]:
+        """Count a delta; a whole image starts the counts anew, for it comes from a snapshot."""
+        manifest = published.manifest
+        if not isinstance(manifest, LogDeltaManifest):
+            self._reset(now_ms)
+            return []
+        self._bytes += manifest.num_bytes
+        reason = self._due(now_ms)
+        if reason is None or self._is_writing or not manifest.provenance.offset_batch_aligned:
+            return []
+        self._reset(now_ms)
+        if self.disabled_reason is not None:
+            return []
+        self._is_writing = True
+        return [
+            WriteSnapshot(
+                snapshot_id=manifest.provenance.snapshot_id,
+                image=published.image,
+                last_contained_log_timestamp=manifest.provenance.last_contained_log_time_ms,
+                reason=reason,
+            )
+        ]
+
+    def on_written(self) -> None:
+        """The snapshot asked for last is written, or could not be; another may follow."""
+        self._is_writing = False
+
+    def _due(self, now_ms: int) -> str | None:
+        if self._bytes >= self._max_bytes:
+            return f"{self._bytes} bytes since the last snapshot"
+        waited_ms = now_ms - self._since_ms
+        if self._max_interval_ms and waited_ms >= self._max_interval_ms:
+            return f"{waited_ms} ms since the last snapshot"
+        return None
+
+    def _reset(self, now_ms: int) -> None:
+        self._bytes, self._since_ms = 0, now_ms
