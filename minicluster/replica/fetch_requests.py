@@ -98,7 +98,7 @@ def handle_fetch(
     ):
         effects.append(Reply(token, _response(asked, outcome)))
         return effects
-    operation = DelayedFetch(manager, token, params, asked, now_ms + params.max_wait_ms)
+    operation = DelayedFetch(manager, token, params, asked, outcome, now_ms + params.max_wait_ms)
     effects += manager.fetches.watch(operation, [item.key for item in asked if item.key])
     return effects
 
@@ -106,7 +106,7 @@ def handle_fetch(
 class DelayedFetch(DelayedOperation):
     """A fetch that waits for bytes."""
 
-    __slots__ = ("_asked", "_manager", "_params", "_token", "deadline_ms")
+    __slots__ = ("_asked", "_manager", "_outcome", "_params", "_stamps", "_token", "deadline_ms")
 
     def __init__(
         self,
@@ -114,12 +114,15 @@ class DelayedFetch(DelayedOperation):
         token: Any,
         params: FetchParams,
         asked: list[Asked],
+        outcome: ReadOutcome,
         deadline_ms: int,
     ) -> None:
         self._manager = manager
         self._token = token
         self._params = params
         self._asked = asked
+        self._outcome = outcome
+        self._stamps = [self._stamp(item) for item in asked]
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> list[Effect] | None:
@@ -128,18 +131,37 @@ class DelayedFetch(DelayedOperation):
         for item in self._asked:
             available = self._available(item)
             if available is None:
-                return self.expire(now_ms)
+                return self._read_again(now_ms)
             size += available
             if size >= self._params.min_bytes:
-                return self.expire(now_ms)
+                return self._read_again(now_ms)
         return None
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Read once more and answer with what there is."""
+        """Answer with what there is: what the first read found, if nothing has moved since."""
+        if self._stamps == [self._stamp(item) for item in self._asked]:
+            return [Reply(self._token, _response(self._asked, self._outcome))]
+        return self._read_again(now_ms)
+
+    def _read_again(self, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         outcome = _read(self._manager, now_ms, self._params, self._asked, effects)
         effects.append(Reply(self._token, _response(self._asked, outcome)))
         return effects
+
+    def _stamp(self, item: Asked) -> tuple[int, ...]:
+        """What decides the answer for a partition."""
+        partition = self._manager.partitions.get(item.key) if item.key is not None else None
+        if partition is None:
+            return ()
+        log = partition.log
+        return (
+            partition.leader_epoch,
+            partition.partition_epoch,
+            partition.high_watermark,
+            log.start_offset,
+            log.end_offset,
+        )
 
     def _available(self, item: Asked) -> int | None:
         """How many bytes a read would give; None if there is something else to tell."""

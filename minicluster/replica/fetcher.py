@@ -27,6 +27,7 @@ from minicluster.protocol.messages import (
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
 )
+from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.controller_channel import CorrelationIds
 
 LATEST_TIMESTAMP = -1
@@ -186,6 +187,12 @@ class Fetcher:
             self._broker_epoch = broker_epoch
             self._request = None
 
+    def set_config(self, config: FetcherConfig) -> None:
+        """Ask in these versions and with these limits from now on."""
+        if config != self.config:
+            self.config = config
+            self._request = None
+
     # -- inputs ----------------------------------------------------------------------------
 
     def owns(self, correlation_id: int) -> bool:
@@ -196,6 +203,9 @@ class Fetcher:
         """Send the next request if none is in flight, or say when to look again."""
         if self._in_flight is not None:
             return []
+        until_ms = self._request_until_ms
+        if self._request is not None and (until_ms is None or now_ms < until_ms):
+            return self._send(Phase.FETCHING, self._request)
         effects: list[Effect] = []
         for phase in (Phase.TRUNCATING, Phase.ASK_LATEST, Phase.ASK_EARLIEST):
             ready = list(self._ready(now_ms, phase))
@@ -203,9 +213,6 @@ class Fetcher:
                 ready = self._truncate_without_epochs(now_ms, ready, effects)
             if ready:
                 return effects + self._send(phase, self._question(phase, ready))
-        until_ms = self._request_until_ms
-        if self._request is not None and (until_ms is None or now_ms < until_ms):
-            return effects + self._send(Phase.FETCHING, self._request)
         ready = list(self._ready(now_ms, Phase.FETCHING))
         waiting = [s.delayed_until_ms for s in self.states.values() if s.delayed_until_ms > now_ms]
         until_ms = min(waiting, default=None)
@@ -256,10 +263,12 @@ class Fetcher:
 
     def _send(self, phase: Phase, request: Any) -> list[Effect]:
         config = self.config
-        version = {
-            Phase.FETCHING: config.fetch_version,
-            Phase.TRUNCATING: config.epoch_version,
-        }.get(phase, config.list_offsets_version)
+        if phase is Phase.FETCHING:
+            version = config.fetch_version
+        elif phase is Phase.TRUNCATING:
+            version = config.epoch_version
+        else:
+            version = config.list_offsets_version
         correlation_id = self._ids.take()
         self._in_flight = (correlation_id, phase)
         timeout_ms = config.request_timeout_ms
@@ -355,7 +364,8 @@ class Fetcher:
     # -- answers ---------------------------------------------------------------------------
 
     def _fetched(self, response: Any) -> Iterator[tuple[Key, Any]]:
-        if self.config.fetch_version < 13:
+        """The partitions of a fetch answer; below version 13 topics have no id in it."""
+        if any(topic.topic_id == ZERO_UUID for topic in response.responses):
             yield from self._by_topic_name(response, "topic", "partition_index", "responses")
             return
         for topic in response.responses:
@@ -393,6 +403,12 @@ class Fetcher:
             diverging = data.diverging_epoch
             return self._truncate(now_ms, key, diverging.epoch, diverging.end_offset)
         log, log_start = state.log, state.log.log_start_offset
+        if (
+            not data.records
+            and data.high_watermark == log.high_watermark
+            and data.log_start_offset <= log_start
+        ):
+            return []
         try:
             effects = log.append_fetched(
                 now_ms,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Reply, SetTimer
@@ -26,6 +26,7 @@ from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT, TOPIC
 from minicluster.metadata.delta import MetadataDelta
 from minicluster.metadata.image import MetadataImage
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
 from minicluster.replica.alter_partition_manager import TIMER as ALTER_PARTITION_TIMER
 from minicluster.replica.alter_partition_manager import (
     AlterPartitionManager,
@@ -175,12 +176,29 @@ class ReplicaManagerMachine:
         first = self.image is MetadataImage.EMPTY
         self.image = delta.after
         self.view = BrokerView(self.view.broker_epoch, delta.after.cluster.brokers.rows)
-        version = delta.after.metadata_version
-        self._alter.sends_recovery_state = version.leader_recovery_supported
+        if self.image.features is not delta.before.features or first:
+            self._follow_metadata_version()
         effects = apply_delta(self, now_ms, delta, first=first)
         for resource_type, name in delta.config_resources:
             self._reconfigure(resource_type, name)
         return self.settle(now_ms, effects)
+
+    def _follow_metadata_version(self) -> None:
+        """Speak to other nodes in the versions that the metadata.version allows."""
+        version = self.image.metadata_version
+        self._alter.sends_recovery_state = version.leader_recovery_supported
+        self.fetcher_config = replace(
+            self.config.fetcher,
+            fetch_version=min(
+                version.fetch_request_version, highest_version(self.rules, FetchRequest.api_key)
+            ),
+            list_offsets_version=min(
+                version.list_offsets_request_version,
+                highest_version(self.rules, ListOffsetsRequest.api_key),
+            ),
+        )
+        for fetcher in self._fetchers():
+            fetcher.set_config(self.fetcher_config)
 
     def min_isr_of(self, topic: str) -> int:
         """The topic's config, else this broker's, else the cluster's, else the static one."""
@@ -250,7 +268,7 @@ class ReplicaManagerMachine:
             return self._answered(
                 now_ms, *self._channel.on_response(now_ms, correlation_id, response)
             )
-        for fetcher in self._fetchers():
+        for fetcher in self.fetchers.values():
             if fetcher.owns(correlation_id):
                 return self.settle(now_ms, fetcher.on_response(now_ms, correlation_id, response))
         return []
@@ -303,6 +321,8 @@ class ReplicaManagerMachine:
 
         Shapes:  -> what is left for the shell, in the order in which it happened.
         """
+        if not any(type(effect) in _INSIDE for effect in effects):
+            return effects
         out: list[Effect] = []
         for effect in effects:
             step = _INSIDE.get(type(effect))

@@ -1,0 +1,258 @@
+"""What a broker answers from its image, and what it passes on to the controller."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from minicluster.effects import Effect, Reply, Send, SetTimer
+from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.protocol import ErrorCode, decode, encode
+from minicluster.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    FetchRequest,
+    IncrementalAlterConfigsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+    VoteRequest,
+)
+from minicluster.protocol.records import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from minicluster.replica.client_api import (
+    ClientApi,
+    ClientApiConfig,
+    ToReplicas,
+    is_valid_topic_name,
+    supported_versions,
+)
+from minicluster.rules import Rules
+
+ORDERS = uuid.UUID(int=0xA)
+CONTROLLER, OTHER_CONTROLLER = 101, 102
+
+
+def broker(number: int) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=number,
+        broker_epoch=number,
+        incarnation_id=uuid.UUID(int=number),
+        fenced=False,
+        end_points=(
+            RegisterBrokerRecord.BrokerEndpoint(
+                name="PLAINTEXT", host="localhost", port=9_000 + number, security_protocol=0
+            ),
+        ),
+        features=(
+            RegisterBrokerRecord.BrokerFeature(
+                name="metadata.version", min_supported_version=7, max_supported_version=30
+            ),
+        ),
+    )
+
+
+IMAGE = apply_all(
+    MetadataImage.EMPTY,
+    [
+        FeatureLevelRecord(name="metadata.version", feature_level=30),
+        broker(1),
+        broker(2),
+        broker(3),
+        BrokerRegistrationChangeRecord(broker_id=3, broker_epoch=3, fenced=1),
+        TopicRecord(name="orders", topic_id=ORDERS),
+        PartitionRecord(
+            partition_id=0,
+            topic_id=ORDERS,
+            replicas=(1, 2, 3),
+            isr=(1, 2),
+            leader=1,
+            leader_epoch=4,
+            partition_epoch=9,
+        ),
+        PartitionRecord(
+            partition_id=1,
+            topic_id=ORDERS,
+            replicas=(3,),
+            isr=(3,),
+            leader=-1,
+            leader_epoch=2,
+            partition_epoch=2,
+        ),
+    ],
+)
+
+
+class Story:
+    def __init__(self, broker_id: int = 1, rules: Rules = Rules.KAFKA_4_3) -> None:
+        self.api = ClientApi(
+            ClientApiConfig(broker_id=broker_id, cluster_id="a-cluster", rules=rules)
+        )
+        self.api.on_metadata(IMAGE, 77)
+        self.now_ms = 0
+
+    def ask(self, request: Any, version: int) -> list[Effect]:
+        return self.api.on_request(self.now_ms, "who", request, version)
+
+    def answer(self, request: Any, version: int) -> Any:
+        (reply,) = self.ask(request, version)
+        assert isinstance(reply, Reply)
+        assert reply.token == "who"
+        return reply.response
+
+
+def test_metadata_names_live_brokers_and_topics_with_their_partitions() -> None:
+    answer: MetadataResponse = Story().answer(MetadataRequest(topics=None), 12)
+    assert [(b.node_id, b.port) for b in answer.brokers] == [(1, 9_001), (2, 9_002)]
+    assert (answer.cluster_id, answer.controller_id) == ("a-cluster", 1)
+    (topic,) = answer.topics
+    assert (topic.name, topic.topic_id) == ("orders", ORDERS)
+    first, second = topic.partitions
+    assert (first.leader_id, first.leader_epoch, first.isr_nodes) == (1, 4, (1, 2))
+    assert (first.error_code, first.offline_replicas) == (ErrorCode.NONE, (3,))
+    assert (second.leader_id, second.error_code) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def test_a_fenced_broker_names_another_live_one_as_controller() -> None:
+    assert Story(broker_id=3).answer(MetadataRequest(topics=None), 12).controller_id == 1
+
+
+@pytest.mark.parametrize(
+    ("topics", "version", "names"),
+    [((), 0, ["orders"]), ((), 1, []), (None, 1, ["orders"])],
+)
+def test_no_topics_means_all_of_them_only_in_version_0(
+    topics: Any, version: int, names: list[str]
+) -> None:
+    answer = Story().answer(MetadataRequest(topics=topics), version)
+    assert [topic.name for topic in answer.topics] == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"name": "orders"}, ErrorCode.NONE),
+        ({"name": None, "topic_id": ORDERS}, ErrorCode.NONE),
+        ({"name": "bills"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"name": "bad name"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ({"name": None, "topic_id": uuid.UUID(int=5)}, ErrorCode.UNKNOWN_TOPIC_ID),
+    ],
+)
+def test_each_topic_that_was_asked_for_has_its_own_error(asked: Any, error: ErrorCode) -> None:
+    request = MetadataRequest(topics=(MetadataRequest.MetadataRequestTopic(**asked),))
+    assert Story().answer(request, 12).topics[0].error_code == error
+
+
+@pytest.mark.parametrize("version", [0, 5, 8, 10, 13])
+def test_metadata_answers_can_be_written_in_every_version(version: int) -> None:
+    answer = Story().answer(MetadataRequest(topics=None), version)
+    decoded = decode(MetadataResponse, encode(answer, version), version)
+    assert [b.node_id for b in decoded.brokers] == [1, 2]
+
+
+def test_api_versions_tells_what_is_served_and_the_finalized_features() -> None:
+    answer: ApiVersionsResponse = Story().answer(ApiVersionsRequest(), 3)
+    offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+    assert offered[1] == (4, 18)
+    assert offered[0] == (0, 13)
+    assert 56 not in offered, "AlterPartition is between brokers and controllers"
+    assert 71 not in offered, "telemetry would be asked for if it were offered"
+    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [
+        ("metadata.version", 30)
+    ]
+    assert answer.finalized_features_epoch == 77
+    assert list(offered) == sorted(offered)
+
+
+def test_the_rules_of_3_9_offer_the_versions_of_3_9() -> None:
+    offered = supported_versions(Rules.KAFKA_3_9)
+    assert (offered[1], offered[0], offered[3]) == (range(18), range(12), range(13))
+
+
+@pytest.mark.parametrize("request_class", [ProduceRequest, FetchRequest])
+def test_the_data_plane_goes_to_the_replica_manager(request_class: Any) -> None:
+    request = request_class()
+    assert Story().ask(request, 9) == [ToReplicas("who", request, 9)]
+
+
+def test_administration_goes_to_the_active_controller_and_its_answer_comes_back() -> None:
+    story = Story()
+    request = CreateTopicsRequest(timeout_ms=1_000)
+    waits = story.ask(request, 7)
+    assert not any(isinstance(effect, Send) for effect in waits)
+    (_, send) = story.api.on_controller(0, CONTROLLER)
+    assert isinstance(send, Send)
+    assert (send.to, send.request, send.version) == (CONTROLLER, request, 7)
+    assert story.api.owns(send.correlation_id)
+    answer = CreateTopicsResponse()
+    assert story.api.on_response(5, send.correlation_id, answer) == [Reply("who", answer)]
+
+
+def test_an_answer_of_a_controller_that_is_active_no_more_is_not_passed_on() -> None:
+    story = Story()
+    story.api.on_controller(0, CONTROLLER)
+    request = CreateTopicsRequest(topics=(CreateTopicsRequest.CreatableTopic(name="bills"),))
+    (send,) = story.ask(request, 7)
+    assert isinstance(send, Send)
+    kind = CreateTopicsResponse.CreatableTopicResult
+    refusal = CreateTopicsResponse(
+        topics=(kind(name="bills", error_code=ErrorCode.NOT_CONTROLLER),)
+    )
+    effects = story.api.on_response(5, send.correlation_id, refusal)
+    assert [type(effect) for effect in effects] == [SetTimer]
+    again = story.api.on_controller(6, OTHER_CONTROLLER)
+    assert [effect.to for effect in again if isinstance(effect, Send)] == [OTHER_CONTROLLER]
+
+
+REQUESTS = [
+    CreateTopicsRequest(topics=(CreateTopicsRequest.CreatableTopic(name="bills"),)),
+    DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic_id=ORDERS),)),
+    IncrementalAlterConfigsRequest(
+        resources=(
+            IncrementalAlterConfigsRequest.AlterConfigsResource(
+                resource_type=2, resource_name="orders"
+            ),
+        )
+    ),
+    ElectLeadersRequest(
+        topic_partitions=(ElectLeadersRequest.TopicPartitions(topic="orders", partitions=(0, 1)),)
+    ),
+    UnregisterBrokerRequest(broker_id=3),
+    UpdateFeaturesRequest(),
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: type(r).__name__)
+def test_what_no_controller_answers_within_a_minute_times_out(request_: Any) -> None:
+    story = Story()
+    (timer,) = story.ask(request_, request_.latest_version)
+    assert isinstance(timer, SetTimer)
+    assert timer.at_ms == 60_000
+    replies = [e for e in story.api.on_timer(60_000, timer.name) if isinstance(e, Reply)]
+    assert len(replies) == 1
+    assert f"{ErrorCode.REQUEST_TIMED_OUT.value}" in str(replies[0].response)
+    encode(replies[0].response, request_.latest_version)
+
+
+def test_what_is_not_for_brokers_is_refused() -> None:
+    answer = Story().answer(VoteRequest(), 1)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "ü", "x" * 250])
+def test_a_bad_topic_name_is_told(name: str) -> None:
+    assert not is_valid_topic_name(name)
+    assert is_valid_topic_name("orders-2.new_1")
