@@ -98,7 +98,7 @@ def test_every_api_has_both_classes_under_its_key() -> None:
         assert api.request.valid_versions == api.response.valid_versions
     assert list(APIS) == sorted(APIS) == list(range(93))
     registered = {api.name for api in APIS.values()} | {"ListClientMetricsResources"}
-    requests = {name for name in messages.HOMES if name.endswith("Request")}
+    requests = {name for name in messages.__all__ if name.endswith("Request")}
     assert {name.removesuffix("Request") for name in requests} == registered
 
 

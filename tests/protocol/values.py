@@ -22,7 +22,7 @@ KIP_TEXTS: tuple[type[Message], ...] = tuple(
 
 def every_class() -> list[type[Message]]:
     """Every message and record, in a fixed order."""
-    found = [getattr(messages, name) for name in sorted(messages.HOMES)]
+    found = [getattr(messages, name) for name in sorted(messages.__all__)]
     found += [
         value
         for _, value in sorted(vars(records).items())
