@@ -1,0 +1,66 @@
+"""Kafka's own partition and AlterPartition manager, event by event."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from minicluster.rules import Rules
+from tests.transcripts.__main__ import main
+from tests.transcripts.partition import play
+from tests.transcripts.report import AGREE
+
+FOLDER = Path(__file__).parent.parent / "data" / "partition-transcripts"
+FILES = sorted(FOLDER.glob("*.jsonl.gz"))
+
+
+def test_the_recorded_files_are_there() -> None:
+    assert len([f for f in FILES if "-partition-" in f.name]) == 12
+    assert len([f for f in FILES if "-manager-" in f.name]) == 3
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".jsonl")[0])
+@pytest.mark.parametrize("mended", [False, True], ids=["as-shipped", "mended"])
+def test_every_event_agrees(path: Path, mended: bool) -> None:
+    outcomes = list(play(path, Rules.KAFKA_4_3 if mended else None))
+    assert [o for o in outcomes if o.verdict != AGREE][:3] == []
+    assert len(outcomes) >= 200
+
+
+def test_all_events_of_all_files_are_played_and_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["partition", *map(str, FILES), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["all"] == {
+        "agree": 9001,
+        "differ": 0,
+        "hash order": 0,
+        "not built": 0,
+    }
+
+
+def test_the_runner_shows_a_difference_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = gzip.decompress(FILES[-1].read_bytes()).decode().splitlines()
+    changed = json.loads(lines[2])
+    changed["state"]["high_watermark"] = 99
+    path = tmp_path / "changed.jsonl"
+    path.write_text("\n".join([*lines[:2], json.dumps(changed), *lines[3:]]))
+    assert main(["partition", str(path), "--show", "3", "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["all"]["differ"] == 1
+    (difference,) = report["differences"]
+    assert difference["where"] == "changed.jsonl i=1"
+    assert difference["detail"].endswith("state.high_watermark: Kafka 99, here 0")
+
+
+def test_the_runner_refuses_what_is_no_transcript(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"transcript": "controller"}\n')
+    for path in (wrong, tmp_path / "missing.jsonl"):
+        assert main(["partition", str(path)]) == 64
+        assert capsys.readouterr().err.count("\n") == 1
