@@ -266,7 +266,7 @@ def _refuse_shared_directories(
     cluster: ClusterImage, broker_id: int, log_dirs: tuple[UUID, ...]
 ) -> None:
     mine = set(log_dirs)
-    for other in cluster.brokers.rows.values():
+    for other in cluster.brokers.values():
         if other.id != broker_id and not mine.isdisjoint(other.log_dirs):
             raise ReplayError(f"brokers {broker_id} and {other.id} both claim a log directory")
 
