@@ -55,7 +55,10 @@ def activation_records(
     rules: Rules,
     settings: ControllerSettings,
 ) -> Activation:
-    """Bootstrap a cluster that has none of its records, or end what a predecessor left open."""
+    """Bootstrap a cluster that has none of its records, or end what a predecessor left open.
+
+    Shapes:  image is the state without an open transaction.
+    """
     version = image.features.metadata_version
     abort = VersionedRecord(
         AbortTransactionRecord(reason="the controller that began it is gone"), 0

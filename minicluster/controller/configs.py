@@ -13,7 +13,14 @@ from enum import IntEnum
 from minicluster.controller.decision import ApiError, Decision
 from minicluster.controller.settings import CORDONED_LOG_DIRS, MIN_ISR, UNCLEAN_ELECTION
 from minicluster.controller.state import ClusterState
-from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT, TOPIC
+from minicluster.metadata.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    CLUSTER_DEFAULT,
+    GROUP,
+    TOPIC,
+)
 from minicluster.metadata.partition import PartitionRegistration
 from minicluster.metadata.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -40,6 +47,9 @@ LIST_CONFIGS = frozenset(
         CORDONED_LOG_DIRS,
     }
 )
+
+
+RESOURCE_TYPES = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
 
 class ConfigOperation(IntEnum):
@@ -77,7 +87,12 @@ def incremental_alter_configs(
     answers = []
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
-        error, new = alter_resource(state, key, _changes(resource.configs), forwarded=forwarded)
+        changes = _changes(resource.configs)
+        new: list[VersionedRecord] = []
+        if changes is None:
+            error = ApiError(ErrorCode.INVALID_REQUEST, "Unknown config operation.")
+        else:
+            error, new = alter_resource(state, key, changes, forwarded=forwarded)
         records += new
         answers.append(
             IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
@@ -236,11 +251,14 @@ def _clear_one_by_one(
 
 def _changes(
     configs: Sequence[IncrementalAlterConfigsRequest.AlterableConfig],
-) -> list[ConfigChange]:
-    return [
-        ConfigChange(config.name, ConfigOperation(config.config_operation), config.value)
-        for config in configs
-    ]
+) -> list[ConfigChange] | None:
+    try:
+        return [
+            ConfigChange(config.name, ConfigOperation(config.config_operation), config.value)
+            for config in configs
+        ]
+    except ValueError:
+        return None
 
 
 def _changed_list(old: str | None, change: ConfigChange) -> str | None:
@@ -315,6 +333,8 @@ def _meaning_problem(name: str, value: str | None) -> str:
 
 def _existence(state: ClusterState, resource: Resource) -> ApiError:
     kind, name = resource
+    if kind not in RESOURCE_TYPES:
+        return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
     if kind == TOPIC and state.image.topics.named(name) is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if kind == BROKER and name != CLUSTER_DEFAULT:

@@ -14,10 +14,10 @@ from minicluster.controller.assignments import (
     validate_assignment,
 )
 from minicluster.controller.decision import (
-    MAX_RECORDS_PER_USER_OP,
     ApiError,
     Decision,
     Refused,
+    refuse_too_many_records,
 )
 from minicluster.controller.placement import Draw, PlacementError
 from minicluster.controller.state import ClusterState
@@ -50,6 +50,8 @@ def create_partitions(
         try:
             _add_partitions(state, topic, mine, hits, draw)
         except Refused as refused:
+            if refused.error is ErrorCode.POLICY_VIOLATION:
+                raise
             error = ApiError.of(refused)
             if not state.rules.refused_create_partitions_writes:
                 mine = []
@@ -59,8 +61,7 @@ def create_partitions(
                 name=topic.name, error_code=error.error, error_message=error.message
             )
         )
-    if len(records) > MAX_RECORDS_PER_USER_OP:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "The request needs too many records.")
+    refuse_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=CreatePartitionsResponse(results=tuple(results)),
@@ -112,6 +113,7 @@ def _chosen_replicas(
 ) -> Sequence[tuple[int, ...]]:
     start = len(topic)
     additional = asked.count - start
+    refuse_too_many_records(additional)
     if asked.assignments is None:
         try:
             return place(state, partitions=additional, replication_factor=factor, draw=draw)

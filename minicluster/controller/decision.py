@@ -40,6 +40,18 @@ class Refused(MiniclusterError):
         self.message = message or None
 
 
+def refuse_too_many_records(count: int) -> None:
+    """Refuse a user's request that is too large to be one batch.
+
+    Errors:  Refused with POLICY_VIOLATION.
+    """
+    if count > MAX_RECORDS_PER_USER_OP:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION,
+            f"The request needs {count} records; {MAX_RECORDS_PER_USER_OP} are allowed.",
+        )
+
+
 class ControllerFault(MiniclusterError):
     """The controller's own state is broken: the caller hears UNKNOWN_SERVER_ERROR, it renounces."""
 

@@ -23,6 +23,7 @@ from minicluster.faults import Faults
 from minicluster.metadata.cluster import BrokerRegistration
 from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT, TOPIC
 from minicluster.metadata.directory_id import MIGRATING, UNASSIGNED
+from minicluster.metadata.features import FeaturesImage
 from minicluster.metadata.image import MetadataImage, apply
 from minicluster.metadata.partition import PartitionRegistration
 from minicluster.metadata.topics import TopicImage
@@ -64,6 +65,7 @@ class ClusterState:
         self.image = image
         self.offset = offset
         self.indexes = Indexes.of(image, self.rules)
+        self._gates: tuple[FeaturesImage, Gates] | None = None
 
     def apply(self, record: VersionedRecord, offset: int) -> None:
         """Apply one record.
@@ -107,12 +109,15 @@ class ClusterState:
     def gates(self) -> Gates:
         """What features and release allow."""
         features = self.image.features
-        version = features.require_metadata_version()
-        return Gates(
-            rules=self.rules,
-            metadata_version=version,
-            elr_enabled=features.elr_enabled and version.elr_supported,
-        )
+        if self._gates is None or self._gates[0] is not features:
+            version = features.require_metadata_version()
+            gates = Gates(
+                rules=self.rules,
+                metadata_version=version,
+                elr_enabled=features.elr_enabled and version.elr_supported,
+            )
+            self._gates = (features, gates)
+        return self._gates[1]
 
     def active_heartbeats(self) -> Heartbeats:
         """The heartbeat state.
@@ -196,7 +201,7 @@ class ClusterState:
 
     def unclean_election_allowed(self, topic: str) -> bool:
         """Whether the topic would rather lose data than have no leader."""
-        return self.topic_config(topic, UNCLEAN_ELECTION) == "true"
+        return self.topic_config(topic, UNCLEAN_ELECTION).strip().lower() == "true"
 
     def min_isr(self, topic: TopicImage) -> int:
         """How many replicas must be in sync: at most as many as partition 0 has."""

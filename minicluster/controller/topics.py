@@ -24,10 +24,10 @@ from minicluster.controller.configs import (
     clear_elr_records,
 )
 from minicluster.controller.decision import (
-    MAX_RECORDS_PER_USER_OP,
     ApiError,
     Decision,
     Refused,
+    refuse_too_many_records,
 )
 from minicluster.controller.placement import Draw, PlacementError
 from minicluster.controller.state import ClusterState
@@ -84,14 +84,15 @@ def create_topics(
             try:
                 result = _create_topic(state, topic, work, draw, new_topic_id)
             except Refused as refused:
+                if refused.error is ErrorCode.POLICY_VIOLATION:
+                    raise
                 error = ApiError.of(refused)
         if result is None:
             result = TopicResult(
                 name=topic.name, error_code=error.error, error_message=error.message
             )
         results.append(result)
-    if len(work.records) > MAX_RECORDS_PER_USER_OP:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "The request needs too many records.")
+    refuse_too_many_records(len(work.records))
     return Decision(
         records=() if request.validate_only else tuple(work.records),
         response=CreateTopicsResponse(topics=tuple(results)),
@@ -161,11 +162,10 @@ def _refuse_too_many_partitions(state: ClusterState, topics: Sequence[CreatableT
 
 def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
     """Bad names, names that differ from a live one only in '.' and '_', names that live."""
-    unified = {
-        name.replace(".", "_"): name
-        for name in sorted(state.image.topics.ids_by_name)
-        if "." in name or "_" in name
-    }
+    unified = {}
+    if any("." in topic.name or "_" in topic.name for topic in topics):
+        names = sorted(state.image.topics.ids_by_name)
+        unified = {n.replace(".", "_"): n for n in names if "." in n or "_" in n}
     errors = {}
     for topic in topics:
         problem = name_problem(topic.name)
@@ -287,6 +287,7 @@ def _placed(
     count, factor = topic.num_partitions, topic.replication_factor
     count = state.settings.default_num_partitions if count == -1 else count
     factor = state.settings.default_replication_factor if factor == -1 else factor
+    refuse_too_many_records(count)
     prefix = f"Unable to replicate the partition {factor} time(s): "
     try:
         placed = place(state, partitions=count, replication_factor=factor, draw=draw)

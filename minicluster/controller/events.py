@@ -1,0 +1,44 @@
+"""What the controller machine asks of its shell, beside timers and ``FaultHit``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.effects import Effect, Reply
+from minicluster.protocol.records import VersionedRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Append(Effect):
+    """Append these records in this epoch, as one batch.
+
+    They have been applied already, as from base_offset on: if the log puts them elsewhere, or
+    refuses them, the machine must be told to renounce.
+    """
+
+    epoch: int
+    base_offset: int
+    records: tuple[VersionedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resign(Effect):
+    """Give up the leadership of this epoch: the machine is not active any more."""
+
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerReply(Reply):
+    """An answer, with what a trace of requests wants to know of it.
+
+    Shapes:  records_written are the offsets of the request's own records.
+    Units:   high_watermark is the end of what was committed when the answer left; registered_epoch
+             is the epoch that the request's broker had when it was handled, -1 if it had none, and
+             None for requests of clients.
+    """
+
+    records_written: tuple[int, ...] = ()
+    high_watermark: int = -1
+    registered_epoch: int | None = None
