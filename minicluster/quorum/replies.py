@@ -278,6 +278,8 @@ def _install(node: QuorumNode, role: Follower, download: Download) -> None:
     snapshot_id = download.snapshot_id
     if node.rules.snapshot_of_lower_epoch_is_fatal and not node.log.would_install(snapshot_id):
         raise InconsistentState(f"the downloaded snapshot {snapshot_id} is not ahead of the log")
+    if node.log.end_offset > snapshot_id[0]:
+        node.emit(Truncated(snapshot_id[0]))
     node.log.install(snapshot_id, bytes(download.content))
     node.history.update()
     role.high_watermark = snapshot_id[0]

@@ -242,7 +242,9 @@ def fetch_snapshot_error(error: ErrorCode) -> FetchSnapshotResponse:
     return FetchSnapshotResponse(error_code=int(error))
 
 
-def unknown_snapshot_topic(name: str, index: int, records: bytes | None) -> FetchSnapshotResponse:
+def unknown_snapshot_topic(
+    version: int, view: LeaderView, name: str, index: int, records: bytes | None
+) -> FetchSnapshotResponse:
     """Refuse a FetchSnapshot of another topic or partition."""
     partition = FetchSnapshotResponse.PartitionSnapshot(
         index=index,
@@ -250,7 +252,8 @@ def unknown_snapshot_topic(name: str, index: int, records: bytes | None) -> Fetc
         unaligned_records=records,
     )
     topic = FetchSnapshotResponse.TopicSnapshot(name=name, partitions=(partition,))
-    return FetchSnapshotResponse(topics=(topic,))
+    endpoints = _node_endpoints(FetchSnapshotResponse, view.leader_node) if version >= 1 else ()
+    return FetchSnapshotResponse(topics=(topic,), node_endpoints=endpoints)
 
 
 def fetch_snapshot_answer(

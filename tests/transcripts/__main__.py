@@ -9,6 +9,7 @@ import sys
 KINDS = {
     "controller": "tests.transcripts.controller",
     "partition": "tests.transcripts.partition",
+    "quorum": "tests.transcripts.quorum",
 }
 
 

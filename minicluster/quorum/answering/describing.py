@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.quorum import wire
 from minicluster.quorum.leader_state import Leader, Progress
 from minicluster.quorum.node import QuorumNode
@@ -30,12 +31,13 @@ def describe(
         )
         return _answer(METADATA_TOPIC, partition)
     role.drop_idle_observers(now_ms)
+    with_directories = version >= FIRST_WITH_DIRECTORIES
 
     def state(progress: Progress) -> DescribeQuorumResponse.ReplicaState:
         own = progress.key.id == node.key.id
         return DescribeQuorumResponse.ReplicaState(
             replica_id=progress.key.id,
-            replica_directory_id=progress.key.wire_directory_id,
+            replica_directory_id=progress.key.wire_directory_id if with_directories else ZERO_UUID,
             log_end_offset=-1 if progress.end_offset is None else progress.end_offset,
             last_fetch_timestamp=now_ms if own else progress.fetched_ms,
             last_caught_up_timestamp=now_ms if own else progress.caught_up_ms,
@@ -50,7 +52,7 @@ def describe(
         current_voters=tuple(state(role.voters[voter]) for voter in sorted(role.voters)),
         observers=tuple(state(progress) for progress in role.observers.values()),
     )
-    nodes = _nodes(node) if version >= FIRST_WITH_DIRECTORIES else ()
+    nodes = _nodes(node) if with_directories else ()
     return _answer(METADATA_TOPIC, partition, nodes)
 
 

@@ -28,7 +28,7 @@ def fetch_snapshot(
         return wire.fetch_snapshot_error(ErrorCode.INVALID_REQUEST)
     topic, asked = request.topics[0], request.topics[0].partitions[0]
     if topic.name != METADATA_TOPIC or asked.partition != 0:
-        return wire.unknown_snapshot_topic(topic.name, asked.partition, empty)
+        return wire.unknown_snapshot_topic(version, node, topic.name, asked.partition, empty)
 
     def refuse(error: ErrorCode) -> FetchSnapshotResponse:
         return wire.fetch_snapshot_answer(version, node, error=error, content=empty)
