@@ -1,6 +1,7 @@
 """What a broker answers to clients from its published image, and what it passes on.
 
-    image:     Metadata, ApiVersions
+    image:     Metadata, ApiVersions, DescribeCluster
+    blocks:    InitProducerId, without a transactional id
     replicas:  Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, DeleteRecords  (ToReplicas)
     forwarded: everything administrative, to the active controller
 
@@ -26,11 +27,13 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.api_versions import versions_of
 from minicluster.replica.controller_channel import Answer, ControllerChannel, CorrelationIds
 from minicluster.replica.error_responses import error_response
+from minicluster.replica.producer_ids import ProducerIds
 from minicluster.rules import Rules
 
 FORWARDING_TIMEOUT_MS = 60_000
 NO_CONTROLLER = -1
 MAX_TOPIC_NAME = 249
+_PRODUCER_IDS = "producer ids"  # the token of requests that this broker itself makes
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -63,6 +66,7 @@ class ClientApi:
         self.config = config
         self.image = MetadataImage.EMPTY
         self.metadata_offset = -1
+        self._producer_ids = ProducerIds(config.broker_id)
         self._channel = ControllerChannel(
             name="forwarding",
             ids=ids or CorrelationIds(),
@@ -91,17 +95,18 @@ class ClientApi:
 
     def on_response(self, now_ms: int, correlation_id: int, response: Any) -> list[Effect]:
         """The controller answered what was forwarded."""
-        return _replies(*self._channel.on_response(now_ms, correlation_id, response))
+        answers = self._channel.on_response(now_ms, correlation_id, response)
+        return self._replies(now_ms, *answers)
 
     def on_failure(self, now_ms: int, correlation_id: int) -> list[Effect]:
         """No answer will come from that controller; the request goes to the next one."""
-        return _replies(*self._channel.on_failure(now_ms, correlation_id))
+        return self._replies(now_ms, *self._channel.on_failure(now_ms, correlation_id))
 
     def on_timer(self, now_ms: int, name: str) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
         if name != self._channel.timer:
             return []
-        return _replies(*self._channel.on_timer(now_ms))
+        return self._replies(now_ms, *self._channel.on_timer(now_ms))
 
     # -- forwarded -------------------------------------------------------------------------
 
@@ -112,6 +117,28 @@ class ClientApi:
     def to_replicas(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
         """Pass a request on to the replica manager."""
         return [ToReplicas(token, request, version)]
+
+    def _replies(self, now_ms: int, effects: list[Effect], answers: list[Answer]) -> list[Effect]:
+        for answer in answers:
+            response = answer.response
+            if answer.token is _PRODUCER_IDS:
+                self._producer_ids.on_answer(now_ms, response)
+                continue
+            if response is None:
+                response = error_response(answer.request, ErrorCode.REQUEST_TIMED_OUT)
+            effects.append(Reply(answer.token, response))
+        return effects
+
+    # -- InitProducerId --------------------------------------------------------------------
+
+    def init_producer_id(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+        """An id of the block at hand; the next block is asked for in time."""
+        effects: list[Effect] = [Reply(token, self._producer_ids.answer(request))]
+        own = self.image.cluster.broker(self.config.broker_id)
+        wanted = self._producer_ids.request(now_ms, -1 if own is None else own.epoch)
+        if wanted is not None:
+            effects += self._channel.submit(now_ms, _PRODUCER_IDS, wanted, wanted.latest_version)
+        return effects
 
     # -- ApiVersions -----------------------------------------------------------------------
 
@@ -179,6 +206,29 @@ class ClientApi:
                         port=endpoint.port,
                         rack=broker.rack,
                     )
+
+    def describe_cluster(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+        """The brokers, fenced ones only if asked for (KIP-700, KIP-1073)."""
+        kind = m.DescribeClusterResponse
+        fenced = version >= 2 and request.include_fenced_brokers
+        brokers = tuple(
+            kind.DescribeClusterBroker(
+                broker_id=broker.id,
+                host=endpoint.host,
+                port=endpoint.port,
+                rack=broker.rack,
+                is_fenced=broker.fenced,
+            )
+            for broker in self.image.cluster.brokers.values()
+            for endpoint in broker.endpoints
+            if endpoint.name == self.config.listener and (fenced or not broker.fenced)
+        )
+        response = kind(
+            cluster_id=self.config.cluster_id,
+            controller_id=self._controller_for_clients(),
+            brokers=brokers,
+        )
+        return [Reply(token, response)]
 
     def _controller_for_clients(self) -> int:
         """A live broker, since any of them forwards: this one if it is live, else the first."""
@@ -248,15 +298,6 @@ def _no_topic(error: ErrorCode, name: str | None, topic_id: uuid.UUID) -> Any:
     )
 
 
-def _replies(effects: list[Effect], answers: list[Answer]) -> list[Effect]:
-    for answer in answers:
-        response = answer.response
-        if response is None:
-            response = error_response(answer.request, ErrorCode.REQUEST_TIMED_OUT)
-        effects.append(Reply(answer.token, response))
-    return effects
-
-
 Handler = Callable[[ClientApi, int, Any, Any, int], list[Effect]]
 
 _REPLICAS = ("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords")
@@ -276,7 +317,6 @@ _FORWARDED = (
     "RemoveRaftVoter",
     "AlterClientQuotas",
     "AlterUserScramCredentials",
-    "AllocateProducerIds",
 )
 
 
@@ -286,6 +326,8 @@ def _table() -> Mapping[int, tuple[type[Any], Handler]]:
     for names, handler in (
         (("Metadata",), ClientApi.metadata),
         (("ApiVersions",), ClientApi.api_versions),
+        (("DescribeCluster",), ClientApi.describe_cluster),
+        (("InitProducerId",), ClientApi.init_producer_id),
         (_REPLICAS, ClientApi.to_replicas),
         (_FORWARDED, ClientApi.forward),
     ):

@@ -40,7 +40,30 @@ def apply_delta(
         _follow(manager, now_ms, named, registration, effects)
     if changes:
         effects += manager.poll_fetchers(now_ms)
+        for changed in (changes.leaders, changes.followers):
+            for named, registration in changed.items():
+                _tell_directory(manager, now_ms, named, registration, effects)
     return effects
+
+
+def _tell_directory(
+    manager: ReplicaManagerMachine,
+    now_ms: int,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+    effects: list[Effect],
+) -> None:
+    """Let the controller know if a log lies elsewhere than the metadata says (KIP-858)."""
+    key = (named.topic_id, named.partition)
+    known = manager.store.partition_file(f"{named.topic}-{named.partition}")
+    if not manager.image.metadata_version.directory_assignment_supported:
+        return
+    if key not in manager.partitions or known is None:
+        return
+    if known.directory == registration.directory_of(manager.config.broker_id):
+        manager.assignments.forget(key)
+    elif known.directory in manager.store.directory_ids:
+        effects += manager.assignments.assign(now_ms, key, known.directory)
 
 
 def _remove_strays(manager: ReplicaManagerMachine) -> None:
@@ -57,6 +80,7 @@ def _remove_strays(manager: ReplicaManagerMachine) -> None:
 def _delete(manager: ReplicaManagerMachine, named: TopicIdPartition, effects: list[Effect]) -> None:
     key = (named.topic_id, named.partition)
     manager.stop_fetching(key)
+    manager.assignments.forget(key)
     manager.offline.pop(key, None)
     partition = manager.partitions.pop(key, None)
     name = f"{named.topic}-{named.partition}"

@@ -36,6 +36,8 @@ from minicluster.replica.alter_partition_manager import (
 from minicluster.replica.api_versions import highest_version
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.controller_channel import Answer, ControllerChannel, CorrelationIds
+from minicluster.replica.directory_assignments import TIMER as ASSIGNMENTS_TIMER
+from minicluster.replica.directory_assignments import DirectoryAssignments
 from minicluster.replica.disk import Disk, ReplicaStore
 from minicluster.replica.error_responses import error_response
 from minicluster.replica.errors import ReplicaError
@@ -133,6 +135,7 @@ class ReplicaManagerMachine:
         self.fetcher_config = config.fetcher
         self._alter = AlterPartitionManager(config.broker_id, rules=rules)
         self._channel = ControllerChannel(name="alter-partition", ids=self.ids)
+        self.assignments = DirectoryAssignments(config.broker_id, self.ids)
         self._checkpointed: Mapping[str, int] = {}
 
     # -- life ------------------------------------------------------------------------------
@@ -147,13 +150,15 @@ class ReplicaManagerMachine:
     def on_broker_epoch(self, broker_epoch: int) -> None:
         """All requests carry this epoch from now on."""
         self.view = BrokerView(broker_epoch, self.view.brokers)
-        self._alter.broker_epoch = broker_epoch
+        self._alter.broker_epoch = self.assignments.broker_epoch = broker_epoch
         for fetcher in self.fetchers.values():
             fetcher.set_broker_epoch(broker_epoch)
 
     def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
         """The active controller is this one, or nobody that is known."""
-        return self._channel.on_controller(now_ms, controller_id)
+        return self._channel.on_controller(
+            now_ms, controller_id
+        ) + self.assignments.channel.on_controller(now_ms, controller_id)
 
     def begin_controlled_shutdown(self) -> None:
         """From now on followers out of the ISR are not fetched any more."""
@@ -164,10 +169,11 @@ class ReplicaManagerMachine:
         self._checkpoint()
         self.store.flush()
         self.store.note_clean_shutdown(self.view.broker_epoch)
-        timers = (SHRINK_TIMER, CHECKPOINT_TIMER, ALTER_PARTITION_TIMER)
+        timers = (SHRINK_TIMER, CHECKPOINT_TIMER, ALTER_PARTITION_TIMER, ASSIGNMENTS_TIMER)
         purgatories = (self.produces, self.fetches, self.deletes)
         names = (*timers, *(p.timer for p in purgatories), *(f.timer for f in self._fetchers()))
-        return [CancelTimer(name) for name in names] + self._channel.close()
+        closed = self._channel.close() + self.assignments.channel.close()
+        return [CancelTimer(name) for name in names] + closed
 
     # -- metadata --------------------------------------------------------------------------
 
@@ -271,7 +277,9 @@ class ReplicaManagerMachine:
         for fetcher in self.fetchers.values():
             if fetcher.owns(correlation_id):
                 return self.settle(now_ms, fetcher.on_response(now_ms, correlation_id, response))
-        return []
+        places = self.assignments
+        answers = places.channel.on_response(now_ms, correlation_id, response)
+        return places.on_answers(now_ms, *answers)
 
     def on_failure(self, now_ms: int, correlation_id: int) -> list[Effect]:
         """What was sent will not be answered."""
@@ -280,7 +288,8 @@ class ReplicaManagerMachine:
         for fetcher in self._fetchers():
             if fetcher.owns(correlation_id):
                 return self.settle(now_ms, fetcher.on_failure(now_ms, correlation_id))
-        return []
+        places = self.assignments
+        return places.on_answers(now_ms, *places.channel.on_failure(now_ms, correlation_id))
 
     def on_timer(self, now_ms: int, name: str) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
@@ -299,6 +308,11 @@ class ReplicaManagerMachine:
             return self.settle(now_ms, self._alter.on_timer(now_ms))
         if name == self._channel.timer:
             return self._answered(now_ms, *self._channel.on_timer(now_ms))
+        places = self.assignments
+        if name == ASSIGNMENTS_TIMER:
+            return places.on_timer(now_ms)
+        if name == places.channel.timer:
+            return places.on_answers(now_ms, *places.channel.on_timer(now_ms))
         return []
 
     def on_directory_failure(self, now_ms: int, directory: uuid.UUID) -> list[Effect]:

@@ -1,0 +1,74 @@
+"""Producer ids for idempotent producers: blocks from the controller, ids one by one.
+
+A block is asked for ahead of need; who asks while none is at hand is told to try again.
+
+Leaves out: transactional ids (there is no transaction coordinator).
+Source:     KIP-98, KIP-730; RPCProducerIdManager, TransactionCoordinator.handleInitProducerId.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import AllocateProducerIdsRequest, InitProducerIdResponse
+
+PREFETCH_AT = 0.90  # of a block used
+RETRY_MS = 50
+
+
+class ProducerIds:
+    """The blocks of one broker: the one in use and at most one more.
+
+    ``request`` says what to send to the controller, if anything is to be sent now; ``on_answer``
+    takes what came back (None: nothing).
+    """
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self._current: Iterator[int] = iter(())
+        self._left = 0
+        self._size = 0
+        self._next: deque[tuple[int, int]] = deque()
+        self._asking = False
+        self._retry_at_ms = 0
+
+    def take(self) -> int | None:
+        """An id that nobody had before, None if there is none at hand."""
+        if self._left == 0:
+            if not self._next:
+                return None
+            start, self._size = self._next.popleft()
+            self._current, self._left = iter(range(start, start + self._size)), self._size
+        self._left -= 1
+        return next(self._current)
+
+    def request(self, now_ms: int, broker_epoch: int) -> AllocateProducerIdsRequest | None:
+        """Ask for a block if one will be wanted soon and none is on its way."""
+        wanted = not self._next and self._size - self._left >= self._size * PREFETCH_AT
+        if not wanted or self._asking or now_ms < self._retry_at_ms:
+            return None
+        self._asking = True
+        return AllocateProducerIdsRequest(broker_id=self.broker_id, broker_epoch=broker_epoch)
+
+    def on_answer(self, now_ms: int, response: Any | None) -> None:
+        """Take a block, or note when to ask again."""
+        self._asking = False
+        if response is None or response.error_code != ErrorCode.NONE:
+            self._retry_at_ms = now_ms + RETRY_MS
+            return
+        self._next.append((response.producer_id_start, response.producer_id_len))
+
+    def answer(self, request: Any) -> InitProducerIdResponse:
+        """The answer to InitProducerId.
+
+        Source:  TransactionCoordinator.handleInitProducerId for a null transactional id.
+        """
+        if request.transactional_id is not None:
+            return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        producer_id = self.take()
+        if producer_id is None:
+            return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

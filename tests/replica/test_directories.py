@@ -1,0 +1,200 @@
+"""Where replicas lie, how the controller hears of it, and what a failed directory means."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from minicluster.effects import Effect, Send, SetTimer
+from minicluster.metadata import directory_id
+from minicluster.metadata.delta import MetadataDelta
+from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
+from minicluster.protocol.records import FeatureLevelRecord, PartitionRecord, TopicRecord
+from minicluster.replica.disk import MemoryDisk
+from minicluster.replica.replica_manager import (
+    DirectoryFailed,
+    ReplicaManagerConfig,
+    ReplicaManagerMachine,
+)
+
+ORDERS = uuid.UUID(int=0xA)
+FIRST, SECOND = uuid.UUID(int=0xD1), uuid.UUID(int=0xD2)
+CONTROLLER = 101
+
+
+class Story:
+    """Broker 1 with two log directories; partitions 0 to n-1 of one topic are its own."""
+
+    def __init__(self, *assigned: uuid.UUID, metadata_version: int = 30) -> None:
+        self.disk = MemoryDisk(directory_ids=(FIRST, SECOND))
+        self.image = apply_all(
+            MetadataImage.EMPTY,
+            [
+                FeatureLevelRecord(name="metadata.version", feature_level=metadata_version),
+                TopicRecord(name="orders", topic_id=ORDERS),
+                *(
+                    PartitionRecord(
+                        partition_id=index,
+                        topic_id=ORDERS,
+                        replicas=(1,),
+                        isr=(1,),
+                        leader=1,
+                        leader_epoch=0,
+                        partition_epoch=0,
+                        directories=(directory,),
+                    )
+                    for index, directory in enumerate(assigned)
+                ),
+            ],
+        )
+        self.start()
+
+    def start(self) -> None:
+        self.manager = ReplicaManagerMachine(ReplicaManagerConfig(broker_id=1), self.disk)
+        self.manager.on_broker_epoch(42)
+        self.sends: list[Send] = []
+        self.timers: dict[str, int] = {}
+        self.others: list[Effect] = []
+        self.see(self.manager.on_controller(0, CONTROLLER))
+        self.see(
+            self.manager.on_metadata(0, MetadataDelta.between(MetadataImage.EMPTY, self.image))
+        )
+
+    def see(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.sends.append(effect)
+            elif isinstance(effect, SetTimer):
+                self.timers[effect.name] = effect.at_ms
+            else:
+                self.others.append(effect)
+
+    def lies(self) -> list[uuid.UUID]:
+        files = [self.manager.store.partition_file(name) for name in self.manager.store.names()]
+        return [file.directory for file in files if file is not None]
+
+    def told(self) -> dict[int, uuid.UUID]:
+        """What the one request says: partition -> directory."""
+        self.last = self.sends.pop(0)
+        assert isinstance(self.last.request, AssignReplicasToDirsRequest)
+        assert self.last.request.broker_epoch == 42
+        return {
+            partition.partition_index: directory.id
+            for directory in self.last.request.directories
+            for topic in directory.topics
+            for partition in topic.partitions
+        }
+
+    def answer(self, now_ms: int, error: ErrorCode = ErrorCode.NONE, **errors: ErrorCode) -> None:
+        kind = AssignReplicasToDirsResponse
+
+        def topic(asked: Any) -> Any:
+            return kind.TopicData(
+                topic_id=asked.topic_id,
+                partitions=tuple(
+                    kind.PartitionData(
+                        partition_index=p.partition_index,
+                        error_code=errors.get(f"p{p.partition_index}", ErrorCode.NONE),
+                    )
+                    for p in asked.partitions
+                ),
+            )
+
+        response = kind(
+            error_code=error,
+            directories=()
+            if error
+            else tuple(
+                kind.DirectoryData(id=d.id, topics=tuple(topic(t) for t in d.topics))
+                for d in self.last.request.directories
+            ),
+        )
+        self.see(self.manager.on_response(now_ms, self.last.correlation_id, response))
+
+    def wake(self, name: str) -> int:
+        now_ms = self.timers.pop(name)
+        self.see(self.manager.on_timer(now_ms, name))
+        return now_ms
+
+
+def test_a_log_is_made_in_the_directory_that_it_is_assigned_to() -> None:
+    story = Story(SECOND, FIRST, SECOND)
+    assert story.lies() == [SECOND, FIRST, SECOND]
+    assert not story.sends
+
+
+def test_logs_without_assignment_spread_and_the_controller_is_told() -> None:
+    story = Story(directory_id.UNASSIGNED, directory_id.UNASSIGNED)
+    assert story.lies() == [FIRST, SECOND]
+    assert story.told() == {0: FIRST}
+    story.answer(5)
+    assert story.told() == {1: SECOND}, "one request at a time"
+    story.answer(6)
+    assert not story.sends and not story.manager.assignments.pending
+
+
+def test_before_directories_were_in_the_metadata_nothing_is_told() -> None:
+    assert not Story(directory_id.MIGRATING, metadata_version=16).sends
+
+
+def test_what_the_controller_refuses_is_told_again_after_growing_pauses() -> None:
+    story = Story(directory_id.UNASSIGNED)
+    pauses, now_ms = [], 0
+    for _ in range(9):
+        story.told()
+        story.answer(now_ms, error=ErrorCode.STALE_BROKER_EPOCH)
+        pauses.append(story.timers["directory-assignments"] - now_ms)
+        now_ms = story.wake("directory-assignments")
+    assert pauses == [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]
+    assert story.told() == {0: FIRST}
+
+
+def test_only_the_partition_that_was_refused_is_told_again() -> None:
+    story = Story(directory_id.UNASSIGNED, directory_id.UNASSIGNED, directory_id.UNASSIGNED)
+    story.told()
+    story.answer(0)
+    assert story.told() == {1: SECOND, 2: FIRST}
+    story.answer(0, p2=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    story.wake("directory-assignments")
+    assert story.told() == {2: FIRST}
+
+
+def test_a_failed_directory_is_reported_and_what_lies_elsewhere_works_on() -> None:
+    story = Story(FIRST, SECOND)
+    story.others.clear()
+    story.see(story.manager.on_directory_failure(0, FIRST))
+    assert DirectoryFailed(FIRST) in story.others
+    assert list(story.manager.partitions) == [(ORDERS, 1)]
+    assert list(story.manager.offline) == [(ORDERS, 0)]
+
+
+def test_after_a_restart_a_log_in_a_failed_directory_is_not_made_anew_elsewhere() -> None:
+    story = Story(FIRST, SECOND)
+    story.manager.on_directory_failure(0, FIRST)
+    story.start()
+    assert list(story.manager.partitions) == [(ORDERS, 1)]
+    assert story.lies() == [FIRST, SECOND]
+
+
+def test_a_repaired_directory_is_used_again_after_a_restart() -> None:
+    story = Story(FIRST, SECOND)
+    story.manager.on_directory_failure(0, FIRST)
+    story.manager.store.repair_directory(FIRST)
+    story.start()
+    assert len(story.manager.partitions) == 2
+
+
+def test_a_new_log_for_a_failed_directory_is_not_made_unless_it_is_free_to_go_anywhere() -> None:
+    story = Story()
+    story.manager.store.fail_directory(FIRST)
+    before = story.image
+    places = (FIRST, SECOND, directory_id.UNASSIGNED)
+    after = Story(*places).image
+    story.see(story.manager.on_metadata(0, MetadataDelta.between(before, after)))
+    assert list(story.manager.partitions) == [(ORDERS, 1), (ORDERS, 2)]
+    assert story.told() == {2: SECOND}

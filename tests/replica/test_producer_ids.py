@@ -1,0 +1,89 @@
+"""Ids for idempotent producers: blocks from the controller, ids one by one."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from minicluster.effects import Effect, Reply, Send
+from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+)
+from minicluster.protocol.records import RegisterBrokerRecord
+from minicluster.replica.client_api import ClientApi, ClientApiConfig
+
+BLOCK = 10
+
+
+class Story:
+    def __init__(self) -> None:
+        self.api = ClientApi(ClientApiConfig(broker_id=1, cluster_id="a-cluster"))
+        record = RegisterBrokerRecord(
+            broker_id=1, broker_epoch=42, incarnation_id=uuid.UUID(int=1), fenced=False
+        )
+        self.api.on_metadata(apply_all(MetadataImage.EMPTY, [record]), 0)
+        self.api.on_controller(0, 101)
+        self.now_ms = 0
+        self.sends: list[Send] = []
+        self.next_block = 0
+
+    def see(self, effects: list[Effect]) -> Any:
+        replies = [effect.response for effect in effects if isinstance(effect, Reply)]
+        self.sends += [effect for effect in effects if isinstance(effect, Send)]
+        return replies[0] if replies else None
+
+    def init(self, **fields: Any) -> Any:
+        request = InitProducerIdRequest(**{"transactional_id": None, **fields})
+        return self.see(self.api.on_request(self.now_ms, "who", request, 4))
+
+    def allocate(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        send = self.sends.pop(0)
+        assert isinstance(send.request, AllocateProducerIdsRequest)
+        assert (send.request.broker_id, send.request.broker_epoch) == (1, 42)
+        answer = AllocateProducerIdsResponse(
+            error_code=error, producer_id_start=self.next_block, producer_id_len=BLOCK
+        )
+        self.next_block += BLOCK
+        self.see(self.api.on_response(self.now_ms, send.correlation_id, answer))
+
+
+def test_the_first_one_is_asked_to_try_again_while_a_block_is_fetched() -> None:
+    story = Story()
+    assert story.init().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert story.init().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert len(story.sends) == 1
+    story.allocate()
+    answer = story.init()
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (0, 0, 0)
+
+
+def test_no_id_is_given_twice_and_the_next_block_comes_before_it_is_needed() -> None:
+    story = Story()
+    story.init()
+    story.allocate()
+    ids = []
+    for _ in range(5 * BLOCK):
+        ids.append(story.init().producer_id)
+        if story.sends:
+            assert len(ids) % BLOCK == BLOCK - 1
+            story.allocate()
+    assert ids == list(range(5 * BLOCK))
+
+
+def test_a_refused_block_is_asked_for_again_a_little_later() -> None:
+    story = Story()
+    story.init()
+    story.allocate(ErrorCode.STALE_BROKER_EPOCH)
+    assert story.init().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert not story.sends
+    story.now_ms += 50
+    story.init()
+    assert len(story.sends) == 1
+
+
+def test_transactions_are_told_that_nobody_coordinates_them() -> None:
+    assert Story().init(transactional_id="t").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
