@@ -72,6 +72,28 @@ def test_what_is_not_declared_is_counted_and_is_no_failure(
     assert "0 agree, 0 differ, 2 not declared" in capsys.readouterr().out
 
 
+def test_a_message_with_two_forms_of_one_version_agrees_with_either(tmp_path: Path) -> None:
+    partition = {"partition": 1, "errorCode": 0, "errorMessage": None, "stateEpoch": 2}
+    line = {
+        "name": "ReadShareGroupStateSummaryResponse",
+        "kind": "response",
+        "api_key": 87,
+        "version": 0,
+        "flexible": True,
+    }
+
+    def whole(more: dict[str, int], tail: str) -> dict[str, Any]:
+        topic = {"topicId": "AAAAAAAAAAAAAAAAAAAAAg", "partitions": [partition | more]}
+        head = "02" + "00" * 15 + "02" + "02" + "00000001" + "0000" + "00" + "00000002"
+        return line | {"value": {"results": [topic]}, "bytes": head + tail + "000000"}
+
+    of_3_9 = whole({"startOffset": 9}, "0000000000000009")
+    of_4_3 = whole({"leaderEpoch": 3, "startOffset": 9}, "00000003" + "0000000000000009")
+    wrong = whole({"startOffset": 9}, "0000000000000008")
+    assert main([_write(tmp_path / "a.jsonl.gz", [of_3_9, of_4_3])]) == 0
+    assert main([_write(tmp_path / "b.jsonl.gz", [of_3_9, wrong])]) == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"no json", b"\x1f\x8b\x00"])
 def test_a_file_that_is_no_wire_file_is_one_clear_line(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from minicluster.protocol import messages, records
 from minicluster.protocol.messages.kip_texts import kip_497, kip_589, kip_704
+from minicluster.protocol.messages.read_share_group_state_summary import (
+    EarlyReadShareGroupStateSummaryResponse,
+)
 from minicluster.protocol.schema import FieldSpec, Message, Struct
 
 KIP_TEXTS: tuple[type[Message], ...] = tuple(
@@ -28,7 +31,7 @@ def every_class() -> list[type[Message]]:
         for _, value in sorted(vars(records).items())
         if isinstance(value, type) and issubclass(value, Message)
     ]
-    return [*found, *KIP_TEXTS]
+    return [*found, EarlyReadShareGroupStateSummaryResponse, *KIP_TEXTS]
 
 
 def class_name(cls: type[Message]) -> str:

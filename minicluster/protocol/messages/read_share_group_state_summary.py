@@ -4,7 +4,8 @@ The start offsets of a share group's partitions are read.
 
 KIP-932.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1. Version 0 of the response has two
+forms: that of Kafka 3.9, which was early access, lacks the leader epoch and has a class of its own.
 """
 
 from __future__ import annotations
@@ -53,6 +54,30 @@ class ReadShareGroupStateSummaryResponse(s.Message):
     class ReadStateSummaryResult(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ReadShareGroupStateSummaryResponse.PartitionResult, ...] = s.array(
+            "PartitionResult", "0+", default=()
+        )
+
+    results: tuple[ReadStateSummaryResult, ...] = s.array(
+        "ReadStateSummaryResult", "0+", default=()
+    )
+
+
+@s.message(api_key=87, kind="response", versions="0", flexible="0+")
+class EarlyReadShareGroupStateSummaryResponse(s.Message):
+    """What ReadShareGroupStateSummary answers in Kafka 3.9."""
+
+    @s.struct
+    class PartitionResult(s.Struct):
+        partition: int = s.int32("0+", default=0)
+        error_code: int = s.int16("0+", default=0)
+        error_message: str | None = s.string("0+", default=None, nullable="0+")
+        state_epoch: int = s.int32("0+", default=0)
+        start_offset: int = s.int64("0+", default=0)
+
+    @s.struct
+    class ReadStateSummaryResult(s.Struct):
+        topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
+        partitions: tuple[EarlyReadShareGroupStateSummaryResponse.PartitionResult, ...] = s.array(
             "PartitionResult", "0+", default=()
         )
 

@@ -1,0 +1,78 @@
+"""The JSON of ``/brokers/topics/<topic>/partitions/<partition>/state`` in ZooKeeper.
+
+Two forms: as shipped, with ``leader_recovery_state`` only while the leader recovers; and as the
+older text of KIP-704 has it, with ``is_unclean``. A reader takes either; what is absent means
+recovered. The node's ZooKeeper version is the partition epoch and no part of the text.
+
+Source:  KIP-497, KIP-704; kafka.zk.TopicPartitionStateZNode.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.protocol.errors import ProtocolError
+
+_NAME = "partition state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """What ZooKeeper holds of a partition."""
+
+    leader: int
+    leader_epoch: int
+    controller_epoch: int
+    isr: tuple[int, ...]
+    leader_recovery_state: int = 0
+
+    def to_json(self, *, unclean_flag: bool = False) -> str:
+        """The node's text; with ``unclean_flag`` in the form of the older KIP text."""
+        value: dict[str, Any] = {
+            "version": 1,
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "controller_epoch": self.controller_epoch,
+            "isr": list(self.isr),
+        }
+        if unclean_flag:
+            value["is_unclean"] = self.leader_recovery_state != 0
+        elif self.leader_recovery_state:
+            value["leader_recovery_state"] = self.leader_recovery_state
+        return json.dumps(value, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PartitionState:
+        """Read a node's text.
+
+        Errors:  ProtocolError if it is no JSON object, or a field is missing or of another type.
+        """
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(_NAME, "", f"no JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise ProtocolError(_NAME, "", "no JSON object")
+        isr = value.get("isr")
+        if not isinstance(isr, list):
+            raise ProtocolError(_NAME, "isr", f"{isr!r} is no list")
+        recovery = _number(value, "leader_recovery_state", 0)
+        unclean = value.get("is_unclean", False)
+        if not isinstance(unclean, bool):
+            raise ProtocolError(_NAME, "is_unclean", f"{unclean!r} is no boolean")
+        return cls(
+            leader=_number(value, "leader"),
+            leader_epoch=_number(value, "leader_epoch"),
+            controller_epoch=_number(value, "controller_epoch"),
+            isr=tuple(_number({"isr": member}, "isr") for member in isr),
+            leader_recovery_state=recovery or int(unclean),
+        )
+
+
+def _number(value: dict[str, Any], name: str, default: int | None = None) -> int:
+    found = value.get(name, default)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise ProtocolError(_NAME, name, f"{found!r} is no number")
+    return found
