@@ -217,7 +217,7 @@ class ControllerMachine:
         open_transaction = self._before_transaction
         settled = self.state.image if open_transaction is None else open_transaction[1]
         self._epoch = epoch
-        self._next_offset = self._last_append_end = next_offset
+        self._next_offset, self._last_append_end = next_offset, 0
         self._points.clear()
         self._points.append(self._point())
         heartbeats = Heartbeats(self.rules, self.settings.broker_session_timeout_ms)

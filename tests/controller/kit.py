@@ -1,0 +1,308 @@
+"""A controller with a log of one voter beside it, and short words for what tests ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from minicluster.controller.activation import bootstrap_records
+from minicluster.controller.events import Append, ControllerReply, Resign
+from minicluster.controller.features import node_features
+from minicluster.controller.machine import ControllerMachine
+from minicluster.controller.settings import ControllerSettings
+from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
+from minicluster.faults import Faults
+from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.metadata.partition import PartitionRegistration
+from minicluster.protocol import messages as m
+from minicluster.protocol.records import VersionedRecord
+from minicluster.rules import Rules
+
+CLUSTER_ID = "test"
+MV = MetadataVersion.parse
+
+
+class JavaRandom:
+    """The generator of Kafka's own placement tests: a 64-bit linear congruence (7.2)."""
+
+    def __init__(self) -> None:
+        self._state = 17
+
+    def _next(self, bits: int) -> int:
+        self._state = (self._state * 2862933555777941757 + 3037000493) & (1 << 64) - 1
+        return self._state >> (64 - bits)
+
+    def __call__(self, bound: int) -> int:
+        if bound & (bound - 1) == 0:
+            return (bound * self._next(31)) >> 31
+        while True:
+            bits = self._next(31)
+            value = bits % bound
+            if bits - value + bound - 1 < 1 << 31:
+                return value
+
+
+def dir_id(broker_id: int, number: int = 0) -> UUID:
+    """A directory of a broker."""
+    return UUID(int=(1 << 64) + (broker_id << 16) + 0x1000 + number)
+
+
+def incarnation(broker_id: int, number: int = 0) -> UUID:
+    """An incarnation of a broker."""
+    return UUID(int=(2 << 64) + (broker_id << 16) + number)
+
+
+@dataclass
+class Cluster:
+    """An active controller whose appends commit at once, unless they are held."""
+
+    rules: Rules = Rules.KAFKA_4_3
+    faults: Faults = Faults.NONE
+    metadata_version: str = "4.3-IV0"
+    elr: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+    draw: Callable[[int], int] = field(default_factory=JavaRandom)
+    now_ms: int = 0
+    held: bool = False
+    active: bool = True
+
+    def __post_init__(self) -> None:
+        features = {"eligible.leader.replicas.version": 1} if self.elr else {}
+        self.topic_ids = iter(UUID(int=(3 << 64) + n) for n in range(1_000_000))
+        self.machine = ControllerMachine(
+            settings=ControllerSettings(cluster_id=CLUSTER_ID, **self.settings),
+            bootstrap=bootstrap_records(MV(self.metadata_version), features),
+            draw=self.draw,
+            new_topic_id=lambda: next(self.topic_ids),
+            rules=self.rules,
+            faults=self.faults,
+        )
+        self.log: dict[int, VersionedRecord] = {}
+        self.end = 1  # the LeaderChange of epoch 1 stands at offset 0
+        self.replies: dict[Any, ControllerReply] = {}
+        self.timers: dict[str, int] = {}
+        self.hits: list[str] = []
+        self.resigned = False
+        self._tokens = 0
+        if self.active:
+            self.take(self.machine.on_claim(1, self.end, self.now_ms))
+
+    def take(self, effects: Sequence[Effect]) -> None:
+        """Do what the machine asks."""
+        appended = False
+        for effect in effects:
+            match effect:
+                case Append(epoch, base_offset, records):
+                    assert base_offset == self.end and epoch == self.machine.epoch
+                    self.log.update(enumerate(records, self.end))
+                    self.end += len(records)
+                    appended = True
+                case ControllerReply():
+                    self.replies[effect.token] = effect
+                case SetTimer(name, at_ms):
+                    self.timers[name] = at_ms
+                case CancelTimer(name):
+                    self.timers.pop(name, None)
+                case FaultHit(fault):
+                    self.hits.append(fault)
+                case Resign():
+                    self.resigned = True
+                case _:
+                    raise AssertionError(effect)
+        if appended and not self.held:
+            self.commit()
+
+    def commit(self, end: int | None = None) -> None:
+        """Commit what was appended, or a part of it."""
+        self.take(self.machine.on_committed(self.end if end is None else end, self.now_ms))
+
+    def send(self, request: Any, version: int | None = None, **options: Any) -> int:
+        """Hand a request over; the token that its answer will have."""
+        self._tokens += 1
+        if version is None:
+            version = type(request).latest_version
+        self.take(
+            self.machine.handle_request(self._tokens, request, version, self.now_ms, **options)
+        )
+        return self._tokens
+
+    def ask(self, request: Any, version: int | None = None, **options: Any) -> Any:
+        """The answer to a request, which must be there at once."""
+        return self.replies[self.send(request, version, **options)].response
+
+    def records_of(self, act: Callable[[], Any]) -> list[Any]:
+        """The records that doing something appends."""
+        before = self.end
+        act()
+        return [self.log[offset].record for offset in range(before, self.end)]
+
+    def run(self, until_ms: int) -> None:
+        """Let time pass, timers included."""
+        while self.timers and min(self.timers.values()) <= until_ms:
+            name = min(self.timers, key=lambda timer: (self.timers[timer], timer))
+            self.now_ms = max(self.now_ms, self.timers.pop(name))
+            self.take(self.machine.on_timer(name, self.now_ms))
+        self.now_ms = until_ms
+
+    # Brokers.
+
+    def register(
+        self,
+        broker_id: int,
+        *,
+        number: int = 0,
+        dirs: Sequence[UUID] | None = None,
+        rack: str | None = None,
+        previous_epoch: int = -1,
+    ) -> m.BrokerRegistrationResponse:
+        """Register an incarnation of a broker."""
+        Request = m.BrokerRegistrationRequest
+        answer = self.ask(
+            Request(
+                broker_id=broker_id,
+                cluster_id=CLUSTER_ID,
+                incarnation_id=incarnation(broker_id, number),
+                listeners=(Request.Listener(name="PLAINTEXT", host="h", port=9092 + broker_id),),
+                features=tuple(
+                    Request.Feature(
+                        name=name,
+                        min_supported_version=levels.start,
+                        max_supported_version=levels.stop - 1,
+                    )
+                    for name, levels in node_features(self.rules).items()
+                ),
+                rack=rack,
+                log_dirs=tuple(dirs) if dirs is not None else (dir_id(broker_id),),
+                previous_broker_epoch=previous_epoch,
+            )
+        )
+        assert isinstance(answer, m.BrokerRegistrationResponse)
+        return answer
+
+    def heartbeat(self, broker_id: int, **fields: Any) -> m.BrokerHeartbeatResponse:
+        """A heartbeat; by default the broker is caught up and wants to be unfenced."""
+        broker = self.machine.image.cluster.broker(broker_id)
+        values: dict[str, Any] = {
+            "broker_epoch": -1 if broker is None else broker.epoch,
+            "current_metadata_offset": self.end - 1,
+        }
+        request = m.BrokerHeartbeatRequest(broker_id=broker_id, **(values | fields))
+        answer = self.ask(request)
+        assert isinstance(answer, m.BrokerHeartbeatResponse)
+        return answer
+
+    def start(self, *broker_ids: int, **options: Any) -> None:
+        """Register and unfence brokers."""
+        for broker_id in broker_ids:
+            assert self.register(broker_id, **options).error_code == 0
+            assert not self.heartbeat(broker_id).is_fenced
+
+    def fence(self, *broker_ids: int) -> None:
+        """Fence brokers, one after the other."""
+        for broker_id in broker_ids:
+            assert self.heartbeat(broker_id, want_fence=True).is_fenced
+
+    # Topics.
+
+    def create(
+        self, name: str, *assignments: Sequence[int], configs: dict[str, str] | None = None
+    ) -> m.CreateTopicsResponse.CreatableTopicResult:
+        """Create a topic with these replicas."""
+        Request = m.CreateTopicsRequest
+        return self.create_topic(
+            Request.CreatableTopic(
+                name=name,
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=tuple(
+                    Request.CreatableReplicaAssignment(
+                        partition_index=index, broker_ids=tuple(brokers)
+                    )
+                    for index, brokers in enumerate(assignments)
+                ),
+                configs=tuple(
+                    Request.CreatableTopicConfig(name=key, value=value)
+                    for key, value in (configs or {}).items()
+                ),
+            )
+        )
+
+    def create_topic(
+        self, topic: m.CreateTopicsRequest.CreatableTopic
+    ) -> m.CreateTopicsResponse.CreatableTopicResult:
+        """Create one topic as it is described."""
+        answer = self.ask(m.CreateTopicsRequest(topics=(topic,)))
+        result = answer.topics[0]
+        assert isinstance(result, m.CreateTopicsResponse.CreatableTopicResult)
+        return result
+
+    def topic_id(self, name: str) -> UUID:
+        """The id of a live topic."""
+        topic = self.machine.image.topics.named(name)
+        assert topic is not None
+        return topic.id
+
+    def partition(self, name: str, index: int = 0) -> PartitionRegistration:
+        """A partition's state."""
+        found = self.machine.image.topics.partition(self.topic_id(name), index)
+        assert found is not None
+        return found
+
+    def propose(
+        self, name: str, isr: Sequence[int], index: int = 0, **fields: Any
+    ) -> m.AlterPartitionResponse.PartitionData:
+        """An AlterPartition of the partition's leader, with the present epochs unless given."""
+        answer = self.alter(name, isr, index, **fields)
+        assert answer.error_code == 0, answer
+        part = answer.topics[0].partitions[0]
+        assert isinstance(part, m.AlterPartitionResponse.PartitionData)
+        return part
+
+    def alter(
+        self, name: str, isr: Sequence[int], index: int = 0, version: int = 3, **fields: Any
+    ) -> m.AlterPartitionResponse:
+        """As ``propose``, but the whole answer."""
+        Request = m.AlterPartitionRequest
+        partition = self.partition(name, index)
+        sender = fields.pop("broker_id", partition.leader)
+        epoch = fields.pop("broker_epoch", self.epoch(sender))
+        member_epochs = fields.pop("member_epochs", {})
+        values: dict[str, Any] = {
+            "partition_index": index,
+            "leader_epoch": partition.leader_epoch,
+            "partition_epoch": partition.partition_epoch,
+        }
+        if version >= 3:
+            values["new_isr_with_epochs"] = tuple(
+                Request.BrokerState(broker_id=b, broker_epoch=member_epochs.get(b, self.epoch(b)))
+                for b in isr
+            )
+        else:
+            values["new_isr"] = tuple(isr)
+        topic = Request.TopicData(
+            topic_id=self.topic_id(name),
+            topic_name=name,
+            partitions=(Request.PartitionData(**(values | fields)),),
+        )
+        answer = self.ask(Request(broker_id=sender, broker_epoch=epoch, topics=(topic,)), version)
+        assert isinstance(answer, m.AlterPartitionResponse)
+        return answer
+
+    def epoch(self, broker_id: int) -> int:
+        """A broker's registered epoch, -1 if it has none."""
+        broker = self.machine.image.cluster.broker(broker_id)
+        return -1 if broker is None else broker.epoch
+
+    def set_config(self, kind: int, name: str, key: str, value: str | None) -> int:
+        """Set (or with None delete) a config; the error code."""
+        Request = m.IncrementalAlterConfigsRequest
+        change = Request.AlterableConfig(
+            name=key, config_operation=1 if value is None else 0, value=value
+        )
+        resource = Request.AlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=(change,)
+        )
+        answer = self.ask(Request(resources=(resource,)))
+        return int(answer.responses[0].error_code)

@@ -1,0 +1,250 @@
+"""The event model: order, commit, answers, claim and renounce (specification 0)."""
+
+from __future__ import annotations
+
+import pytest
+
+from minicluster.controller.decision import ControllerFault, Decision
+from minicluster.faults import Faults
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+from minicluster.protocol.records import (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    NoOpRecord,
+    RegisterBrokerRecord,
+    VersionedRecord,
+    ZkMigrationStateRecord,
+)
+from minicluster.rules import Rules
+from tests.controller.kit import Cluster, dir_id, incarnation
+
+
+def test_a_fresh_cluster_gets_its_bootstrap_records_in_a_transaction() -> None:
+    cluster = Cluster()
+    kinds = [type(cluster.log[offset].record) for offset in sorted(cluster.log)]
+    assert kinds == [BeginTransactionRecord, FeatureLevelRecord, EndTransactionRecord]
+    assert cluster.register(0).broker_epoch == 4
+
+
+def test_kafka_3_9_also_writes_the_migration_state_so_that_the_first_epoch_is_5() -> None:
+    cluster = Cluster(rules=Rules.KAFKA_3_9, metadata_version="3.9-IV0")
+    assert isinstance(cluster.log[3].record, ZkMigrationStateRecord)
+    assert cluster.register(0).broker_epoch == 5
+
+
+def test_with_elr_the_cluster_wide_min_isr_is_fixed_so_that_the_first_epoch_is_6() -> None:
+    cluster = Cluster(elr=True)
+    assert cluster.register(0).broker_epoch == 6
+
+
+def test_below_metadata_transactions_the_bootstrap_records_are_one_plain_batch() -> None:
+    cluster = Cluster(metadata_version="3.6-IV0")
+    assert [type(r.record) for r in cluster.log.values()] == [FeatureLevelRecord]
+
+
+def test_an_answer_leaves_when_its_records_are_committed_and_not_before() -> None:
+    cluster = Cluster()
+    cluster.held = True
+    request = m.BrokerRegistrationRequest
+    token = cluster.send(
+        request(
+            broker_id=1,
+            cluster_id="test",
+            log_dirs=(dir_id(1),),
+            features=(
+                request.Feature(
+                    name="metadata.version", min_supported_version=7, max_supported_version=31
+                ),
+            ),
+        )
+    )
+    assert token not in cluster.replies
+    cluster.commit(cluster.end - 1)
+    assert token not in cluster.replies
+    cluster.commit()
+    reply = cluster.replies[token]
+    assert reply.response.broker_epoch == 4
+    assert reply.records_written == (4,)
+    assert reply.high_watermark == 5
+    assert reply.registered_epoch == -1
+
+
+def test_an_answer_without_records_waits_for_what_is_under_way() -> None:
+    cluster = Cluster()
+    cluster.start(1)
+    cluster.held = True
+    first = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
+    second = cluster.send(m.ElectLeadersRequest(topic_partitions=None))
+    assert not {first, second} & set(cluster.replies)
+    cluster.commit()
+    assert {first, second} <= set(cluster.replies)
+
+
+def test_a_refusal_does_not_wait() -> None:
+    cluster = Cluster()
+    cluster.start(1)
+    cluster.held = True
+    cluster.send(m.UnregisterBrokerRequest(broker_id=1))
+    refused = cluster.send(m.UnregisterBrokerRequest(broker_id=9))
+    assert cluster.replies[refused].response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_s26_the_answer_leaves_early_and_the_hit_is_counted() -> None:
+    cluster = Cluster(faults=Faults.of(["S26"]))
+    cluster.start(1)
+    hits = len(cluster.hits)
+    cluster.held = True
+    token = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
+    reply = cluster.replies[token]
+    assert max(reply.records_written) >= reply.high_watermark
+    assert cluster.hits[hits:] == ["S26"]
+
+
+def test_a_controller_that_is_not_active_refuses_everything_but_empty_requests() -> None:
+    cluster = Cluster(active=False)
+    heartbeat = cluster.ask(m.BrokerHeartbeatRequest(broker_id=1))
+    assert heartbeat.error_code == ErrorCode.NOT_CONTROLLER
+    created = cluster.ask(
+        m.CreateTopicsRequest(topics=(m.CreateTopicsRequest.CreatableTopic(name="a"),))
+    )
+    assert created.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert cluster.ask(m.AlterPartitionRequest()).error_code == ErrorCode.NONE
+
+
+def test_who_may_not_act_for_the_cluster_is_told_so_first() -> None:
+    cluster = Cluster(active=False)
+    for request in (m.AlterPartitionRequest(), m.BrokerHeartbeatRequest(broker_id=1)):
+        answer = cluster.ask(request, authorized=False)
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_losing_the_leadership_undoes_what_was_not_committed() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2)
+    before = cluster.machine.image
+    cluster.held = True
+    token = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
+    waiting = cluster.send(m.ElectLeadersRequest(topic_partitions=None))
+    assert cluster.machine.image.cluster.broker(1) is None
+    cluster.take(cluster.machine.on_renounce(cluster.now_ms))
+    assert cluster.machine.image is before
+    assert cluster.machine.state.check_indexes() == ()
+    assert cluster.replies[token].response.error_code == ErrorCode.NOT_CONTROLLER
+    assert cluster.replies[waiting].response.error_code == ErrorCode.NOT_CONTROLLER
+    assert not cluster.machine.is_active
+    assert cluster.timers == {}
+
+
+def test_a_standby_follows_the_log_and_takes_over_from_there() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2)
+    cluster.create("a", [1, 2])
+    standby = Cluster(active=False)
+    for offset, record in cluster.log.items():
+        standby.take(standby.machine.on_records(offset, (record,), offset + 1, 0))
+    assert standby.machine.image.digest() == cluster.machine.image.digest()
+    standby.end = cluster.end + 1
+    standby.take(standby.machine.on_claim(2, standby.end, 0))
+    assert standby.end == cluster.end + 1  # nothing to bootstrap
+    assert standby.heartbeat(1, current_metadata_offset=-1).error_code == 0
+    assert standby.machine.state.check_indexes() == ()
+
+
+def test_a_new_controller_gives_every_unfenced_broker_a_full_session() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2)
+    cluster.now_ms = 8_999
+    cluster.take(cluster.machine.on_renounce(cluster.now_ms))
+    cluster.take(cluster.machine.on_claim(2, cluster.end, cluster.now_ms))
+    cluster.run(8_999 + 9_000)
+    assert not cluster.machine.image.cluster.brokers[1].fenced
+    cluster.run(8_999 + 9_000 + 9_000 // 8 * 2)
+    assert cluster.machine.image.cluster.brokers[1].fenced
+    assert cluster.machine.image.cluster.brokers[2].fenced
+
+
+def test_an_open_transaction_of_a_lost_controller_is_aborted_and_done_again() -> None:
+    cluster = Cluster()
+    opened = [cluster.log[1], cluster.log[2]]
+    successor = Cluster(active=False)
+    successor.take(successor.machine.on_records(1, opened, 3, 0))
+    assert successor.machine.committed_image.features.metadata_version is None
+    successor.end = 4
+    successor.take(successor.machine.on_claim(2, 4, 0))
+    kinds = [type(record.record).__name__ for record in successor.log.values()]
+    assert kinds == [
+        "AbortTransactionRecord",
+        "BeginTransactionRecord",
+        "FeatureLevelRecord",
+        "EndTransactionRecord",
+    ]
+    assert successor.machine.committed_image.metadata_version.level == 30
+
+
+def test_no_answer_leaves_while_a_transaction_is_open() -> None:
+    cluster = Cluster()
+    cluster.start(1)
+    cluster.held = True
+    cluster.machine._before_transaction = (cluster.end, cluster.machine.image)
+    token = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
+    cluster.commit()
+    assert token not in cluster.replies
+
+
+def test_a_fault_of_the_controller_makes_it_resign() -> None:
+    cluster = Cluster()
+    cluster.start(1)
+    request = m.BrokerRegistrationRequest
+    listener = request.Listener(name="X", host="h", port=1, security_protocol=77)
+    answer = cluster.ask(
+        request(
+            broker_id=2,
+            cluster_id="test",
+            incarnation_id=incarnation(2),
+            log_dirs=(dir_id(2),),
+            listeners=(listener,),
+        )
+    )
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert cluster.resigned and not cluster.machine.is_active
+
+
+def test_the_no_op_record_is_written_every_half_second() -> None:
+    cluster = Cluster()
+    records = cluster.records_of(lambda: cluster.run(2_000))
+    assert [type(record) for record in records] == [NoOpRecord] * 4
+
+
+def test_0_3_decisions_larger_than_a_batch_are_split_unless_they_are_atomic() -> None:
+    """E29: testAppendRecords, testAppendRecordsAtomically."""
+    cluster = Cluster()
+    cluster.machine._max_records = 2
+    records = (VersionedRecord(NoOpRecord(), 0),) * 5
+    effects, offsets = cluster.machine._carry_out(Decision(records=records), 0)
+    assert [len(effect.records) for effect in effects] == [2, 2, 1]  # type: ignore[attr-defined]
+    assert offsets == tuple(range(cluster.end, cluster.end + 5))
+    with pytest.raises(ControllerFault, match=r"commit 5 records, but maxRecordsPerBatch is 2"):
+        cluster.machine._carry_out(Decision(records=records, atomic=True), 0)
+
+
+def test_reads_see_only_what_is_committed() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    cluster.create("a", [1, 2])
+    cluster.held = True
+    Request = m.AlterPartitionReassignmentsRequest
+    wanted = Request.ReassignablePartition(partition_index=0, replicas=(1, 3))
+    cluster.send(Request(topics=(Request.ReassignableTopic(name="a", partitions=(wanted,)),)))
+    ask = m.ListPartitionReassignmentsRequest()
+    assert cluster.ask(ask).topics == ()
+    cluster.commit()
+    assert cluster.ask(ask).topics[0].partitions[0].adding_replicas == (3,)
+
+
+def test_the_registration_precedes_every_other_record_of_a_broker() -> None:
+    cluster = Cluster()
+    records = cluster.records_of(lambda: cluster.start(1))
+    assert isinstance(records[0], RegisterBrokerRecord)
+    assert records[1].fenced == -1
