@@ -110,6 +110,9 @@ class Rules:
     # 7.6-N1: a new reassignment leaves an adding or removing list that it does not need as it was.
     reassignment_keeps_old_lists: bool = field(default=False, metadata={"bug": True})
 
+    # 12.14: metadata that only repeats the leader's own partition epoch ends the ISR change that
+    # it has proposed since; the controller may yet write it, unseen (Partition.makeLeader).
+    equal_partition_epoch_ends_pending: bool = field(default=False, metadata={"bug": True})
     # 12.14: the high watermark takes the base offset that a read finds, be it below the log start.
     # Only where reads find base offsets (4.x).
     high_watermark_falls_to_batch_base: bool = field(

@@ -53,6 +53,16 @@ class IsrChanges:
         """Take an ISR as the controller's word. Members by ascending id."""
         self.state = Committed(isr, recovery_state)
 
+    def is_asking(self, isr: tuple[int, ...]) -> bool:
+        """Whether a change of this committed ISR has been proposed and not been answered."""
+        state, item = self.state, self.in_flight
+        return (
+            item is not None
+            and not isinstance(state, Committed)
+            and state.proposal == item.proposal
+            and state.isr == isr
+        )
+
     # --- proposing ----------------------------------------------------------------------------
 
     def maybe_expand(

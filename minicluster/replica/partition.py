@@ -62,8 +62,9 @@ class Partition(PartitionState):
     ) -> Step[bool]:
         """Lead, as the metadata log says; what it says of the ISR replaces any pending change.
 
-        Metadata below the own partition epoch is ignored, an equal one is applied. A leader takes
-        its partition as recovered, whatever the metadata says.
+        Metadata below the own partition epoch is ignored, an equal one is applied; but a change
+        proposed since, whose answer is on its way, outlives it (as shipped it does not). A leader
+        takes its partition as recovered, whatever the metadata says.
 
         Shapes:  -> whether this broker did not lead before.
         Source:  Partition.makeLeader.
@@ -73,6 +74,11 @@ class Partition(PartitionState):
             return Step(False, out)
         is_new_leader = not self.is_leader
         is_new_epoch = registration.leader_epoch > self.leader_epoch
+        is_repeat = (
+            registration.partition_epoch == self.partition_epoch
+            and not (is_new_leader or is_new_epoch)
+            and not self.rules.equal_partition_epoch_ends_pending
+        )
         recovery_state = (
             registration.leader_recovery_state
             if self.faults.s09_expand_while_recovering
@@ -85,7 +91,8 @@ class Partition(PartitionState):
             if replica != self.broker_id
         }
         isr = tuple(sorted(set(registration.isr)))
-        self.isr_changes.commit(isr, recovery_state)
+        if not (is_repeat and self.isr_changes.is_asking(isr)):
+            self.isr_changes.commit(isr, recovery_state)
         if is_new_epoch:
             self._begin_epoch(now_ms, registration, is_new_leader, out)
         self.leader = self.broker_id

@@ -409,10 +409,19 @@ def test_a_partition_without_a_role_refuses_everything() -> None:
     assert bench.partition.leader != LEADER
 
 
-def test_metadata_of_an_equal_partition_epoch_is_applied_and_ends_a_pending_change() -> None:
+def test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_asked_for() -> None:
+    """12.14.1: as shipped it ends the change, though the controller may yet write it."""
+    for rules in (Rules.KAFKA_4_3, Rules.KAFKA_4_3.as_shipped()):
+        bench = expanding(rules=rules)
+        spares = not rules.equal_partition_epoch_ends_pending
+        bench.lead(replicas=[101, 102], isr=[101], partition_epoch=1)
+        assert bench.partition.isr_state.is_pending == spares
+        bench.answer(partition_epoch=2)
+        assert bench.isr == ((101, 102) if spares else (101,))
+
+
+def test_metadata_of_an_equal_partition_epoch_ends_a_change_that_was_refused() -> None:
     bench = expanding()
+    bench.answer(ErrorCode.INVALID_REQUEST)
     bench.lead(replicas=[101, 102], isr=[101], partition_epoch=1)
     assert bench.partition.isr_state == Committed((101,))
-    assert bench.partition.in_flight is not None
-    bench.answer(partition_epoch=2)
-    assert bench.partition.isr_state == Committed((101,)), "the answer came too late"
