@@ -12,17 +12,18 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from minicluster.protocol.codec import check_version
-from minicluster.protocol.errors import ProtocolError, UnsupportedVersion
+from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.json_writer import JsonWriter, RecordsForm, compile_json_writer
 from minicluster.protocol.schema import FieldSpec, Message, Struct
-from minicluster.protocol.uuids import format_uuid, parse_uuid
-
-RecordsForm = Literal["base64", "blank", "size"]
-"""How record batches are shown: whole, as an empty text (so does Kafka), or by their size."""
+from minicluster.protocol.source import BAD_VALUES, explain_encoding
+from minicluster.protocol.uuids import parse_uuid
 
 _M = TypeVar("_M", bound=Message)
+
+_WRITERS: dict[tuple[type[Message], int, RecordsForm, bool], JsonWriter] = {}
 
 
 def to_json(
@@ -32,8 +33,16 @@ def to_json(
 
     Errors:  UnsupportedVersion as in ``encode``.
     """
-    check_version(type(message), version)
-    return _Writer(type(message), version, records, defaults).struct(message, "")
+    cls = message.__class__
+    key = cls, version, records, defaults
+    writer = _WRITERS.get(key)
+    if writer is None:
+        check_version(cls, version)
+        writer = _WRITERS[key] = compile_json_writer(cls, version, records, defaults)
+    try:
+        return writer(message)
+    except BAD_VALUES as error:
+        raise explain_encoding(message, version, error) from error
 
 
 def from_json(cls: type[_M], value: Mapping[str, Any], version: int) -> _M:
@@ -44,57 +53,6 @@ def from_json(cls: type[_M], value: Mapping[str, Any], version: int) -> _M:
     check_version(cls, version)
     built: _M = _Reader(cls, version).struct(cls, value, "")
     return built
-
-
-class _Writer:
-    def __init__(
-        self, cls: type[Message], version: int, records: RecordsForm, defaults: bool
-    ) -> None:
-        self.name = f"{cls.__name__} v{version}"
-        self.version, self.records, self.defaults = version, records, defaults
-        self.flexible = version in cls.flexible_versions
-
-    def struct(self, value: Struct, path: str) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        for spec in value.schema:
-            held = getattr(value, spec.name)
-            where = path + spec.name
-            if self.version not in spec.versions:
-                if not spec.ignorable and held != spec.default:
-                    why = "this version cannot carry the field"
-                    raise UnsupportedVersion(self.name, where, why)
-                continue
-            tagged = self.flexible and self.version in spec.tagged
-            if tagged and held == spec.default and not self.defaults:
-                continue
-            if held is None and self.version not in spec.nullable:
-                raise ProtocolError(self.name, where, "it must not be null")
-            name, shown = spec.json_name, self.field(spec, held, where)
-            if spec.type_ == "records" and self.records == "size":
-                name += "SizeInBytes"
-            out[name] = shown
-        return out
-
-    def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
-        if value is None:
-            return None
-        if spec.type_ == "array":
-            return [self.one(spec.element, item, path) for item in value]
-        return self.one(spec.type_, value, path)
-
-    def one(self, type_: str, value: Any, path: str) -> Any:
-        if type_ == "struct":
-            return self.struct(value, path + ".")
-        if type_ == "uuid":
-            return format_uuid(value)
-        if type_ == "records":
-            if self.records == "blank":
-                return ""
-            data = bytes(value)
-            return len(data) if self.records == "size" else base64.b64encode(data).decode()
-        if type_ == "bytes":
-            return base64.b64encode(value).decode()
-        return value
 
 
 _PYTHON: Mapping[str, type | tuple[type, ...]] = {
