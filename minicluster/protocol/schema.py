@@ -47,6 +47,12 @@ class Struct:
     schema: ClassVar[tuple[FieldSpec, ...]]
     twin: ClassVar[type]
 
+    def __repr__(self) -> str:
+        """The call that makes an equal value: fields at their default are left out."""
+        held = [(spec, getattr(self, spec.name)) for spec in self.schema]
+        shown = ", ".join(f"{spec.name}={v!r}" for spec, v in held if v != spec.default)
+        return f"{type(self).__qualname__}({shown})"
+
 
 class Message(Struct):
     """A request, a response, a record, or a piece of data with versions of its own."""
@@ -200,7 +206,7 @@ def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
         if isinstance(default, dataclasses.Field) and default.default is ALL_DEFAULTS:
             default.default = structs[default.metadata["element"]]()
             setattr(cls, name, default)
-    built: Any = dataclass(frozen=True, slots=True, kw_only=True, init=False)(cls)
+    built: Any = dataclass(frozen=True, slots=True, kw_only=True, init=False, repr=False)(cls)
     fields = dataclasses.fields(built)
     built.schema = tuple(_spec(f, structs) for f in fields)
     names = tuple(f.name for f in fields)

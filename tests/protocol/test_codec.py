@@ -221,3 +221,14 @@ def test_a_finalized_feature_is_carried_where_kafka_puts_it() -> None:
     response = ApiVersionsResponse(finalized_features_epoch=9, finalized_features=(feature,))
     assert decode(ApiVersionsResponse, encode(response, 3), 3) == response
     assert encode(response, 0) == encode(ApiVersionsResponse(), 0)
+
+
+def test_a_message_prints_as_the_call_that_makes_it() -> None:
+    state = AlterPartitionRequest.BrokerState(broker_id=2)
+    partition = AlterPartitionRequest.PartitionData(new_isr_with_epochs=(state,))
+    assert repr(AlterPartitionRequest()) == "AlterPartitionRequest()"
+    assert repr(partition) == (
+        "AlterPartitionRequest.PartitionData("
+        "new_isr_with_epochs=(AlterPartitionRequest.BrokerState(broker_id=2),))"
+    )
+    assert eval(repr(partition)) == partition

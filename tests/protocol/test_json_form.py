@@ -89,3 +89,10 @@ def test_a_number_must_be_a_number(bad: Any) -> None:
     value = to_json(PartitionRecord(), 0) | {"leaderEpoch": bad}
     with pytest.raises(ProtocolError, match="leader_epoch"):
         from_json(PartitionRecord, value, 0)
+
+
+def test_a_null_where_none_may_be_is_not_shown() -> None:
+    with pytest.raises(ProtocolError, match="field name: it must not be null"):
+        to_json(TopicRecord(name=None), 0)  # type: ignore[arg-type]
+    with pytest.raises(ProtocolError, match="field replicas"):
+        to_json(PartitionRecord(replicas=None), 0)  # type: ignore[arg-type]
