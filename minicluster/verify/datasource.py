@@ -56,7 +56,7 @@ def register(spark: SparkSession) -> None:
 
 
 @dataclass(frozen=True)
-class Piece(InputPartition):  # type: ignore[misc]
+class Piece(InputPartition):
     """Some bytes of one file, from one batch boundary to another."""
 
     path: str
@@ -108,7 +108,7 @@ class Wanted:
         return lambda offset, name: first <= offset <= last and (types is None or name in types)
 
 
-class KraftDataSource(DataSource):  # type: ignore[misc]
+class KraftDataSource(DataSource):
     """Kafka's metadata logs and checkpoints."""
 
     @classmethod
@@ -144,7 +144,7 @@ def _columns(schema: StructType) -> tuple[str, ...]:
     return names
 
 
-class KraftReader(DataSourceReader):  # type: ignore[misc]
+class KraftReader(DataSourceReader):
     """A reader of everything under a path."""
 
     def __init__(self, path: str, columns: tuple[str, ...]) -> None:
@@ -174,8 +174,9 @@ class KraftReader(DataSourceReader):  # type: ignore[misc]
                     pieces.append(Piece(str(path), shown, start, stop, None, whole))
         return pieces
 
-    def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Decode one piece into Arrow batches."""
+        assert isinstance(partition, Piece)
         content = read_batches(Path(partition.path), _bytes(partition), whole=partition.whole)
         yield from Rows(self._columns).of(
             (placed.batch for placed in content.batches),
@@ -185,7 +186,7 @@ class KraftReader(DataSourceReader):  # type: ignore[misc]
         )
 
 
-class KraftStream(DataSourceStreamReader):  # type: ignore[misc]
+class KraftStream(DataSourceStreamReader):
     """A reader that follows one controller's segments; its position is the next offset."""
 
     def __init__(self, path: str, columns: tuple[str, ...]) -> None:
@@ -212,8 +213,9 @@ class KraftStream(DataSourceStreamReader):  # type: ignore[misc]
             for begin, stop in _split(path, first, last)
         ]
 
-    def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Decode one piece into Arrow batches."""
+        assert isinstance(partition, Piece)
         first, last, shown = partition.shown.split(":", 2)
         wanted = Wanted(first=int(first), last=int(last))
         content = read_batches(Path(partition.path), _bytes(partition))

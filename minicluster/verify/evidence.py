@@ -47,9 +47,7 @@ def trace_schema(table: str) -> pa.Schema:
     return pa.schema(columns)
 
 
-def gather(
-    runs: Sequence[Run], rules: Sequence[Rule]
-) -> tuple[dict[str, pa.Table], list[Run]]:
+def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Table], list[Run]]:
     """Every table that the rules need, and the runs with what went wrong on the way.
 
     A run without a trace adds no rows to trace tables.

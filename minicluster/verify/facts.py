@@ -147,7 +147,8 @@ class Facts:
         """Every table, empty ones too."""
         out = {}
         for name, schema in SCHEMAS.items():
-            columns = zip(*self._rows[name], strict=True) if self._rows[name] else [()] * len(schema)
+            rows = self._rows[name]
+            columns = zip(*rows, strict=True) if rows else [()] * len(schema)
             arrays = [
                 pa.array(column, type=kind.type)
                 for column, kind in zip(columns, schema, strict=True)

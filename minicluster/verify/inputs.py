@@ -69,9 +69,7 @@ class NodeLog:
     def begins_well(self) -> bool:
         """Whether it begins at 0, or a snapshot reaches into it or meets it."""
         return (
-            self.alone
-            or self.start == 0
-            or any(end >= self.start for end, _, _ in self.snapshots)
+            self.alone or self.start == 0 or any(end >= self.start for end, _, _ in self.snapshots)
         )
 
 

@@ -144,12 +144,13 @@ def _report(
     tallies = _tallies(answers)
     results: list[RuleResult] = []
     for rule in rules:
-        verdicts, reasons = [], []
+        by_run: list[tuple[str, Verdict, int]] = []
+        reasons: list[str] = []
         total = _Tally()
         for run in runs:
             tally = tallies.get((rule.id, run.name), _Tally())
             verdict, why = _judge(rule, run, tally, crashes)
-            verdicts.append(verdict)
+            by_run.append((run.name, verdict, tally.looked_at))
             reasons += why
             total.looked_at += tally.looked_at
             total.not_promised += tally.not_promised
@@ -157,19 +158,20 @@ def _report(
         results.append(
             RuleResult(
                 rule=rule,
-                verdict=next(word for word in _GRAVITY if word in verdicts),
+                verdict=next(word for word in _GRAVITY if word in [v for _, v, _ in by_run]),
                 looked_at=total.looked_at,
                 not_promised=total.not_promised,
                 findings=tuple(sorted(set(total.findings))),
                 reasons=tuple(dict.fromkeys(reasons)),
+                by_run=tuple(by_run),
             )
         )
-    reasons = [reason for run in runs for reason in _run_reasons(run)]
+    whole = [reason for run in runs for reason in _run_reasons(run)]
     return Report(
-        verdict=_whole(results, reasons),
+        verdict=_whole(results, whole),
         rules=tuple(results),
         runs=tuple(RunSummary.of(run) for run in runs),
-        reasons=tuple(reasons),
+        reasons=tuple(whole),
         sources=tuple(runs),
     )
 
@@ -182,9 +184,7 @@ def _judge(
         return Verdict.INVALID, []
     if rule.evidence in _RUN_EVIDENCE and not run.is_run:
         return Verdict.NOT_APPLICABLE, []
-    reasons = [
-        f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)
-    ]
+    reasons = [f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)]
     reasons += [f"{run.name}: it crashed: {crashes[g]}" for g in rule.groups if g in crashes]
     if reasons:
         return Verdict.UNKNOWN, reasons

@@ -36,6 +36,7 @@ class RuleResult:
     not_promised: int
     findings: tuple[Finding, ...]
     reasons: tuple[str, ...]
+    by_run: tuple[tuple[str, Verdict, int], ...] = ()  # run, verdict there, looked at there
 
     @property
     def id(self) -> str:
@@ -62,6 +63,10 @@ class RuleResult:
             "title": self.rule.title,
             "source": self.rule.source,
             "reasons": list(self.reasons),
+            "by_run": [
+                {"run": run, "verdict": str(verdict), "looked_at": looked_at}
+                for run, verdict, looked_at in self.by_run
+            ],
         }
 
 

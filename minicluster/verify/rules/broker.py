@@ -6,9 +6,9 @@ from minicluster.verify.rules.model import Check, Evidence, Rule
 
 VIEW = f"""
 select *, cast(null as string) as topic, cast(null as int) as part,
-  last(case when final and not active then named_struct('offset', offset, 'op', op) end, true) over (
-    partition by run, broker order by pos desc rows between unbounded preceding and 1 preceding
-  ) as next_inactive
+  last(case when final and not active then named_struct('offset', offset, 'op', op) end, true)
+    over (partition by run, broker order by pos desc
+      rows between unbounded preceding and 1 preceding) as next_inactive
 from (
   select *,
     coalesce(registered and not fenced and not in_controlled_shutdown, false) as active,

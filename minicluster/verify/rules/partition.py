@@ -9,17 +9,28 @@ from __future__ import annotations
 
 from minicluster.verify.rules.model import FROM_3_2, Check, Evidence, Rule
 
-_FIELDS = "isr leader replicas adding removing elr last_elr rec directories".split()
+FIELDS = (
+    "isr",
+    "leader",
+    "replicas",
+    "adding",
+    "removing",
+    "elr",
+    "last_elr",
+    "rec",
+    "directories",
+)
 
 VIEW = f"""
 select run, offset, pos, op, kind, judged, topic, topic_id, part, mv, elr_on, min_isr,
   leader_epoch, partition_epoch,
-  {", ".join(f"{name} as d_{name}" for name in _FIELDS)},
-  {", ".join(f"last({name}, true) over s as {name}" for name in _FIELDS)},
-  {", ".join(f"last({name}, true) over b as p_{name}" for name in _FIELDS)},
+  {", ".join(f"{name} as d_{name}" for name in FIELDS)},
+  {", ".join(f"last({name}, true) over s as {name}" for name in FIELDS)},
+  {", ".join(f"last({name}, true) over b as p_{name}" for name in FIELDS)},
   last(kind) over b as p_kind,
-  last(case when isr is not null then
-    not elr_on or not judged or size(adding) = 0 or size(removing) = 0 end, true) over s as may_keep,
+  last(case when isr is not null then not elr_on or not judged
+    or coalesce(size(adding) = 0, false) or coalesce(size(removing) = 0, false) end, true) over s
+    as may_keep,
   coalesce(lead(op) over w, {2**62}) as next_op
 from partitions
 window w as (partition by run, topic_id, part order by pos),
@@ -32,14 +43,15 @@ window w as (partition by run, topic_id, part order by pos),
 # The names that the rules use; computed above the windows.
 DERIVED = """
 select *,
-  kind in ('Partition', 'Change', 'ClearElr') as state,
+  kind in ('Partition', 'Change', 'ClearElr') and replicas is not null
+    and (kind = 'Partition' or p_kind <> 'RemoveTopic') as state,
   next_op <> op as final,
-  judged and kind = 'Change' and p_kind in ('Partition', 'Change', 'ClearElr') as change,
+  judged and kind = 'Change' and replicas is not null and p_kind <> 'RemoveTopic' as change,
   array_except(isr, coalesce(p_isr, array())) as added,
   size(array_except(coalesce(p_isr, array()), isr)) > 0 as shrank,
   size(array_except(coalesce(p_replicas, array()), replicas)) > 0 as replicas_removed,
-  judged and kind = 'Change' and d_leader >= 0
-    and not array_contains(coalesce(p_isr, array()), d_leader)
+  judged and kind = 'Change' and replicas is not null and p_kind <> 'RemoveTopic'
+    and d_leader >= 0 and not array_contains(coalesce(p_isr, array()), d_leader)
     and not array_contains(coalesce(p_elr, array()), d_leader)
     and not ((size(p_adding) > 0 or size(p_removing) > 0) and size(adding) = 0
       and size(removing) = 0 and array_contains(isr, d_leader)) as unclean
@@ -270,7 +282,7 @@ RULES = (
                 bad="d_leader is null and "
                 + " and ".join(
                     f"(d_{name} is null or d_{name} <=> p_{name})"
-                    for name in _FIELDS
+                    for name in FIELDS
                     if name != "leader"
                 ),
                 message="the record changes nothing (ISR {new})",
@@ -326,7 +338,8 @@ RULES = (
 CREATION = Check(
     group="partition",
     when="judged and kind = 'Partition' and p_kind is null and mv is not null",
-    bad="leader_epoch <> 0 or partition_epoch <> 0 or size(isr) = 0 or leader <> element_at(isr, 1)",
+    bad="leader_epoch <> 0 or partition_epoch <> 0 or size(isr) = 0 "
+    "or leader <> element_at(isr, 1)",
     message="a new partition begins with leader {broker}, ISR {new}, epochs not both 0 or a leader "
     "that is not the first of the ISR",
     broker="leader",

@@ -1,0 +1,537 @@
+"""The log-only rules in Python, over committed batches, as they commit.
+
+A second implementation, on purpose: it folds and judges by hand what ``rules`` says in SQL, under
+the same rule ids and with the same findings, so that each checks the other. It loads neither Spark
+nor Arrow, and stops a bad run at its first bad record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.control import control_records
+from minicluster.metadata.directory_id import is_online
+from minicluster.protocol import records as r
+from minicluster.protocol.schema import Message
+from minicluster.verify.online_partition import CHECKS
+from minicluster.verify.online_state import (
+    BrokerHistory,
+    PartitionHistory,
+    Piece,
+    State,
+    Step,
+    TopicHistory,
+)
+from minicluster.verify.operations import Operation, Operations
+from minicluster.verify.rules import BY_ID, RULES
+from minicluster.verify.rules.model import Finding, finding_message
+from minicluster.verify.rules.partition import FIELDS
+
+if TYPE_CHECKING:
+    from minicluster.verify.inputs import Run
+
+_NEVER = 99  # a metadata.version that nobody told promises everything
+_MIN_ISR = "min.insync.replicas"
+_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
+
+
+class OnlineChecker:
+    """Judges a committed log batch by batch.
+
+    Shapes:  ``commit`` gives the new findings; ``looked_at`` and ``findings`` add up.
+    """
+
+    def __init__(self, run: str = "online", *, node: int = -1, begins_well: bool = True) -> None:
+        self.run = run
+        self.findings: list[Finding] = []
+        self.looked_at: dict[str, int] = {rule.id: 0 for rule in RULES if rule.online}
+        self.not_promised: dict[str, int] = dict(self.looked_at)
+        self._new: list[Finding] = []
+        self._operations = Operations()
+        self._node, self._begins_well = node, begins_well
+        self._batch: RecordBatch | None = None
+        self._elected: dict[int, list[tuple[int, int]]] = {}
+        self._skip_to = 0
+        self._mv: int | None = None
+        self._elr = False
+        self._min_isr: dict[str, int] = {}
+        self._topics: dict[UUID, TopicHistory] = {}
+        self._names: dict[str, str] = {}  # name -> kind of its last record
+        self._live: dict[str, UUID] = {}
+        self._partitions: dict[tuple[UUID, int], PartitionHistory] = {}
+        self._brokers: dict[int, BrokerHistory] = {}
+        self._pieces: dict[tuple[UUID, int], Piece] = {}
+        # Of the operation in hand: the last step of each partition, unclean elections, and where
+        # each broker's last record stands.
+        self._touched: dict[tuple[UUID, int], Step] = {}
+        self._unclean: list[Step] = []
+        self._told: dict[int, int] = {}
+        self._offset, self._judged, self._clean_from = 0, True, 0
+
+    # --- what goes in -----------------------------------------------------------------------
+
+    def load(self, records: Iterable[r.VersionedRecord], end_offset: int) -> list[Finding]:
+        """Begin from a snapshot that ends (exclusive) at an offset."""
+        self._skip_to = end_offset
+        self._judged, self._offset = False, end_offset - 1
+        loaded = tuple(records)
+        for versioned in loaded:
+            if isinstance(versioned.record, r.FeatureLevelRecord | r.ConfigRecord):
+                self._take(versioned.record)
+        for versioned in loaded:
+            self._take(versioned.record)
+        self._end_of_operation()
+        self._judged = True
+        return self._flush()
+
+    def commit(self, batch: RecordBatch) -> list[Finding]:
+        """Judge one committed batch; give what is newly found."""
+        self._structure(batch)
+        for operation in self._operations.feed(batch):
+            self._operation(operation)
+        return self._flush()
+
+    def _flush(self) -> list[Finding]:
+        new, self._new = self._new, []
+        self.findings += new
+        return new
+
+    def _operation(self, operation: Operation) -> None:
+        for entry in operation.entries:
+            if entry.offset >= self._skip_to:
+                self._offset, self._clean_from = entry.offset, entry.clean_from
+                self._take(entry.record)
+        self._end_of_operation()
+
+    def _take(self, record: Message) -> None:
+        match record:
+            case r.PartitionChangeRecord():
+                self._change(record)
+            case r.PartitionRecord():
+                self._partition(record)
+            case r.TopicRecord():
+                self._topic(record)
+            case r.RemoveTopicRecord():
+                self._remove_topic(record)
+            case r.ClearElrRecord():
+                self._clear_elr(record)
+            case r.FeatureLevelRecord():
+                self._feature(record)
+            case r.ConfigRecord():
+                self._config(record)
+            case r.RegisterBrokerRecord():
+                self._register(record)
+            case _:
+                self._broker_record(record)
+
+    # --- findings ---------------------------------------------------------------------------
+
+    def _promised(self, rule_id: str, mv: int | None) -> bool:
+        level = BY_ID[rule_id].promised_from
+        return level is None or (_NEVER if mv is None else mv) >= level
+
+    def _look(self, rule_id: str, index: int, mv: int | None) -> bool:
+        """Count a case; whether the rule promises anything about it."""
+        promised = self._promised(rule_id, mv)
+        if BY_ID[rule_id].checks[index].counts:
+            counter = self.looked_at if promised else self.not_promised
+            counter[rule_id] += 1
+        return promised
+
+    def _find(
+        self,
+        rule_id: str,
+        index: int,
+        *,
+        offset: int | None = None,
+        topic: str | None = None,
+        part: int | None = None,
+        broker: int | None = None,
+        old: Sequence[int] | None = None,
+        new: Sequence[int] | None = None,
+        number: int | None = None,
+    ) -> None:
+        at = self._offset if offset is None else offset
+        message = finding_message(
+            BY_ID[rule_id].checks[index],
+            offset=at,
+            topic=topic,
+            partition=part,
+            broker=broker,
+            old=None if old is None else list(old),
+            new=None if new is None else list(new),
+            number=number,
+        )
+        self._new.append(
+            Finding(
+                run=self.run,
+                offset=at,
+                rule=rule_id,
+                topic=topic or "",
+                partition=-1 if part is None else part,
+                broker=-1 if broker is None else broker,
+                message=message,
+            )
+        )
+
+    # --- the log itself ---------------------------------------------------------------------
+
+    def _structure(self, batch: RecordBatch) -> None:
+        before, self._batch = self._batch, batch
+        base, epoch, node = batch.base_offset, batch.leader_epoch, self._node
+        if before is None:
+            self._look("E01", 1, None)
+            if not self._begins_well:
+                self._find("E01", 1, offset=base, broker=node)
+        else:
+            self._look("E01", 0, None)
+            due = before.next_offset
+            if base != due:
+                self._find("E01", 0, offset=base, broker=node, number=due)
+        self._look("E02", 0, None)
+        if before is not None and epoch < before.leader_epoch:
+            self._find("E02", 0, offset=base, broker=node, number=epoch)
+        controls = control_records(batch)
+        first = controls[0].message if controls else None
+        elected = first.leader_id if isinstance(first, r.LeaderChangeMessage) else None
+        if (base == 0) if before is None else (epoch != before.leader_epoch):
+            self._look("E03", 0, None)
+            if elected is None:
+                self._find("E03", 0, offset=base, broker=node, number=epoch)
+        if elected is not None:
+            self._leader_of(epoch, base, elected)
+
+    def _leader_of(self, epoch: int, base: int, elected: int) -> None:
+        known = self._elected.setdefault(epoch, [])
+        agreed = len({leader for _, leader in known}) < 2
+        known.append((base, elected))
+        if len({leader for _, leader in known}) > 1:
+            for offset, leader in known if agreed else known[-1:]:
+                self._find("E03", 1, offset=offset, broker=leader, number=epoch)
+
+    # --- settings ---------------------------------------------------------------------------
+
+    def _feature(self, record: r.FeatureLevelRecord) -> None:
+        if record.name == "metadata.version":
+            self._mv = record.feature_level
+        elif record.name == "eligible.leader.replicas.version":
+            self._elr = record.feature_level > 0
+
+    def _config(self, record: r.ConfigRecord) -> None:
+        if record.name != _MIN_ISR:
+            return
+        if record.resource_type == _TOPIC_RESOURCE:
+            key = "topic " + record.resource_name
+        elif record.resource_type == _BROKER_RESOURCE and not record.resource_name:
+            key = "cluster"
+        else:
+            return
+        if record.value is None:
+            self._min_isr.pop(key, None)
+        elif record.value.strip().isdecimal():
+            self._min_isr[key] = int(record.value)
+
+    def _effective_min_isr(self, topic: TopicHistory) -> int | None:
+        told = self._min_isr.get(f"topic {topic.name}", self._min_isr.get("cluster"))
+        replicas = topic.parts.get(0)
+        return None if told is None or replicas is None else min(told, replicas)
+
+    # --- topics and partitions --------------------------------------------------------------
+
+    def _topic(self, record: r.TopicRecord) -> None:
+        topic = self._topics.setdefault(record.topic_id, TopicHistory())
+        if self._judged:
+            self._look("E25", 0, self._mv)
+            if topic.topics:
+                self._find("E25", 0, topic=record.name)
+            elif topic.partitions:
+                self._find("E25", 1, topic=record.name)
+            if self._names.get(record.name) == "Topic":
+                self._find("E25", 2, topic=record.name)
+        topic.name, topic.kind = record.name, "Topic"
+        topic.topics += 1
+        self._names[record.name] = "Topic"
+        self._live[record.name] = record.topic_id
+
+    def _owner(self, topic_id: UUID, part: int | None) -> TopicHistory:
+        """The topic that a partition or a removal names, judged by E26."""
+        topic = self._topics.setdefault(topic_id, TopicHistory())
+        if self._judged:
+            self._look("E26", 0, self._mv)
+            if topic.kind != "Topic":
+                self._find("E26", 0, topic=topic.name, part=part)
+        return topic
+
+    def _remove_topic(self, record: r.RemoveTopicRecord) -> None:
+        topic = self._owner(record.topic_id, None)
+        for part in topic.parts:
+            self._step("RemoveTopic", record.topic_id, part, {})
+        topic.parts = {}
+        topic.kind = "RemoveTopic"
+        if topic.name is not None:
+            self._names[topic.name] = "RemoveTopic"
+            if self._live.get(topic.name) == record.topic_id:
+                del self._live[topic.name]
+                self._min_isr.pop(f"topic {topic.name}", None)
+
+    def _partition(self, record: r.PartitionRecord) -> None:
+        topic = self._owner(record.topic_id, record.partition_id)
+        topic.partitions += 1
+        topic.parts[record.partition_id] = len(record.replicas)
+        sets: State = {
+            "isr": record.isr,
+            "leader": record.leader,
+            "replicas": record.replicas,
+            "adding": record.adding_replicas,
+            "removing": record.removing_replicas,
+            "elr": record.eligible_leader_replicas or (),
+            "last_elr": record.last_known_elr or (),
+            "rec": record.leader_recovery_state,
+            "directories": record.directories,
+        }
+        epochs = {"leader_epoch": record.leader_epoch, "partition_epoch": record.partition_epoch}
+        self._step("Partition", record.topic_id, record.partition_id, sets, **epochs)
+
+    def _change(self, record: r.PartitionChangeRecord) -> None:
+        topic = self._topics.setdefault(record.topic_id, TopicHistory())
+        if record.replicas is not None and record.partition_id in topic.parts:
+            topic.parts[record.partition_id] = len(record.replicas)
+        recovery = record.leader_recovery_state
+        sets: State = {
+            "isr": record.isr,
+            "leader": None if record.leader == -2 else record.leader,
+            "replicas": record.replicas,
+            "adding": record.adding_replicas,
+            "removing": record.removing_replicas,
+            "elr": record.eligible_leader_replicas,
+            "last_elr": record.last_known_elr,
+            "rec": None if recovery == -1 else recovery,
+            "directories": record.directories,
+        }
+        self._step("Change", record.topic_id, record.partition_id, sets)
+
+    def _clear_elr(self, record: r.ClearElrRecord) -> None:
+        if not record.topic_name:
+            cleared = [topic_id for topic_id, topic in self._topics.items() if topic.parts]
+        elif record.topic_name in self._live:
+            cleared = [self._live[record.topic_name]]
+        else:
+            cleared = []
+        for topic_id in cleared:
+            for part in self._topics[topic_id].parts:
+                state = self._partitions[topic_id, part].state
+                if state["elr"] or state["last_elr"]:
+                    self._step("ClearElr", topic_id, part, {"elr": (), "last_elr": ()})
+
+    def _step(
+        self, kind: str, topic_id: UUID, part: int, sets: State, **epochs: int | None
+    ) -> None:
+        topic = self._topics[topic_id]
+        history = self._partitions.setdefault((topic_id, part), PartitionHistory())
+        sets = {name: sets.get(name) for name in FIELDS}
+        before = history.state
+        after = {n: before[n] if value is None else value for n, value in sets.items()}
+        if sets["isr"] is not None:
+            ends = sets["adding"] == () or sets["removing"] == ()
+            history.may_keep = not self._elr or not self._judged or ends
+        step = Step(
+            kind=kind,
+            judged=self._judged,
+            offset=self._offset,
+            topic=topic.name,
+            part=part,
+            mv=self._mv,
+            elr_on=self._elr,
+            min_isr=self._effective_min_isr(topic),
+            sets=sets,
+            before=before,
+            after=after,
+            kind_before=history.kind,
+            may_keep=history.may_keep is not False,
+            **epochs,
+        )
+        history.state, history.kind = after, kind
+        self._touched[topic_id, part] = step
+        if step.unclean:
+            self._unclean.append(step)
+        self._judge_step(step)
+
+    def _judge_step(self, step: Step) -> None:
+        for check in CHECKS:
+            looks = check.when(step) and self._look(check.rule, check.index, step.mv)
+            if looks and check.bad(step):
+                says = check.says(step)
+                self._find(check.rule, check.index, topic=step.topic, part=step.part, **says)
+        if not (step.judged and step.state and step.kind != "ClearElr"):
+            return
+        where: dict[str, Any] = {"topic": step.topic, "part": step.part}
+        for member in step.added:
+            if self._look("A3", 0, step.mv) and not self._active(member) and not step.keep:
+                isrs = {"old": step.before["isr"], "new": step.after["isr"]}
+                self._find("A3", 0, broker=member, **isrs, **where)
+        if step.kind == "Partition" and step.kind_before is None:
+            for replica in step.after["replicas"]:
+                looks = self._look("E17", 1, step.mv)
+                if looks and self._active(replica) != (replica in step.after["isr"]):
+                    self._find("E17", 1, broker=replica, new=step.after["isr"], **where)
+
+    def _active(self, broker: int) -> bool:
+        known = self._brokers.get(broker)
+        return known is not None and known.active
+
+    # --- brokers ----------------------------------------------------------------------------
+
+    def _register(self, record: r.RegisterBrokerRecord) -> None:
+        broker = self._brokers.setdefault(record.broker_id, BrokerHistory())
+        epoch, who = record.broker_epoch, record.broker_id
+        again = broker.registered and broker.incarnation == record.incarnation_id
+        if self._judged and again:
+            self._look("E22", 0, self._mv)
+            standing = (epoch, record.fenced, record.in_controlled_shutdown)
+            if standing != (broker.epoch, broker.fenced, broker.in_controlled_shutdown):
+                self._find("E22", 0, broker=who, number=epoch)
+        elif self._judged:
+            self._look("E20", 0, self._mv)
+            if not self._clean_from <= epoch <= self._offset:
+                self._find("E20", 0, broker=who, number=epoch)
+            if broker.highest_epoch is not None and epoch <= broker.highest_epoch:
+                self._find("E20", 1, broker=who, number=epoch)
+        highest = broker.highest_epoch
+        broker.highest_epoch = epoch if highest is None else max(highest, epoch)
+        broker.registered, broker.epoch = True, epoch
+        broker.incarnation = record.incarnation_id
+        broker.fenced = record.fenced
+        broker.in_controlled_shutdown = record.in_controlled_shutdown
+        broker.log_dirs = record.log_dirs
+        self._told[who] = self._offset
+
+    def _broker_record(self, record: Message) -> None:
+        """Fencing, unfencing, changes and the end of a registration."""
+        fenced: bool | None = None
+        match record:
+            case r.FenceBrokerRecord():
+                who, epoch, fenced = record.id, record.epoch, True
+            case r.UnfenceBrokerRecord():
+                who, epoch, fenced = record.id, record.epoch, False
+            case r.BrokerRegistrationChangeRecord():
+                who, epoch = record.broker_id, record.broker_epoch
+                fenced = None if record.fenced == 0 else record.fenced > 0
+            case r.UnregisterBrokerRecord():
+                who, epoch = record.broker_id, record.broker_epoch
+            case _:
+                return
+        broker = self._brokers.setdefault(who, BrokerHistory())
+        if self._judged:
+            self._judge_broker(broker, who, epoch, fenced)
+        if fenced is not None:
+            broker.fenced = fenced
+        if isinstance(record, r.UnregisterBrokerRecord):
+            broker.registered = False
+        elif isinstance(record, r.BrokerRegistrationChangeRecord):
+            if record.in_controlled_shutdown:
+                broker.in_controlled_shutdown = record.in_controlled_shutdown > 0
+            broker.log_dirs = record.log_dirs or broker.log_dirs
+        self._told[who] = self._offset
+
+    def _judge_broker(
+        self, broker: BrokerHistory, who: int, epoch: int, fenced: bool | None
+    ) -> None:
+        self._look("E23", 0, self._mv)
+        if not broker.registered:
+            self._find("E23", 0, broker=who)
+            return
+        self._look("D4", 0, self._mv)
+        if epoch != broker.epoch:
+            self._find("D4", 0, broker=who, number=epoch)
+        if fenced is not None:
+            self._look("E21", 0, self._mv)
+            if not fenced and not broker.fenced:
+                self._find("E21", 0, broker=who)
+
+    # --- at the end of an operation ---------------------------------------------------------
+
+    def _end_of_operation(self) -> None:
+        for key, step in self._touched.items():
+            self._pieces.pop(key, None)
+            if step.state:
+                self._pieces[key] = self._new_piece(step)
+        for step in self._unclean:
+            self._judge_unclean(step)
+        for who, offset in self._told.items():
+            if not self._active(who):
+                self._inactive_now(who, offset)
+        self._touched, self._unclean, self._told = {}, [], {}
+
+    def _new_piece(self, step: Step) -> Piece:
+        piece = Piece(step=step)
+        isr = step.after["isr"]
+        if step.after["rec"] == 1 and self._look("C1", 0, step.mv):
+            allowed = step.elr_on and step.after["leader"] == -1
+            if len(isr) > 1 or (not isr and not allowed):
+                where: dict[str, Any] = {"topic": step.topic, "part": step.part}
+                self._find("C1", 0, offset=step.offset, new=isr, **where)
+        for member in isr:
+            if self._look("A1", 0, step.mv) and not self._active(member):
+                self._member_inactive(piece, member, step.offset)
+        leader = step.after["leader"]
+        if leader >= 0 and self._look("A2", 0, step.mv) and not self._active(leader):
+            self._leader_inactive(piece, step.offset)
+        return piece
+
+    def _member_inactive(self, piece: Piece, member: int, offset: int) -> None:
+        step = piece.step
+        if member not in piece.inactive and not step.keep and self._promised("A1", step.mv):
+            where: dict[str, Any] = {"topic": step.topic, "part": step.part}
+            self._find("A1", 0, offset=offset, broker=member, new=step.after["isr"], **where)
+        piece.inactive.add(member)
+
+    def _leader_inactive(self, piece: Piece, offset: int) -> None:
+        step = piece.step
+        if not piece.leader_inactive and self._promised("A2", step.mv):
+            where: dict[str, Any] = {"topic": step.topic, "part": step.part}
+            leader, isr = step.after["leader"], step.after["isr"]
+            self._find("A2", 0, offset=offset, broker=leader, new=isr, **where)
+        piece.leader_inactive = True
+
+    def _inactive_now(self, who: int, offset: int) -> None:
+        """A broker ends the operation inactive: whoever still counts on it is judged."""
+        for key, piece in self._pieces.items():
+            if key not in self._touched:
+                if who in piece.step.after["isr"]:
+                    self._member_inactive(piece, who, offset)
+                if who == piece.step.after["leader"]:
+                    self._leader_inactive(piece, offset)
+
+    def _judge_unclean(self, step: Step) -> None:
+        if not self._promised("C5", step.mv):
+            return
+        candidates = dict.fromkeys((*step.before["isr"], *(step.before["elr"] or ())))
+        replicas = list(step.after["replicas"])
+        for member in candidates:
+            if member not in replicas or not self._active(member):
+                continue
+            directories = step.after["directories"] or ()
+            place = replicas.index(member)
+            log_dirs = self._brokers[member].log_dirs
+            if place < len(directories) and not is_online(directories[place], log_dirs):
+                continue
+            where: dict[str, Any] = {"topic": step.topic, "part": step.part}
+            self._find("C5", 1, offset=step.offset, broker=member, old=step.before["isr"], **where)
+
+
+def check_run(run: Run) -> OnlineChecker:
+    """Judge a run's committed log in one go, from its snapshot if it begins with one."""
+    node = run.nodes[0] if len(run.nodes) == 1 else None
+    checker = OnlineChecker(
+        run.name,
+        node=-1 if node is None else node.node,
+        begins_well=node is None or node.begins_well,
+    )
+    if run.start is not None:
+        checker.load(run.start.records, run.start.end_offset)
+    for batch in run.committed:
+        checker.commit(batch)
+    return checker

@@ -1,0 +1,135 @@
+"""What the online checker remembers: one object per partition and per broker.
+
+The same quantities as the columns of the SQL views, under the same names, folded by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from minicluster.verify.rules.partition import FIELDS
+
+State = dict[str, Any]
+EMPTY: State = dict.fromkeys(FIELDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One record as one partition sees it: what it sets, the state before and after."""
+
+    kind: str  # Partition Change ClearElr RemoveTopic
+    judged: bool
+    offset: int
+    topic: str | None
+    part: int
+    mv: int | None
+    elr_on: bool
+    min_isr: int | None
+    sets: State
+    before: State
+    after: State
+    kind_before: str | None
+    may_keep: bool
+    leader_epoch: int | None = None
+    partition_epoch: int | None = None
+
+    @property
+    def state(self) -> bool:
+        """Whether it leaves a state to judge."""
+        return (
+            self.kind in ("Partition", "Change", "ClearElr")
+            and self.after["replicas"] is not None
+            and (self.kind == "Partition" or self.kind_before != "RemoveTopic")
+        )
+
+    @property
+    def change(self) -> bool:
+        """Whether it changes a known partition."""
+        return (
+            self.judged
+            and self.kind == "Change"
+            and self.after["replicas"] is not None
+            and self.kind_before not in (None, "RemoveTopic")
+        )
+
+    @property
+    def added(self) -> list[int]:
+        """Who enters the ISR, each once."""
+        before = self.before["isr"] or ()
+        return list(dict.fromkeys(m for m in self.after["isr"] or () if m not in before))
+
+    @property
+    def shrank(self) -> bool:
+        """Whether somebody leaves the ISR."""
+        return any(m not in self.after["isr"] for m in self.before["isr"] or ())
+
+    @property
+    def replicas_removed(self) -> bool:
+        """Whether somebody leaves the replicas."""
+        return any(m not in self.after["replicas"] for m in self.before["replicas"] or ())
+
+    @property
+    def unclean(self) -> bool:
+        """Whether it elects a leader from outside ISR and ELR, not by ending a reassignment."""
+        leader = self.sets["leader"]
+        if not self.change or leader is None or leader < 0:
+            return False
+        if leader in self.before["isr"] or leader in (self.before["elr"] or ()):
+            return False
+        was_moving = bool(self.before["adding"] or self.before["removing"])
+        moves = bool(self.after["adding"] or self.after["removing"])
+        return not (was_moving and not moves and leader in self.after["isr"])
+
+    @property
+    def keep(self) -> bool:
+        """Whether the ISR is the one last member kept while there is no leader."""
+        return len(self.after["isr"]) == 1 and self.after["leader"] == -1 and self.may_keep
+
+
+@dataclass(slots=True)
+class PartitionHistory:
+    """The fold of one partition's records."""
+
+    state: State = field(default_factory=lambda: dict(EMPTY))
+    kind: str | None = None
+    may_keep: bool | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Piece:
+    """A partition's state from the end of one operation to the next that touches it."""
+
+    step: Step
+    inactive: set[int] = field(default_factory=set)  # members already found inactive
+    leader_inactive: bool = False
+
+
+@dataclass(slots=True)
+class BrokerHistory:
+    """The fold of one broker's records."""
+
+    registered: bool = False
+    epoch: int = -1
+    highest_epoch: int | None = None
+    incarnation: UUID | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[UUID, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """Registered, not fenced, not shutting down."""
+        return self.registered and not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(slots=True)
+class TopicHistory:
+    """The fold of what concerns one topic id."""
+
+    name: str | None = None
+    kind: str | None = None  # Topic, RemoveTopic
+    topics: int = 0
+    partitions: int = 0
+    parts: dict[int, int] = field(default_factory=dict)  # partition -> number of replicas

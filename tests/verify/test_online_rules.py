@@ -1,0 +1,90 @@
+"""The online checker on hand-written logs: each rule breaks where it should and only there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from minicluster.verify.online import OnlineChecker
+from minicluster.verify.rules import RULES
+from tests.verify import cases
+from tests.verify.build import LogBuilder, change, cluster
+
+
+def judged(log: LogBuilder) -> OnlineChecker:
+    checker = OnlineChecker()
+    for batch in log.batches:
+        checker.commit(batch)
+    return checker
+
+
+def rules_of(checker: OnlineChecker) -> set[str]:
+    return {finding.rule for finding in checker.findings}
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.BAD.items() for case in several]
+)
+def test_a_log_that_breaks_a_rule_is_found(rule: str, case: cases.Case) -> None:
+    assert rule in rules_of(judged(case()))
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.NEAR.items() for case in several]
+)
+def test_a_near_miss_is_looked_at_and_passes(rule: str, case: cases.Case) -> None:
+    checker = judged(case())
+
+    assert checker.looked_at[rule] > 0
+    assert rule not in rules_of(checker)
+
+
+def test_every_online_rule_has_both_logs() -> None:
+    online = [rule.id for rule in RULES if rule.online]
+
+    assert sorted(cases.BAD) == sorted(online)
+    assert sorted(cases.NEAR) == sorted(online)
+
+
+@pytest.mark.parametrize(
+    "case", [cases.aborted_transaction, cases.transaction, cases.merged_operations]
+)
+def test_what_is_no_operation_end_is_not_judged(case: cases.Case) -> None:
+    assert judged(case()).findings == []
+
+
+def test_what_was_not_promised_is_counted_apart() -> None:
+    checker = judged(cases.below_the_promise())
+
+    assert checker.findings == []
+    assert checker.looked_at["A1"] == 0
+    assert checker.not_promised["A1"] == 2
+
+
+def test_a_finding_comes_with_the_batch_that_breaks_the_rule() -> None:
+    log = cluster().op(change((2, 3)))
+    checker = OnlineChecker("r")
+    found = [checker.commit(batch) for batch in log.batches]
+
+    assert all(not some for some in found[:-1])
+    assert [one.rule for one in found[-1]] == ["E10"]
+    assert found[-1][0].offset == log.offset - 1
+    assert found[-1][0].message == "leader 1 is not in the ISR [2, 3]"
+
+
+def test_a_member_that_stays_inactive_is_found_once() -> None:
+    checker = judged(cluster().fence(3).fence(3))
+
+    assert len([one for one in checker.findings if one.rule == "A1"]) == 1
+
+
+def test_the_online_checker_loads_neither_spark_nor_arrow() -> None:
+    script = (
+        "import sys; from minicluster.verify import OnlineChecker; OnlineChecker();"
+        "print([m for m in ('pyspark', 'pyarrow', 'py4j') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,129 @@
+"""The rules in Spark: on hand-written logs, on Kafka's own, and against the online checker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.inputs import read_run
+from minicluster.verify.online import OnlineChecker, check_run
+from minicluster.verify.rules import BY_ID, RULES
+from tests.verify import cases
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
+RUNS = sorted(path.name for path in KAFKA_LOGS.iterdir() if path.is_dir())
+EVERY_CASE = {
+    case.__name__: case
+    for several in (*cases.BAD.values(), *cases.NEAR.values())
+    for case in several
+} | {
+    case.__name__: case
+    for case in (
+        cases.below_the_promise,
+        cases.aborted_transaction,
+        cases.transaction,
+        cases.merged_operations,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Every hand-written log in one report."""
+
+    folder: Path
+    report: Report
+
+    def verdict(self, rule: str, run: str) -> tuple[Verdict, int]:
+        found = {name: (word, looked) for name, word, looked in self.report.rule(rule).by_run}
+        return found[run]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Judged:
+    folder = tmp_path_factory.mktemp("cases")
+    for name, case in EVERY_CASE.items():
+        case().write(folder / name)
+    return Judged(folder, verify(*(folder / name for name in EVERY_CASE)))
+
+
+@pytest.fixture(scope="module")
+def real(spark: object) -> Report:
+    return verify(*(KAFKA_LOGS / name for name in RUNS))
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.BAD.items() for case in several]
+)
+def test_a_log_that_breaks_a_rule_is_invalid(rule: str, case: cases.Case, judged: Judged) -> None:
+    assert judged.verdict(rule, case.__name__)[0] is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.NEAR.items() for case in several]
+)
+def test_a_near_miss_is_valid(rule: str, case: cases.Case, judged: Judged) -> None:
+    verdict, looked_at = judged.verdict(rule, case.__name__)
+
+    assert verdict is Verdict.VALID
+    assert looked_at > 0
+
+
+def test_below_its_metadata_version_a_rule_promises_nothing(judged: Judged) -> None:
+    assert judged.verdict("A1", "below_the_promise") == (Verdict.NOT_PROMISED, 0)
+    assert judged.verdict("E10", "below_the_promise")[0] is Verdict.VALID
+
+
+def compare(checker: OnlineChecker, report: Report, run: str, rules: list[str]) -> None:
+    found = sorted(one for one in report.findings if one.run == run and one.rule in rules)
+    online = sorted({one for one in checker.findings if one.rule in rules})
+    looked = {
+        rule: looked_at
+        for rule in rules
+        for name, _, looked_at in report.rule(rule).by_run
+        if name == run
+    }
+
+    assert online == found
+    assert {rule: checker.looked_at[rule] for rule in rules} == looked
+
+
+@pytest.mark.parametrize("name", EVERY_CASE)
+def test_spark_and_the_online_checker_agree_on_a_hand_written_log(
+    name: str, judged: Judged
+) -> None:
+    rules = [rule.id for rule in RULES if rule.online]
+
+    compare(check_run(read_run(judged.folder / name, name)), judged.report, name, rules)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_spark_and_the_online_checker_agree_on_kafkas_log(name: str, real: Report) -> None:
+    run = read_run(KAFKA_LOGS / name, name)
+    # Of several controllers Spark judges each log, the online checker the committed one.
+    own = ("E01", "E02", "E03") if len(run.nodes) > 1 else ()
+    rules = [rule.id for rule in RULES if rule.online and rule.id not in own]
+
+    compare(check_run(run), real, name, rules)
+
+
+def test_no_log_of_kafka_is_called_invalid(real: Report) -> None:
+    assert real.findings == ()
+    assert real.valid
+
+
+def test_every_log_rule_has_cases_in_kafkas_logs(real: Report) -> None:
+    idle = [one.id for one in real.rules if BY_ID[one.id].online and not one.looked_at]
+
+    assert idle == []
+
+
+def test_rules_about_a_trace_do_not_apply_to_a_plain_log(real: Report) -> None:
+    others = {one.verdict for one in real.rules if not BY_ID[one.id].online}
+
+    assert others <= {Verdict.NOT_APPLICABLE}
