@@ -15,7 +15,7 @@ from typing import Any
 from minicluster.effects import CancelTimer, Effect, FaultHit, Reply, Send, SetTimer, Trace
 from minicluster.faults import Faults
 from minicluster.log import Record, RecordBatch, Records
-from minicluster.metadata.delta import DeltaBuilder
+from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -64,9 +64,13 @@ class Cluster:
         self.sent: list[tuple[int, int, Any]] = []
         self.alterations: list[AlterPartitionRequest] = []
         self.answers: list[ErrorCode] = []  # what the controller says next instead
+        self.deltas: list[MetadataDelta] = []
+        self.published: dict[int, int] = {}
+        self.lags: dict[int, int] = {}  # how long a broker's image lags behind the log
         self.cuts: set[tuple[int, int]] = set()
         self.controller_answers = True
         self.hits: list[str] = []
+        self.acks: dict[int, int] = {}  # of each produce, by its token
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._timers: dict[tuple[int, str], int] = {}
@@ -78,16 +82,33 @@ class Cluster:
 
     # -- controller --------------------------------------------------------------------------
 
-    def publish(self, *records: Any, to: tuple[int, ...] | None = None) -> None:
-        """Commit records and publish them to the brokers (all, or those named)."""
+    def publish(self, *records: Any) -> None:
+        """Commit records; every broker publishes them after its lag (``lags``), in order."""
         builder = DeltaBuilder(self.image)
         for record in records:
             builder.apply(record, offset=next(self.offset))
         delta = builder.build()
         self.image = delta.after
-        for broker, manager in self.managers.items():
-            if to is None or broker in to:
+        self.deltas.append(delta)
+        for broker in list(self.managers):
+            self._publish_to(broker, len(self.deltas))
+
+    def _publish_to(self, broker: int, until: int) -> None:
+        manager = self.managers[broker]
+
+        def catch_up() -> None:
+            if self.managers.get(broker) is not manager:
+                return
+            while self.published[broker] < until:
+                delta = self.deltas[self.published[broker]]
+                self.published[broker] += 1
                 self.see(broker, manager.on_metadata(self.now_ms, delta))
+
+        lag_ms = self.lags.get(broker, 0)
+        if lag_ms:
+            self._later(lag_ms, catch_up)
+        else:
+            catch_up()
 
     def create_topic(
         self,
@@ -126,13 +147,11 @@ class Cluster:
         self.publish(RemoveTopicRecord(topic_id=TOPIC_IDS[name]))
 
     def fence(self, broker: int, *, fenced: bool = True) -> None:
+        known = self.image.cluster.broker(broker)
+        assert known is not None
         self.publish(
             BrokerRegistrationChangeRecord(
-                broker_id=broker,
-                broker_epoch=self.managers[broker].view.broker_epoch
-                if broker in self.managers
-                else self.image.cluster.broker(broker).epoch,  # type: ignore[union-attr]
-                fenced=1 if fenced else -1,
+                broker_id=broker, broker_epoch=known.epoch, fenced=1 if fenced else -1
             )
         )
 
@@ -157,24 +176,20 @@ class Cluster:
             error = ErrorCode.INVALID_UPDATE_VERSION
         if not error and (known.leader, known.leader_epoch) != (broker, asked.leader_epoch):
             error = ErrorCode.FENCED_LEADER_EPOCH
+        if not error and not all(self._eligible(m) for m in asked.new_isr_with_epochs):
+            error = ErrorCode.INELIGIBLE_REPLICA
         if error:
             return kind(partition_index=asked.partition_index, error_code=error)
-        isr = tuple(member.broker_id for member in asked.new_isr_with_epochs)
-        record = PartitionChangeRecord(
-            topic_id=topic_id,
-            partition_id=asked.partition_index,
-            isr=isr,
-            leader_recovery_state=asked.leader_recovery_state
-            if asked.leader_recovery_state != known.leader_recovery_state
-            else -1,
+        self.publish(
+            PartitionChangeRecord(
+                topic_id=topic_id,
+                partition_id=asked.partition_index,
+                isr=tuple(member.broker_id for member in asked.new_isr_with_epochs),
+                leader_recovery_state=asked.leader_recovery_state
+                if asked.leader_recovery_state != known.leader_recovery_state
+                else -1,
+            )
         )
-        self._later(LATENCY_MS * 2, lambda: self.publish())
-        builder = DeltaBuilder(self.image)
-        builder.apply(record, offset=next(self.offset))
-        delta = builder.build()
-        self.image = delta.after
-        for broker_id in list(self.managers):
-            self._later(LATENCY_MS * 3, self._publishing(broker_id, delta))
         now = self.image.topics.partition(topic_id, asked.partition_index)
         assert now is not None
         return kind(
@@ -186,17 +201,35 @@ class Cluster:
             partition_epoch=now.partition_epoch,
         )
 
-    def _publishing(self, broker: int, delta: Any) -> Callable[[], None]:
-        def publish() -> None:
-            manager = self.managers.get(broker)
-            if manager is not None and manager.image is delta.before:
-                self.see(broker, manager.on_metadata(self.now_ms, delta))
+    def _eligible(self, member: Any) -> bool:
+        known = self.image.cluster.broker(member.broker_id)
+        return known is not None and known.active and member.broker_epoch in (-1, known.epoch)
 
-        return publish
+    def fence_and_elect(self, broker: int) -> None:
+        """What the controller does when a session ends: out of the ISRs, out of leadership."""
+        for topic, index, partition in list(self.image.topics.partitions()):
+            isr = tuple(m for m in partition.isr if m != broker) or partition.isr
+            fields: dict[str, Any] = {} if isr == partition.isr else {"isr": isr}
+            if partition.leader == broker:
+                alive = [r for r in partition.replicas if r in isr and r != broker]
+                alive = [r for r in alive if self.image.cluster.is_active(r)]
+                fields["leader"] = alive[0] if alive else -1
+            if fields:
+                self.publish(PartitionChangeRecord(topic_id=topic.id, partition_id=index, **fields))
+        self.fence(broker)
+
+    def unfence_and_elect(self, broker: int) -> None:
+        """What the controller does when a fenced broker is well again."""
+        self.fence(broker, fenced=False)
+        for topic, index, partition in list(self.image.topics.partitions()):
+            if partition.leader == -1 and broker in partition.isr:
+                self.publish(
+                    PartitionChangeRecord(topic_id=topic.id, partition_id=index, leader=broker)
+                )
 
     # -- brokers -----------------------------------------------------------------------------
 
-    def start(self, broker: int, epoch: int | None = None) -> None:
+    def start(self, broker: int, epoch: int | None = None, *, fenced: bool = False) -> None:
         """Start an incarnation over the broker's disk; it learns everything from the image."""
         manager = ReplicaManagerMachine(
             ReplicaManagerConfig(broker_id=broker, incarnation=f"inc-{broker}-{self.now_ms}"),
@@ -204,7 +237,6 @@ class Cluster:
             rules=self.rules,
             faults=self.faults,
         )
-        self.managers[broker] = manager
         self.see(broker, manager.start(self.now_ms))
         epoch = 1_000 + broker if epoch is None else epoch
         manager.on_broker_epoch(epoch)
@@ -214,15 +246,12 @@ class Cluster:
                 broker_id=broker,
                 broker_epoch=epoch,
                 incarnation_id=uuid.UUID(int=epoch),
-                fenced=False,
+                fenced=fenced,
                 log_dirs=(_dir(broker),),
-            ),
-            to=tuple(b for b in self.managers if b != broker),
+            )
         )
-        builder = DeltaBuilder(MetadataImage.EMPTY)
-        from minicluster.metadata.delta import MetadataDelta
-
-        del builder
+        self.managers[broker] = manager
+        self.published[broker] = len(self.deltas)
         delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
         self.see(broker, manager.on_metadata(self.now_ms, delta))
 
@@ -264,7 +293,9 @@ class Cluster:
                 ),
             ),
         )
-        return self.ask(broker, request, 9)
+        token = self.ask(broker, request, 9)
+        self.acks[token] = acks
+        return token
 
     def ask(self, broker: int, request: Any, version: int) -> int:
         token = next(self._tokens)
@@ -375,9 +406,10 @@ class Cluster:
                 self.see(source, manager.on_response(self.now_ms, send.correlation_id, response))
 
         def deliver() -> None:
+            self._later(send.timeout_ms or 30_000, fail)
             if (source, send.to) in self.cuts:
-                self._later(send.timeout_ms or 30_000, fail)
-            elif send.to == CONTROLLER:
+                return
+            if send.to == CONTROLLER:
                 if self.controller_answers:
                     response = self._alter(send.request)
                     self._later(LATENCY_MS, lambda: answer(response))
