@@ -66,6 +66,7 @@ class _Decoder:
         self.names = 0
 
     def name(self, letter: str) -> str:
+        """A new name for a local variable."""
         self.names += 1
         return f"{letter}{self.names}"
 
@@ -106,6 +107,7 @@ class _Decoder:
         add(f"{var}.__class__ = {final}", path)
 
     def tags(self, specs: list[FieldSpec], var: str, path: str) -> None:
+        """Read the tagged fields; what is not known is passed over."""
         add, where = self.source.add, f"{path}tags"
         count, tag, size, end = (self.name(letter) for letter in "ktnq")
         self.byte(count, where)
@@ -193,6 +195,7 @@ class _Decoder:
             self.source.depth -= 1
 
     def nested(self, spec: FieldSpec, target: str, path: str, nullable: bool) -> None:
+        """Read one structure, which may be null: then a byte in front says so."""
         assert spec.struct is not None
         local = self.name("o")
         if nullable:
@@ -224,6 +227,7 @@ class _Decoder:
         add(f"p = {end}", path)
 
     def array(self, spec: FieldSpec, target: str, size: str, path: str, compact: bool) -> None:
+        """Read so many elements; numbers in one call."""
         add = self.source.add
         if spec.struct is not None:
             smallest = _smallest(spec.struct, self.version, self.flexible)

@@ -67,6 +67,7 @@ class _Encoder:
         self.sink = "a"
 
     def name(self, letter: str) -> str:
+        """A new name for a local variable."""
         self.names += 1
         return f"{letter}{self.names}"
 
@@ -117,6 +118,7 @@ class _Encoder:
         return f"{value} != {self.source.constant(spec.default)}"
 
     def tags(self, specs: list[FieldSpec], var: str, path: str) -> None:
+        """Write how many tagged fields hold something, and these."""
         conditions = [self.differs(spec, f"{var}.{spec.name}") for spec in specs]
         count = self.name("n")
         total = " + ".join(f"({c} and 1 or 0)" for c in conditions)
@@ -180,6 +182,7 @@ class _Encoder:
             self.source.depth -= 1
 
     def null(self, spec: FieldSpec) -> bytes:
+        """The bytes that stand for null."""
         compact = self.flexible and (spec.flexible is None or self.version in spec.flexible)
         if spec.type_ == "struct":
             return b"\xff"
@@ -188,6 +191,7 @@ class _Encoder:
         return b"\xff\xff" if spec.type_ == "string" else b"\xff\xff\xff\xff"
 
     def present(self, spec: FieldSpec, value: str, path: str, compact: bool) -> None:
+        """Write a field of variable size that is not null."""
         if spec.type_ == "array":
             self.array(spec, value, path, compact)
         elif spec.type_ == "struct":
@@ -218,6 +222,7 @@ class _Encoder:
         add(f"{self.sink}({data})", path)
 
     def array(self, spec: FieldSpec, value: str, path: str, compact: bool) -> None:
+        """Write a length and so many elements; numbers in one call."""
         add, size = self.source.add, self.name("n")
         add(f"{size} = len({value})", path)
         if spec.element in FORMATS and spec.element != "uuid":

@@ -72,6 +72,7 @@ class _Reader:
         self.flexible = version in cls.flexible_versions
 
     def struct(self, cls: type[Struct], value: Any, path: str) -> Any:
+        """Read a JSON object as a structure."""
         if not isinstance(value, Mapping):
             raise ProtocolError(self.name, path.rstrip("."), f"{value!r} is no JSON object")
         rest = dict(value)
@@ -90,6 +91,7 @@ class _Reader:
         return cls(**found)
 
     def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
+        """Read the value of a field."""
         if value is None:
             if self.version not in spec.nullable:
                 raise ProtocolError(self.name, path, "it must not be null")
@@ -101,6 +103,7 @@ class _Reader:
         return tuple(self.one(spec, spec.element, item, path) for item in value)
 
     def one(self, spec: FieldSpec, type_: str, value: Any, path: str) -> Any:
+        """Read a value, or an element of an array, of this type."""
         if type_ == "struct":
             assert spec.struct is not None
             return self.struct(spec.struct, value, path + ".")

@@ -59,6 +59,7 @@ class _Writer:
         return name
 
     def field(self, spec: FieldSpec, value: str, path: str) -> None:
+        """Show one field, unless it is tagged and at its default."""
         add = self.source.add
         differs = f"{value} != {self.source.constant(spec.default)}"
         if self.version not in spec.versions:
@@ -88,6 +89,7 @@ class _Writer:
         return f"[{wrap}(x) for x in {value}]" if wrap else f"list({value})"
 
     def wrapper(self, spec: FieldSpec) -> str:
+        """The function that shows a value; none if JSON has it as it is."""
         if spec.struct is not None:
             return self.functions[spec.struct]
         if spec.element == "records":

@@ -206,6 +206,8 @@ def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
         if isinstance(default, dataclasses.Field) and default.default is ALL_DEFAULTS:
             default.default = structs[default.metadata["element"]]()
             setattr(cls, name, default)
+    if cls.__doc__ is None:
+        cls.__doc__ = f"{cls.__qualname__}."  # or dataclass would inspect it to make one
     built: Any = dataclass(frozen=True, slots=True, kw_only=True, init=False, repr=False)(cls)
     fields = dataclasses.fields(built)
     built.schema = tuple(_spec(f, structs) for f in fields)
