@@ -5,7 +5,7 @@ Versions:  0-3; the version decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from minicluster.controller.assignments import (
     active_replicas,
@@ -34,9 +34,12 @@ def create_partitions(
     now_ms: int,
     *,
     draw: Draw,
+    model_partition: Callable[[TopicImage], int] = lambda topic: min(topic.partitions),
 ) -> Decision:
     """Add partitions; each topic succeeds or fails by itself, all records are one batch.
 
+    Shapes:  model_partition names the partition whose number of replicas the new ones get; Kafka
+             takes the one that its hash map yields first.
     Chance:  placement draws.
     Errors:  per topic.
     Source:  KIP-195; ReplicationControlManager.createPartitions.
@@ -48,7 +51,7 @@ def create_partitions(
         mine: list[VersionedRecord] = []
         error = ApiError()
         try:
-            _add_partitions(state, topic, mine, hits, draw)
+            _add_partitions(state, topic, mine, hits, draw, model_partition)
         except Refused as refused:
             if refused.error is ErrorCode.POLICY_VIOLATION:
                 raise
@@ -76,6 +79,7 @@ def _add_partitions(
     records: list[VersionedRecord],
     hits: list[str],
     draw: Draw,
+    model_partition: Callable[[TopicImage], int],
 ) -> None:
     topic = state.image.topics.named(asked.name)
     if topic is None:
@@ -89,7 +93,7 @@ def _add_partitions(
             f"The topic {topic.name} currently has {start} partition(s); {asked.count} would not "
             "be an increase.",
         )
-    factor = len(topic.partitions[min(topic.partitions)].replicas)
+    factor = len(topic.partitions[model_partition(topic)].replicas)
     chosen = _chosen_replicas(state, topic, asked, factor, draw)
     gates = state.gates
     for index, replicas in enumerate(chosen, start):

@@ -184,9 +184,16 @@ def _start(
                 f"The replication factor is changed from {size} to {len(target)}",
             )
     started = start_reassignment(partition.replicas, target)
-    keeps = state.rules.reassignment_keeps_old_lists
+    if state.rules.reassignment_keeps_old_lists:
+        return Targets(
+            replicas=started.replicas,
+            adding=started.adding or None,
+            removing=started.removing or None,
+        )
+    # What was being added and stays is still to be waited for, but nothing that goes (7.6-N1).
+    waited_for = tuple(r for r in partition.adding_replicas if r in target)
     return Targets(
         replicas=started.replicas,
-        adding=None if keeps and not started.adding else started.adding,
-        removing=None if keeps and not started.removing else started.removing,
+        adding=started.adding or waited_for,
+        removing=started.removing,
     )

@@ -19,7 +19,7 @@ from minicluster.controller.assign_directories import assign_replicas_to_dirs
 from minicluster.controller.broker_heartbeat import broker_heartbeat
 from minicluster.controller.configs import ConfigOperation, incremental_alter_configs
 from minicluster.controller.create_partitions import create_partitions
-from minicluster.controller.decision import ControllerFault, Decision, Refused
+from minicluster.controller.decision import Decision, Refused
 from minicluster.controller.elections import elect_leaders
 from minicluster.controller.heartbeats import Heartbeats, Session, follow_record
 from minicluster.controller.partition_reassignments import (
@@ -38,22 +38,26 @@ from minicluster.controller.topics import create_topics, delete_topics
 from minicluster.controller.unregister import unregister_broker
 from minicluster.errors import UserError
 from minicluster.metadata.configs import BROKER, TOPIC
+from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.metadata_version import (
     ELR_VERSION,
     FEATURE_NAME,
     MetadataVersion,
     supported_levels,
 )
-from minicluster.protocol import ErrorCode, format_uuid, parse_uuid
+from minicluster.protocol import ErrorCode, ProtocolError, format_uuid, parse_uuid
 from minicluster.protocol import messages as m
 from minicluster.protocol.json_form import from_json
 from minicluster.protocol.records import (
     RECORD_CLASSES,
+    ClearElrRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
+    PartitionRecord,
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from tests.transcripts.java_maps import PartitionMap, SessionMap
 from tests.transcripts.report import AGREE, DIFFER, HASH_ORDER, NOT_BUILT, Outcome, read_lines
 
 Json = dict[str, Any]
@@ -77,17 +81,20 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
     if header["kafka"] not in RULES:
         raise UserError(f"{path}: Kafka {header['kafka']} is not known here")
     player = Player.of(header, rules or RULES[header["kafka"]].as_shipped())
-    for line in lines:
+    for number, line in enumerate(lines, 2):
+        if "final_state" in line:
+            yield player.compare_final_state(line["final_state"], path.name)
+            continue
+        missing = [name for name in _LINE_FIELDS if name not in line]
+        if missing:
+            raise UserError(f"{path}: line {number} is no operation: it has no {missing[0]}")
         try:
-            if "final_state" in line:
-                yield player.compare_final_state(line["final_state"], path.name)
-            else:
-                yield player.step(line, path.name)
-        except (KeyError, TypeError, AttributeError) as error:
-            number = line.get("i", "?") if isinstance(line, dict) else "?"
-            if isinstance(error, KeyError) and error.args[0] in line.get("request", ()):
-                raise
-            raise UserError(f"{path}: operation {number} cannot be read: {error!r}") from error
+            yield player.step(line, path.name)
+        except (KeyError, ReplayError, ProtocolError) as error:
+            raise UserError(f"{path}: line {number} cannot be followed: {error}") from error
+
+
+_LINE_FIELDS = ("i", "now_ms", "base_offset", "op", "request", "records")
 
 
 class Draws:
@@ -129,7 +136,8 @@ class Player:
     full_range: range
     level: int
     elr_offered: bool
-    unknown: dict[str, None] = field(default_factory=dict)
+    sessions: SessionMap = field(default_factory=SessionMap)
+    partitions: dict[UUID, PartitionMap] = field(default_factory=dict)
 
     @classmethod
     def of(cls, header: Json, rules: Rules) -> Player:
@@ -185,8 +193,8 @@ class Player:
             return operation(self, line)
         except Refused as refused:
             return Result(error=refused.error.name)
-        except ControllerFault as fault:
-            return Result(error=f"fault: {fault}")
+        except Exception as error:  # a machine that breaks differs, too
+            return Result(error=f"{type(error).__name__}: {error}")
 
     def _compare(self, line: Json, expected: Result, result: Result) -> tuple[str, str]:
         found = []
@@ -223,31 +231,36 @@ class Player:
             offset = request["current_metadata_offset"]
             self.heartbeats.touch(request["broker_id"], answer["is_fenced"], offset, now_ms)
         if line["op"] == "maybe_fence_stale_brokers":
-            session = self.stale_session(line, kafka)
+            session = self.stale_session(now_ms)
             if session is not None:
                 self.heartbeats.drop_session(session)
+                self.sessions.remove(session)
                 if self.state.broker(session.broker_id) is None:
                     self.heartbeats.remove(session.broker_id)
         offset = line["base_offset"] - 1
         for record in kafka.records:
             offset += 1
+            self._put_partitions(record.record)
             self.state.apply(record, offset)
             follow_record(self.heartbeats, record.record, self.state.image, now_ms)
         if beats and kafka.response["in_controlled_shutdown"]:
             self.heartbeats.set_shutdown_offset(request["broker_id"], offset)
 
-    def stale_session(self, line: Json, kafka: Result) -> Session | None:
-        """Which of the expired sessions Kafka has taken: its hash map decides (W2)."""
-        expired = self.heartbeats.expired_sessions(line["now_ms"])
-        fenced = [
-            r.record.broker_id for r in kafka.records if hasattr(r.record, "fenced")
-        ]
-        for session in expired:
-            broker = self.state.broker(session.broker_id)
-            fences = broker is not None and broker.epoch == session.epoch
-            if fences == bool(fenced) and (not fenced or session.broker_id == fenced[0]):
-                return session
-        return None
+    def _put_partitions(self, record: Any) -> None:
+        if isinstance(record, PartitionRecord | PartitionChangeRecord):
+            topic_map = self.partitions.setdefault(record.topic_id, PartitionMap())
+            topic_map.put(record.partition_id)
+        elif isinstance(record, ClearElrRecord):
+            for topic, index, partition in self.state.image.topics.partitions():
+                if record.topic_name in ("", topic.name) and (
+                    partition.elr or partition.last_known_elr
+                ):
+                    self.partitions[topic.id].put(index)
+
+    def stale_session(self, now_ms: int) -> Session | None:
+        """Which of the expired sessions Kafka takes: the first one in its hash map (W2)."""
+        expired = set(self.heartbeats.expired_sessions(now_ms))
+        return next((session for session in self.sessions if session in expired), None)
 
     def compare_final_state(self, expected: Json, file: str) -> Outcome:
         """Compare every broker and partition at the end."""
@@ -361,9 +374,7 @@ def _register_broker(player: Player, line: Json) -> Result:
             Feature(name=FEATURE_NAME, min_supported_version=low, max_supported_version=top)
         )
     if player.elr_offered:
-        features.append(
-            Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
-        )
+        features.append(Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1))
     broker_id = request["broker_id"]
     listener = m.BrokerRegistrationRequest.Listener(
         name="PLAINTEXT", host="localhost", port=9092 + broker_id, security_protocol=0
@@ -390,6 +401,7 @@ def _register_broker(player: Player, line: Json) -> Result:
 def _broker_heartbeat(player: Player, line: Json) -> Result:
     request, now_ms = line["request"], line["now_ms"]
     player.heartbeats.contact(request["broker_id"], request["broker_epoch"], now_ms)
+    player.sessions.put(Session(request["broker_id"], request["broker_epoch"]))
     cordoned = request.get("cordoned_log_dirs")
     decision = broker_heartbeat(
         player.state,
@@ -415,8 +427,7 @@ def _maybe_fence(player: Player, line: Json) -> Result:
     if not player.state.rules.sessions_by_epoch:
         decision = maybe_fence_stale_broker(player.state, now_ms)
         return _result(decision, None)
-    kafka = Result(records=tuple(read_record(record) for record in line["records"]))
-    session = player.stale_session(line, kafka)
+    session = player.stale_session(now_ms)
     decision = maybe_fence_stale_broker(player.state, now_ms, first=session)
     return _result(decision, decision.response)
 
@@ -569,6 +580,7 @@ def _create_partitions(player: Player, line: Json) -> Result:
         3,
         line["now_ms"],
         draw=draws,
+        model_partition=lambda topic: player.partitions[topic.id].first(),
     )
     result = _result(decision, _error(decision.response.results[0].error_code))
     result.problem = draws.remaining

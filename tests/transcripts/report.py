@@ -65,8 +65,7 @@ class Tally:
             "operations": {name: dict(row) for name, row in sorted(self.counts.items())},
             "all": {verdict: self.total(verdict) for verdict in VERDICTS},
             "differences": [
-                {"where": o.where, "operation": o.operation, "detail": o.detail}
-                for o in self.shown
+                {"where": o.where, "operation": o.operation, "detail": o.detail} for o in self.shown
             ],
         }
 

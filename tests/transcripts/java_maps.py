@@ -1,0 +1,92 @@
+"""The order in which Java's hash maps are walked, where a transcript shows it (W2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minicluster.controller.heartbeats import Session
+
+_INT = 0xFFFFFFFF
+
+
+class SessionMap:
+    """A java.util.concurrent.ConcurrentHashMap of broker ids with their epochs.
+
+    Bins ascend; within a bin entries stand in the order of arrival, but for what a resize does:
+    it keeps the last run of equal halves in order and puts the entries before it in front, each.
+    """
+
+    def __init__(self) -> None:
+        self._bins: list[list[Session]] = [[] for _ in range(16)]
+        self._size = 0
+
+    def __iter__(self) -> Iterator[Session]:
+        for entries in self._bins:
+            yield from entries
+
+    def put(self, session: Session) -> None:
+        """Put a session in, if it is not in."""
+        entries = self._bins[self._slot(session)]
+        if session in entries:
+            return
+        entries.append(session)
+        self._size += 1
+        while self._size >= len(self._bins) * 3 // 4:
+            self._resize()
+
+    def remove(self, session: Session) -> None:
+        """Take a session out, if it is in."""
+        entries = self._bins[self._slot(session)]
+        if session in entries:
+            entries.remove(session)
+            self._size -= 1
+
+    def _slot(self, session: Session) -> int:
+        return _spread(session) & (len(self._bins) - 1)
+
+    def _resize(self) -> None:
+        old, size = self._bins, len(self._bins)
+        self._bins = [[] for _ in range(2 * size)]
+        for slot, entries in enumerate(old):
+            halves = [bool(_spread(entry) & size) for entry in entries]
+            start = len(entries)
+            while start > 0 and halves[start - 1] == halves[-1]:
+                start -= 1
+            low, high = self._bins[slot], self._bins[slot + size]
+            (high if halves and halves[-1] else low).extend(entries[start:])
+            for entry, is_high in zip(entries[:start], halves[:start], strict=True):
+                (high if is_high else low).insert(0, entry)
+
+
+class PartitionMap:
+    """Kafka's hash map of a topic's partitions (TimelineHashMap over BaseHashTable)."""
+
+    def __init__(self) -> None:
+        self._slots: list[list[int]] = [[], []]
+        self._size = 0
+
+    def first(self) -> int:
+        """The partition that an iteration yields first."""
+        return next(index for entries in self._slots for index in entries)
+
+    def put(self, index: int) -> None:
+        """Put a partition in, or replace it where it stands; both may find the map too full."""
+        if (self._size + 1) * 3 > len(self._slots) * 4:
+            old, self._slots = self._slots, [[] for _ in range(2 * len(self._slots))]
+            for entries in old:
+                for entry in entries:
+                    self._slots[self._slot(entry)].insert(0, entry)
+        entries = self._slots[self._slot(index)]
+        if index not in entries:
+            entries.insert(0, index)
+            self._size += 1
+
+    def _slot(self, index: int) -> int:
+        mixed = index * 0x9E3779B97F4A7C15 & (1 << 64) - 1
+        return mixed >> (64 - (len(self._slots).bit_length() - 1))
+
+
+def _spread(session: Session) -> int:
+    epoch = session.epoch & (1 << 64) - 1
+    code = (31 * session.broker_id + ((epoch ^ (epoch >> 32)) & _INT)) & _INT
+    return (code ^ (code >> 16)) & 0x7FFFFFFF
