@@ -94,7 +94,13 @@ def test_a_message_with_two_forms_of_one_version_agrees_with_either(tmp_path: Pa
     assert main([_write(tmp_path / "b.jsonl.gz", [of_3_9, wrong])]) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"{}\n", b"no json", b"\x1f\x8b\x00"])
+GOOD = b'{"name":"A","kind":"data","api_key":-1,"version":0,"flexible":true,"value":{},"bytes":'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}\n", b"no json", b"[1]\n", b"\x1f\x8b\x00", GOOD + b'"0"}', GOOD + b"7}"],
+)
 def test_a_file_that_is_no_wire_file_is_one_clear_line(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,6 +65,8 @@ def holds_records(cls: type[Struct]) -> bool:
 
 def current_names(cls: type[Struct], value: Any) -> Any:
     """A JSON form with the names of today for fields that an earlier release named otherwise."""
+    if not isinstance(value, dict):
+        return value
     names = {spec.former: spec.json_name for spec in cls.schema if spec.former}
     inner = {spec.json_name: spec.struct for spec in cls.schema if spec.struct is not None}
     out = {}
@@ -107,6 +109,17 @@ def difference(cls: type[Message], line: Mapping[str, Any]) -> str | None:
     return None
 
 
+_KEYS: Mapping[str, type] = {
+    "name": str,
+    "kind": str,
+    "api_key": int,
+    "version": int,
+    "flexible": bool,
+    "value": dict,
+    "bytes": str,
+}
+
+
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a wire file, packed or not.
 
@@ -122,8 +135,11 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(text.splitlines(), 1):
         try:
             value = json.loads(line)
-            value["name"], value["kind"], value["version"], value["value"], value["bytes"]
-        except (ValueError, KeyError, TypeError) as error:
+            for key, wanted in _KEYS.items():
+                if not isinstance(value[key], wanted):
+                    raise TypeError(f"{key} is {value[key]!r}")
+            bytes.fromhex(value["bytes"])
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise UserError(f"{path}:{number}: no line of a wire file: {error!r}") from error
         yield value
 
