@@ -1,0 +1,345 @@
+"""Whole brokers and one controller machine, wired by hand: the quorum commits at once."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.controller.events import Append
+from minicluster.controller.machine import ControllerMachine
+from minicluster.controller.settings import ControllerSettings
+from minicluster.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
+from minicluster.log import Record, RecordBatch, Records
+from minicluster.metadata.bootstrap import bootstrap_records
+from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.metadata.partition import PartitionRegistration
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    ProduceRequest,
+)
+from minicluster.replica.client_api import ClientApi, ClientApiConfig, ToReplicas
+from minicluster.replica.controller_channel import CorrelationIds
+from minicluster.replica.disk import MemoryDisk, ReplicaStore
+from minicluster.replica.lifecycle import (
+    BrokerLifecycle,
+    BrokerRegistered,
+    BrokerState,
+    BrokerStateChanged,
+    LifecycleConfig,
+)
+from minicluster.replica.replica_manager import ReplicaManagerConfig, ReplicaManagerMachine
+from minicluster.rules import Rules
+
+CONTROLLER = 101
+LATENCY_MS = 1
+
+
+class WholeBroker:
+    """Lifecycle, client API and replica manager of one incarnation."""
+
+    def __init__(self, number: int, incarnation: int, disk: MemoryDisk, rules: Rules) -> None:
+        store = ReplicaStore(disk)
+        ids = CorrelationIds()
+        self.number = number
+        self.lifecycle = BrokerLifecycle(
+            LifecycleConfig(
+                broker_id=number,
+                incarnation_id=uuid.UUID(int=incarnation),
+                features={
+                    "metadata.version": (
+                        rules.metadata_version_lowest,
+                        rules.metadata_version_latest,
+                    ),
+                    "kraft.version": (0, 1),
+                    "eligible.leader.replicas.version": (0, 1),
+                    "group.version": (0, 1),
+                    "share.version": (0, 1),
+                    "streams.version": (0, 1),
+                    "transaction.version": (0, 2),
+                },
+                listeners=(
+                    BrokerRegistrationRequest.Listener(
+                        name="PLAINTEXT", host="localhost", port=9_000 + number
+                    ),
+                ),
+                log_dirs=store.online_directories,
+                previous_broker_epoch=store.take_previous_epoch(),
+            ),
+            ids=ids,
+            rules=rules,
+        )
+        self.clients = ClientApi(
+            ClientApiConfig(broker_id=number, cluster_id="", rules=rules), ids=ids
+        )
+        self.replicas = ReplicaManagerMachine(
+            ReplicaManagerConfig(broker_id=number, incarnation=str(incarnation)),
+            disk,
+            ids=ids,
+            rules=rules,
+        )
+        self.installed = False
+
+
+class Whole:
+    """Controller 101, brokers 1 to n, and the metadata log between them."""
+
+    def __init__(self, brokers: int = 3, *, rules: Rules = Rules.KAFKA_4_3) -> None:
+        self.now_ms = 100_000
+        self.rules = rules
+        self.image = MetadataImage.EMPTY
+        self.end_offset = 0
+        self.brokers: dict[int, WholeBroker] = {}
+        self.disks = {
+            b: MemoryDisk(directory_ids=(uuid.UUID(int=0xD000 + b),)) for b in range(1, brokers + 1)
+        }
+        self.states: dict[int, list[BrokerState]] = {b: [] for b in self.disks}
+        self.registrations: list[BrokerRegistrationRequest] = []
+        self.traces: list[dict[str, Any]] = []
+        self.cuts: set[tuple[int, int]] = set()
+        self._incarnations = itertools.count(0x1000)
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._timers: dict[tuple[int, str], int] = {}
+        self._replies: dict[int, Any] = {}
+        self._tokens = itertools.count(1)
+        chance = random.Random(7)
+        topic_ids = itertools.count(0xA)
+        self.controller = ControllerMachine(
+            settings=ControllerSettings(node_id=CONTROLLER),
+            bootstrap=bootstrap_records(
+                MetadataVersion(rules.metadata_version_production), rules=rules
+            ),
+            draw=chance.randrange,
+            new_topic_id=lambda: uuid.UUID(int=next(topic_ids)),
+            rules=rules,
+        )
+        self.see(CONTROLLER, self.controller.on_claim(1, 0, self.now_ms))
+        for broker in self.disks:
+            self.start(broker)
+
+    # -- brokers -----------------------------------------------------------------------------
+
+    def start(self, number: int) -> WholeBroker:
+        broker = WholeBroker(number, next(self._incarnations), self.disks[number], self.rules)
+        self.brokers[number] = broker
+        self.see(number, broker.replicas.start(self.now_ms))
+        self.see(number, broker.replicas.on_controller(self.now_ms, CONTROLLER))
+        self.see(number, broker.clients.on_controller(self.now_ms, CONTROLLER))
+        self.see(number, broker.lifecycle.on_controller(self.now_ms, CONTROLLER))
+        self.see(number, broker.lifecycle.start(self.now_ms))
+        broker.lifecycle.on_metadata_offset(self.end_offset - 1)
+        return broker
+
+    def crash(self, number: int) -> None:
+        del self.brokers[number]
+        self._timers = {key: at for key, at in self._timers.items() if key[0] != number}
+
+    def shut_down(self, number: int) -> None:
+        """Ask a broker to hand over and stop."""
+        broker = self.brokers[number]
+        broker.replicas.begin_controlled_shutdown()
+        self.see(number, broker.lifecycle.begin_controlled_shutdown(self.now_ms))
+
+    def all_running(self) -> bool:
+        return all(b.lifecycle.state is BrokerState.RUNNING for b in self.brokers.values())
+
+    def is_fenced(self, number: int) -> bool:
+        known = self.image.cluster.broker(number)
+        assert known is not None
+        return known.fenced
+
+    def partition(self, topic: str = "orders", index: int = 0) -> PartitionRegistration:
+        found = self.image.topics.named(topic)
+        assert found is not None
+        return found.partitions[index]
+
+    def values(self, broker: int, topic: str = "orders") -> list[bytes | None]:
+        log = self.disks[broker].logs[f"{topic}-0"]
+        return [r.value for batch in log.batches for r in batch.records]
+
+    # -- clients -----------------------------------------------------------------------------
+
+    def create_topic(self, name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3)) -> int:
+        kind = CreateTopicsRequest
+        topic = kind.CreatableTopic(
+            name=name,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=(kind.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas),),
+        )
+        return self.ask(next(iter(self.brokers)), kind(topics=(topic,), timeout_ms=5_000), 7)
+
+    def produce(self, broker: int, value: bytes, topic: str = "orders", acks: int = -1) -> int:
+        batch = RecordBatch.of([Record(0, self.now_ms, None, value)], leader_epoch=-1)
+        kind = ProduceRequest
+        data = kind.PartitionProduceData(index=0, records=Records((batch,)))
+        topics = (kind.TopicProduceData(name=topic, partition_data=(data,)),)
+        return self.ask(broker, kind(acks=acks, timeout_ms=30_000, topic_data=topics), 9)
+
+    def ask(self, broker: int, request: Any, version: int) -> int:
+        token = next(self._tokens)
+        self._request(broker, lambda r: self._replies.__setitem__(token, r), request, version)
+        return token
+
+    def reply(self, token: int) -> Any:
+        return self._replies.get(token)
+
+    def produced(self, token: int) -> ErrorCode:
+        return ErrorCode(self._replies[token].responses[0].partition_responses[0].error_code)
+
+    # -- the loop ----------------------------------------------------------------------------
+
+    def advance(self, span_ms: int) -> None:
+        until_ms = self.now_ms + span_ms
+        while True:
+            timer = min(self._timers, key=lambda k: (self._timers[k], k), default=None)
+            timer_ms = self._timers[timer] if timer is not None else until_ms + 1
+            event_ms = self._events[0][0] if self._events else until_ms + 1
+            if min(timer_ms, event_ms) > until_ms:
+                break
+            if event_ms <= timer_ms:
+                self.now_ms = event_ms
+                heapq.heappop(self._events)[2]()
+            elif timer is not None:
+                self.now_ms = timer_ms
+                del self._timers[timer]
+                self._wake(*timer)
+        self.now_ms = until_ms
+
+    def _wake(self, node: int, name: str) -> None:
+        if node == CONTROLLER:
+            self.see(node, self.controller.on_timer(name, self.now_ms))
+            return
+        broker = self.brokers[node]
+        for machine in (broker.lifecycle, broker.clients, broker.replicas):
+            self.see(node, machine.on_timer(self.now_ms, name))
+
+    def see(self, node: int, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Append():
+                    self._append(effect)
+                case Send():
+                    self._send(node, effect)
+                case Reply():
+                    self._later(LATENCY_MS, self._answer(effect))
+                case SetTimer():
+                    self._timers[(node, effect.name)] = effect.at_ms
+                case CancelTimer():
+                    self._timers.pop((node, effect.name), None)
+                case ToReplicas():
+                    self.see(
+                        node,
+                        self.brokers[node].replicas.on_request(
+                            self.now_ms, effect.token, effect.request, effect.version
+                        ),
+                    )
+                case BrokerRegistered():
+                    self.brokers[node].replicas.on_broker_epoch(effect.broker_epoch)
+                case BrokerStateChanged():
+                    self._state(node, effect.state)
+                case Trace():
+                    self.traces.append(dict(effect.row))
+                case _:
+                    pass
+
+    def _answer(self, reply: Reply) -> Callable[[], None]:
+        return lambda: reply.token(reply.response)
+
+    def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.now_ms + delay_ms, next(self._order), do))
+
+    def _append(self, append: Append) -> None:
+        """Commit at once; every broker publishes what it has not."""
+        assert append.base_offset == self.end_offset
+        builder = DeltaBuilder(self.image)
+        for record in append.records:
+            builder.apply(record, offset=self.end_offset)
+            self.end_offset += 1
+        delta = builder.build()
+        self.image = delta.after
+        end_offset = self.end_offset
+        for number, broker in self.brokers.items():
+            self._later(LATENCY_MS, self._publish(number, broker, delta, end_offset))
+        self._later(
+            0,
+            lambda: self.see(CONTROLLER, self.controller.on_committed(end_offset, self.now_ms)),
+        )
+
+    def _publish(
+        self, number: int, broker: WholeBroker, delta: MetadataDelta, end_offset: int
+    ) -> Callable[[], None]:
+        def publish() -> None:
+            if self.brokers.get(number) is not broker:
+                return
+            broker.lifecycle.on_metadata_offset(end_offset - 1)
+            if broker.installed and broker.replicas.image is delta.before:
+                broker.clients.on_metadata(delta.after, end_offset - 1)
+                self.see(number, broker.replicas.on_metadata(self.now_ms, delta))
+
+        return publish
+
+    def _state(self, number: int, state: BrokerState) -> None:
+        self.states[number].append(state)
+        broker = self.brokers[number]
+        if state is BrokerState.RECOVERY:
+            self._later(1, lambda: self._install(number, broker))
+        elif state is BrokerState.SHUTTING_DOWN:
+            self.see(number, broker.replicas.shut_down(self.now_ms))
+            self.crash(number)
+
+    def _install(self, number: int, broker: WholeBroker) -> None:
+        """The first image is published: the broker can serve."""
+        if self.brokers.get(number) is not broker:
+            return
+        if any(at_ms == self.now_ms for at_ms, _, _ in self._events):
+            self._later(1, lambda: self._install(number, broker))
+            return
+        delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
+        broker.installed = True
+        broker.clients.on_metadata(delta.after, self.end_offset - 1)
+        self.see(number, broker.replicas.on_metadata(self.now_ms, delta))
+        self.see(number, broker.lifecycle.set_ready_to_unfence(self.now_ms))
+
+    def _send(self, source: int, send: Send) -> None:
+        broker = self.brokers[source]
+
+        def hear(response: Any | None) -> None:
+            if self.brokers.get(source) is not broker:
+                return
+            if (send.to, source) in self.cuts and response is not None:
+                return
+            for machine in (broker.lifecycle, broker.clients, broker.replicas):
+                if response is None:
+                    effects = machine.on_failure(self.now_ms, send.correlation_id)
+                else:
+                    effects = machine.on_response(self.now_ms, send.correlation_id, response)
+                self.see(source, effects)
+
+        def deliver() -> None:
+            if (source, send.to) in self.cuts:
+                return
+            if send.to == CONTROLLER or send.to in self.brokers:
+                self._request(send.to, hear, send.request, send.version)
+            else:
+                hear(None)
+
+        if isinstance(send.request, BrokerRegistrationRequest):
+            self.registrations.append(send.request)
+        self._later(LATENCY_MS, deliver)
+        self._later(send.timeout_ms or 30_000, lambda: hear(None))
+
+    def _request(self, node: int, hear: Callable[[Any], None], request: Any, version: int) -> None:
+        if node == CONTROLLER:
+            effects = self.controller.handle_request(hear, request, version, self.now_ms)
+        else:
+            effects = self.brokers[node].clients.on_request(self.now_ms, hear, request, version)
+        self.see(node, effects)
