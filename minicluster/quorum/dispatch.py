@@ -54,6 +54,8 @@ class Failure:
     error: ErrorCode
 
 
+Message = Request | Response | Failure
+
 _AT_ONCE: dict[type, Callable[[QuorumNode, Any, int, int], Any]] = {
     VoteRequest: elections.vote,
     BeginQuorumEpochRequest: elections.begin_epoch,
@@ -69,7 +71,7 @@ _MAYBE_LATER: dict[type, Callable[[QuorumNode, Any, Any, int, int], Any | None]]
 }
 
 
-def handle(node: QuorumNode, message: Request | Response | Failure, now_ms: int) -> None:
+def handle(node: QuorumNode, message: Message, now_ms: int) -> None:
     """Handle one message.
 
     Errors:  TypeError for a request that no quorum node answers: the shell's mistake.

@@ -58,6 +58,13 @@ class HighWatermarkChanged(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Deposed(Effect):
+    """This node does not lead the epoch any more: it resigned, or saw a higher epoch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListenerEffect(Effect):
     """A call to a state machine that listens; the first one registered is called ""."""
 

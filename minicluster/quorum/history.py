@@ -73,6 +73,11 @@ class History:
         if not keep_position:
             self._next_offset = min(self._next_offset, end_offset)
 
+    def start_over(self) -> None:
+        """Forget everything: the log has been replaced by a snapshot."""
+        self._voters, self._versions = [], []
+        self._next_offset, self._snapshot_read = 0, None
+
     def _read_snapshot(self) -> None:
         latest = self._log.latest_snapshot
         if latest is None or latest == self._snapshot_read:

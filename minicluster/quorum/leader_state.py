@@ -150,8 +150,8 @@ class Leader(Role):
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
         """Whether a replica has been at the leader's end, and has fetched within the hour."""
-        progress = self.progress_of(key)
-        return (
+        progress = self.progress_of(key) if self.is_voter(key) else self.observers.get(key)
+        return progress is not None and (
             progress.caught_up_ms > 0
             and progress.fetched_ms > 0
             and progress.fetched_ms > now_ms - CAUGHT_UP_WITHIN_MS

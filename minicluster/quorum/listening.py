@@ -16,6 +16,9 @@ from minicluster.quorum.roles import Resigned
 
 def deliver(node: QuorumNode) -> None:
     """Bring every listener up to the high watermark, then to the present leader."""
+    if not node.news:
+        return
+    node.news = False
     for name, listening in node.listeners.items():
         listening.is_new = False
         if node.role.high_watermark is not None:

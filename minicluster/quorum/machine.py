@@ -28,8 +28,10 @@ After a crash, build a new machine from the last persisted state and the same ``
 the shell has called ``lose_unflushed()`` if the crash was lossy.
 
 Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Reply``, ``Persist``,
-``Appended``, ``Truncated``, ``SnapshotInstalled``, ``HighWatermarkChanged``, ``Commit``,
-``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, and ``FaultHit``.
+``Appended``, ``Truncated``, ``SnapshotInstalled``, ``HighWatermarkChanged``, ``Deposed``,
+``Commit``, ``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
+``Deposed`` comes at once when leadership ends; the listeners hear of another epoch or leader
+later, and of a resignation nothing.
 
 Leaves out: authentication; the metrics.
 Source:  KafkaRaftClient, QuorumState, LeaderState.
@@ -54,8 +56,6 @@ from minicluster.quorum.node import Draws, QuorumNode
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.voters import Endpoints, Node, VoterSet
 from minicluster.rules import Rules
-
-_MAX_SETTLING_POLLS = 1000
 
 
 class QuorumMachine:
@@ -110,19 +110,20 @@ class QuorumMachine:
         if listener is not None:
             self.node.register_listener(listener)
         polling.start(self.node, now_ms)
-        return self._settle(now_ms)
+        polling.settle(self.node, now_ms)
+        return self.node.take_effects()
 
     def on_request(
         self, token: Any, from_id: int, request: Any, version: int, now_ms: int
     ) -> list[Effect]:
         """Take a peer's or an admin's request; its ``Reply`` may come with a later input."""
-        self.node.messages.append(dispatch.Request(token, from_id, request, version))
-        return self._settle(now_ms)
+        polling.settle(self.node, now_ms, dispatch.Request(token, from_id, request, version))
+        return self.node.take_effects()
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """Take the answer to a request that was sent; one no longer waited for is ignored."""
-        self.node.messages.append(dispatch.Response(correlation_id, response))
-        return self._settle(now_ms)
+        polling.settle(self.node, now_ms, dispatch.Response(correlation_id, response))
+        return self.node.take_effects()
 
     def on_failure(
         self,
@@ -134,12 +135,13 @@ class QuorumMachine:
 
         Shapes:  a silent peer needs no call: the request timeout sees to it.
         """
-        self.node.messages.append(dispatch.Failure(correlation_id, error))
-        return self._settle(now_ms)
+        polling.settle(self.node, now_ms, dispatch.Failure(correlation_id, error))
+        return self.node.take_effects()
 
     def poll(self, now_ms: int) -> list[Effect]:
         """Handle due timers, write what was appended, send what is to be sent."""
-        return self._settle(now_ms)
+        polling.settle(self.node, now_ms)
+        return self.node.take_effects()
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
         """Append records as the leader of an epoch; they form one batch, whole or not at all.
@@ -152,6 +154,7 @@ class QuorumMachine:
         role = self.node.role
         if not isinstance(role, Leader):
             raise NotLeader(f"append refused: node {self.node.key.id} is {role.name}")
+        self.node.wake_ms = now_ms
         return role.accumulator.append(epoch, records, now_ms)
 
     def resign(self, epoch: int) -> None:
@@ -166,14 +169,17 @@ class QuorumMachine:
             raise IllegalArgument(f"resign from epoch {epoch}: node does not lead it")
         if epoch == role.epoch and isinstance(role, Leader):
             role.resign_requested = True
+            self.node.wake_ms = 0
 
     def shutdown(self, timeout_ms: int, now_ms: int) -> None:
         """Begin a graceful shutdown; ``ShutDown`` is returned when it has ended."""
         self.node.shutdown_deadline_ms = now_ms + timeout_ms
+        self.node.wake_ms = now_ms
 
     def register_listener(self, name: str) -> None:
         """Add a state machine; it is told everything from the start, or the latest snapshot."""
         self.node.register_listener(name)
+        self.node.wake_ms = 0
 
     def unregister_listener(self, name: str) -> None:
         """Tell a state machine nothing any more."""
@@ -279,19 +285,3 @@ class QuorumMachine:
     def is_running(self) -> bool:
         """Whether it takes part: started, and not shut down."""
         return self.node.running
-
-    # --- inside -----------------------------------------------------------------------------
-
-    def _settle(self, now_ms: int) -> list[Effect]:
-        """Poll until nothing is left to do at this time."""
-        node = self.node
-        for _ in range(_MAX_SETTLING_POLLS):
-            if not node.running:
-                break
-            node.progress = bool(node.messages)
-            polling.poll_once(node, now_ms)
-            if not node.progress and not node.messages:
-                break
-        else:
-            raise AssertionError(f"node {node.key.id} does not come to rest at {now_ms}")
-        return node.take_effects()

@@ -121,16 +121,19 @@ class QuorumNode:
         self.running = False
         self.shutdown_deadline_ms: int | None = None
         self.wake_ms: int | None = None
-        self.progress = False
+        self.moved = False  # the role has more to do at once
+        self.news = False  # the listeners have something to hear
+        self.bootstrap_rest_until_ms = 0
+        self.last_fetch: tuple[Any, Any] = (None, None)
+        self.last_answer: tuple[Any, Any] = (None, None)
         self._effects: list[Effect] = []
         self._next_correlation_id = 0
 
     # --- effects ----------------------------------------------------------------------------
 
     def emit(self, effect: Effect) -> None:
-        """Ask the shell for something; whatever is asked for makes another poll worth while."""
+        """Ask the shell for something."""
         self._effects.append(effect)
-        self.progress = True
 
     def take_effects(self) -> list[Effect]:
         """Hand over what has been asked for since the last time."""
@@ -207,4 +210,4 @@ class QuorumNode:
     def register_listener(self, name: str) -> None:
         """Add a state machine that knows nothing yet."""
         self.listeners[name] = Listening()
-        self.progress = True
+        self.news = True

@@ -29,8 +29,15 @@ def ask(
 
 
 def fetch_request(node: QuorumNode) -> object:
-    """The Fetch for what follows this node's log."""
+    """The Fetch for what follows this node's log, the same value again while nothing changes."""
     mark = node.role.high_watermark
+    key = (node.epoch, node.log.end_offset, node.log.last_epoch, mark)
+    if node.last_fetch[0] != key:
+        node.last_fetch = (key, _fetch_request(node, mark))
+    return node.last_fetch[1]
+
+
+def _fetch_request(node: QuorumNode, mark: int | None) -> object:
     return wire.fetch_request(
         cluster_id=node.cluster_id,
         replica=node.key,

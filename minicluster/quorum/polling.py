@@ -27,6 +27,7 @@ VOTE_VERSION = 2
 END_EPOCH_VERSION = 1
 FETCH_VERSION = 18
 FETCH_SNAPSHOT_VERSION = 1
+MAX_TURNS = 1000
 
 
 def start(node: QuorumNode, now_ms: int) -> None:
@@ -39,19 +40,41 @@ def start(node: QuorumNode, now_ms: int) -> None:
 
 def poll_once(node: QuorumNode, now_ms: int) -> None:
     """Take one turn."""
-    parking.expire(node, now_ms)
-    if _shutdown_ends(node, now_ms):
+    if node.parked:
+        parking.expire(node, now_ms)
+    if node.shutdown_deadline_ms is not None and _shutdown_ends(node, now_ms):
         return
     wait_ms = _poll_role(node, now_ms)
     if node.messages:
         dispatch.handle(node, node.messages.popleft(), now_ms)
     listening.deliver(node)
-    deadlines = [
+    node.wake_ms = earliest(
         None if wait_ms is None else now_ms + wait_ms,
         node.shutdown_deadline_ms,
-        parking.next_deadline_ms(node),
-    ]
-    node.wake_ms = min((each for each in deadlines if each is not None), default=None)
+        parking.next_deadline_ms(node) if node.parked else None,
+    )
+
+
+def settle(node: QuorumNode, now_ms: int, message: dispatch.Message | None = None) -> None:
+    """Take a message and as many turns as it needs until nothing is left to do at this time.
+
+    A turn before the message would do nothing, and is not taken, while no timer is due.
+    """
+    if message is not None:
+        if node.running and not node.messages and (node.wake_ms is None or now_ms < node.wake_ms):
+            dispatch.handle(node, message, now_ms)
+            listening.deliver(node)
+        else:
+            node.messages.append(message)
+    for _ in range(MAX_TURNS):
+        if not node.running:
+            return
+        node.moved = False
+        more = bool(node.messages)
+        poll_once(node, now_ms)
+        if not more and not node.moved:
+            return
+    raise AssertionError(f"node {node.key.id} does not come to rest at {now_ms}")
 
 
 def _shutdown_ends(node: QuorumNode, now_ms: int) -> bool:
@@ -237,7 +260,10 @@ def _fetch(node: QuorumNode, role: Follower, leader: Node, now_ms: int) -> None:
 
 def fetch_from_bootstrap(node: QuorumNode, now_ms: int) -> int | None:
     """Fetch from some bootstrap server, which will say who leads."""
+    if now_ms < node.bootstrap_rest_until_ms:
+        return node.bootstrap_rest_until_ms - now_ms
     server = node.requests.find_ready_bootstrap_server(now_ms)
     if server is not None:
         node.send(server, fetch_request(node), FETCH_VERSION, now_ms)
+        node.bootstrap_rest_until_ms = now_ms + node.settings.leaderless_pause_ms
     return node.requests.bootstrap_wait_ms(now_ms)

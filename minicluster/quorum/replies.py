@@ -51,8 +51,9 @@ def handle_error(node: QuorumNode, node_id: int, api: str, error: ErrorCode, now
             transitions.to_candidate(node, now_ms)
             return True
     elif api == "ApiVersionsRequest":
-        add.on_api_versions(node, node_id, error, None, now_ms)
-    return False
+        return add.on_api_versions(node, node_id, error, None, now_ms)
+    # An error of UpdateRaftVoter names no epoch and so is taken for an old answer.
+    return api == "UpdateRaftVoterRequest"
 
 
 def follow(
@@ -181,7 +182,6 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
             return False
         if snapshot_id not in node.log.log.snapshots and snapshot_id != BOOTSTRAP_SNAPSHOT:
             role.download = Download(snapshot_id=snapshot_id)
-            node.progress = True
     else:
         _append(node, partition.records)
         _raise_high_watermark(node, role, partition.high_watermark)
@@ -229,6 +229,7 @@ def _raise_high_watermark(node: QuorumNode, role: Follower, leader_mark: int) ->
         return
     role.high_watermark = mark
     node.log.high_watermark = max(node.log.high_watermark, mark)
+    node.news = True
     node.emit(HighWatermarkChanged(mark))
 
 
@@ -266,7 +267,6 @@ def _fetch_snapshot(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     if partition.position != len(download.content):
         return False
     download.content += bytes(partition.unaligned_records or b"")
-    node.progress = True
     if len(download.content) >= partition.size:
         role.download = None
         _install(node, role, download)
@@ -281,9 +281,12 @@ def _install(node: QuorumNode, role: Follower, download: Download) -> None:
     if node.log.end_offset > snapshot_id[0]:
         node.emit(Truncated(snapshot_id[0]))
     node.log.install(snapshot_id, bytes(download.content))
+    if not node.rules.reader_keeps_position_after_truncation:
+        node.history.start_over()
     node.history.update()
     role.high_watermark = snapshot_id[0]
     node.emit(SnapshotInstalled(snapshot_id))
+    node.news = True
     node.emit(HighWatermarkChanged(snapshot_id[0]))
 
 

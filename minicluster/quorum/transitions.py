@@ -8,13 +8,13 @@ Source:  QuorumState.transitionTo…, KafkaRaftClient.onBecome….
 
 from __future__ import annotations
 
-from minicluster.effects import Trace
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.quorum import control, listening, parking
 from minicluster.quorum.accumulator import Accumulator
 from minicluster.quorum.arithmetic import Tally
+from minicluster.quorum.effects import Deposed
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
@@ -240,7 +240,6 @@ def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
         role.election_deadline_ms = deadline
         role.tally = _own_tally(node)
     _persist(node)
-    node.emit(_raft_event(node, "voted", voted_for=candidate.id))
 
 
 # --- inside -------------------------------------------------------------------------------------
@@ -296,19 +295,14 @@ def _follower(
 def _become(node: QuorumNode, role: Role) -> None:
     assert role.epoch >= node.role.epoch, "the epoch never goes down"
     node.role = role
-    node.progress = True
+    node.moved = node.news = True
 
 
 def _after(node: QuorumNode, old: Role, now_ms: int, *, tell: bool = True) -> None:
     if isinstance(old, Leader):
         pending.abandon(node, old)
+        node.emit(Deposed(old.epoch))
     node.requests.reset()
-    if node.role.epoch != old.epoch:
-        node.emit(_raft_event(node, "epoch"))
-    if isinstance(node.role, Leader):
-        node.emit(_raft_event(node, "elected", offset=node.role.epoch_start_offset))
-    elif isinstance(old, Leader):
-        node.emit(_raft_event(node, "resign"))
     if tell:
         listening.tell_leader_change(node)
 
@@ -327,20 +321,4 @@ def _persist(node: QuorumNode) -> None:
             current_voters=node.history.voters.ids if version == 0 else (),
             data_version=0 if version == 0 else 1,
         )
-    )
-
-
-def _raft_event(
-    node: QuorumNode, kind: str, *, offset: int | None = None, voted_for: int | None = None
-) -> Trace:
-    return Trace(
-        "raft_event",
-        {
-            "node": node.key.id,
-            "kind": kind,
-            "epoch": node.role.epoch,
-            "leader": node.leader_id,
-            "offset": node.log.end_offset if offset is None else offset,
-            "voted_for": voted_for,
-        },
     )

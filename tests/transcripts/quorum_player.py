@@ -148,6 +148,7 @@ class Player:
                 fetch_max_bytes=header["fetch_max_bytes"],
                 fetch_snapshot_max_bytes=header["fetch_snapshot_max_bytes"],
                 auto_join=header["auto_join"],
+                leaderless_pause_ms=0,
             ),
             rules=Rules.KAFKA_4_3.as_shipped(),
         )

@@ -97,18 +97,35 @@ def answer(
         records = Records(node.log.log.read(offset, max_bytes))
         if replica.id >= 0 and role.on_fetch(replica, offset, now_ms):
             on_high_watermark(node, role, now_ms)
-    mark = role.high_watermark
+    mark = -1 if role.high_watermark is None else role.high_watermark
+    if verdict.position is Position.VALID and not records:
+        return _nothing_new(node, version, mark)
     diverging = verdict.position is Position.DIVERGING
     snapshot = verdict.position is Position.SNAPSHOT
     return wire.fetch_answer(
         version,
         node,
-        high_watermark=-1 if mark is None else mark,
+        high_watermark=mark,
         log_start=node.log.start_offset,
         records=records,
         diverging=(verdict.epoch, verdict.end_offset) if diverging else None,
         snapshot_id=(verdict.end_offset, verdict.epoch) if snapshot else None,
     )
+
+
+def _nothing_new(node: QuorumNode, version: int, high_watermark: int) -> FetchResponse:
+    """The answer without records, the same value again as long as nothing changes."""
+    key = (version, node.epoch, high_watermark, node.log.start_offset)
+    if node.last_answer[0] != key:
+        answer = wire.fetch_answer(
+            version,
+            node,
+            high_watermark=high_watermark,
+            log_start=node.log.start_offset,
+            records=Records(()),
+        )
+        node.last_answer = (key, answer)
+    return node.last_answer[1]  # type: ignore[no-any-return]
 
 
 def _validate(node: QuorumNode, offset: int, last_epoch: int) -> Validation:
@@ -128,6 +145,7 @@ def on_high_watermark(node: QuorumNode, role: Leader, now_ms: int) -> None:
     """More is committed: answer what waited for it."""
     assert role.high_watermark is not None
     node.log.high_watermark = max(node.log.high_watermark, role.high_watermark)
+    node.news = True
     node.emit(HighWatermarkChanged(role.high_watermark))
     pending.on_high_watermark(node, role)
     wake_all(node, now_ms)

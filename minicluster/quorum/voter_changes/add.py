@@ -98,7 +98,7 @@ def on_api_versions(
     role = node.role
     change = role.pending_add if isinstance(role, Leader) else None
     if change is None or change.voter.id != node_id or change.last_offset is not None:
-        return error is ErrorCode.NONE
+        return True
     assert isinstance(role, Leader)
     if error is not ErrorCode.NONE:
         role.pending_add = None

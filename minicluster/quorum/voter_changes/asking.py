@@ -128,7 +128,7 @@ def on_update_voter(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
         role.has_fetched = True
         role.fetch_deadline_ms = now_ms + node.settings.fetch_timeout_ms
         return True
-    return error is ErrorCode.REQUEST_TIMED_OUT
+    return False
 
 
 def on_join(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:

@@ -52,7 +52,7 @@ def on_high_watermark(node: QuorumNode, role: Leader) -> None:
         answer_remove(node, remove, ErrorCode.NONE, None)
         if not node.is_voter:
             role.resign_requested = True
-            node.progress = True
+            node.moved = True
 
 
 def next_deadline_ms(role: Leader) -> int | None:

@@ -48,6 +48,8 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     blocked = guards.refuse_change(node, role, now_ms, needs_version=False)
     if blocked is not None:
         return blocked[0]
+    if node.history.kraft_version == 0 and role.upgraded_version is not None:
+        return ErrorCode.REQUEST_TIMED_OUT
     feature = request.kraft_version_feature
     versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
     if not versions.holds(node.history.kraft_version):
