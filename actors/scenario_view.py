@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from minicluster.actors.chance import draw
+from minicluster.actors import chance
 from minicluster.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -84,4 +84,5 @@ class ScenarioView:
     def choose(self, key: str, bound: int) -> int:
         """A draw that depends only on the seed, the step and the key."""
         step = self._cluster.step or 0
-        return draw(self._cluster.seed, f"select/{step}/{key}") % bound
+        source = chance.key(self._cluster.seed, f"select/{step}/{key}")
+        return chance.draw(source, 0) % bound

@@ -19,10 +19,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from minicluster.errors import MiniclusterError, UserError
 
 if TYPE_CHECKING:
+    from minicluster.actors.play import Failure
     from minicluster.verify import Report
 
 EXIT_USAGE = 64
-EXIT_CODES = {"valid": 0, "invalid": 1, "unknown": 2}
+EXIT_INVALID = 1
+EXIT_UNKNOWN = 2
 TEXT, JSON = "text", "json"
 
 _out = Console(highlight=False, soft_wrap=True)
@@ -99,13 +101,15 @@ def verify_paths(
     paths: tuple[Path, ...], form: str, html: Path | None, master: str | None, remote: str | None
 ) -> int:
     """Let Spark judge PATHS: runs, controller folders, metadata logs (Apache Kafka's too)."""
+    from minicluster.verify import verify
+
     with _progress() as progress:
         progress.add_task("verifying in Spark", total=None)
-        report = _verify(paths, master, remote)
+        report = verify(*paths, master=master, remote=remote)
     if html is not None:
-        html.write_text(report.to_html(), encoding="utf-8")
+        _write(html, report.to_html())
     _print_report(report, form)
-    return EXIT_CODES[report.verdict]
+    return report.exit_code
 
 
 @app.command("log")
@@ -129,48 +133,54 @@ def show_log(path: Path, form: str) -> int:
 def _play(path: Path, seed: int | None, runs: Path, form: str) -> int:
     from minicluster.actors.play import play
     from minicluster.scenario import load_scenario
-    from minicluster.verify import prepare_session
+    from minicluster.verify import session, verify
 
     scenario = load_scenario(path)
-    prepare_session()  # the JVM starts while the scenario plays
+    session.warm_up(training=True)  # the JVM starts while the scenario plays
     with _progress() as progress:
         task = progress.add_task("starting the cluster", total=len(scenario.steps))
 
-        def show(done: int, text: str, virtual_ms: int) -> None:
-            clock = f"{virtual_ms / 1000:8.1f}s"
-            progress.update(task, completed=done, description=f"{clock}  {text}")
+        def show(done: int, text: str, now_ms: int) -> None:
+            progress.update(task, completed=done, description=f"{now_ms / 1000:8.1f}s  {text}")
 
-        played = play(scenario, seed=seed, runs=runs, on_step=show)
+        try:
+            played = play(scenario, seed=seed, runs=runs, on_step=show)
+        except UserError as error:
+            raise type(error)(f"{path}: {error}") from None
         progress.update(task, description="verifying in Spark")
-        report = _verify([played.path], None, None)
+        report = verify(played.path)
     html = played.path / "report.html"
-    html.write_text(report.to_html(), encoding="utf-8")
-    (played.path / "report.json").write_text(
-        json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8"
-    )
+    _write(html, report.to_html())
+    _write(played.path / "report.json", report.to_json() + "\n")
     _print_report(report, form)
+    if played.failure is not None:
+        _err.print(f"the scenario did not go as written: {played.failure.text}", style="red")
     if form == TEXT:
-        if played.failure is not None:
-            _err.print(f"the scenario did not go as written: {played.failure}", style="red")
-        _out.print(f"run      {played.path}", markup=False)
-        _out.print(f"report   {html.resolve().as_uri()}", markup=False)
-        _out.print(f"repeat   minicluster replay {played.path}", markup=False)
-    code = EXIT_CODES[report.verdict]
-    return max(code, EXIT_CODES["invalid"]) if played.failure is not None else code
+        _out.print(f"run     {played.path}", markup=False)
+        _out.print(f"report  {html.resolve().as_uri()}", markup=False)
+        _out.print(f"repeat  minicluster replay {played.path}", markup=False)
+    return _exit_code(report, played.failure)
 
 
-def _verify(paths: Sequence[Path], master: str | None, remote: str | None) -> Report:
-    from minicluster.verify import spark_session, verify
-
-    spark = spark_session(master=master, remote=remote) if master or remote else None
-    return verify(*paths, spark=spark)
+def _exit_code(report: Report, failure: Failure | None) -> int:
+    """The report's code; a scenario that went another way is no longer valid."""
+    if failure is None or report.exit_code != 0:
+        return report.exit_code
+    return EXIT_UNKNOWN if failure.kind in ("until", "unanswered") else EXIT_INVALID
 
 
 def _print_report(report: Report, form: str) -> None:
     if form == JSON:
-        sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
+        sys.stdout.write(report.to_json() + "\n")
     else:
-        report.print(_out)
+        report.print_to(_out)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _progress() -> Progress:
@@ -203,4 +213,4 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except MiniclusterError as error:
         _err.print(f"minicluster: {error}", markup=False)
-        return EXIT_CODES["unknown"]
+        return EXIT_UNKNOWN
