@@ -8,6 +8,7 @@ says ``info``), because a second try could write a record twice.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -113,7 +114,22 @@ class Client(ClusterActor):
         self.network = network
         self.recorder = recorder
         self.directory = directory
-        self._next_id = 0
+        self._ids = itertools.count(1)
+
+    def new_operation(
+        self, topic: str, partition: int, *, acks: Acks, deadline_ms: int, to: int | None = None
+    ) -> ProduceOperation:
+        """One record to be produced, with a value of its own."""
+        number = next(self._ids)
+        return ProduceOperation(
+            deadline_ms=deadline_ms,
+            id=number,
+            topic=topic,
+            partition=partition,
+            value=f"{topic}-{partition}/{number}",
+            acks=acks,
+            to=to,
+        )
 
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Answer):
@@ -172,14 +188,8 @@ class Client(ClusterActor):
         if load.stopped or now_ms >= load.until_ms:
             load.stopped = True
             return
-        self._next_id += 1
-        operation = ProduceOperation(
-            deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS,
-            id=self._next_id,
-            topic=load.topic,
-            partition=load.partition,
-            value=f"{load.topic}-{load.partition}/load/{self._next_id}",
-            acks=load.acks,
+        operation = self.new_operation(
+            load.topic, load.partition, acks=load.acks, deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS
         )
         load.operations.append(operation)
         self._produce(operation)

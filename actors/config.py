@@ -70,7 +70,7 @@ class ClusterConfig:
     snapshot_bytes: int = 20 * 1024 * 1024
     num_partitions: int = 1
     auto_leader_rebalance: bool = True
-    eligible_leader_replicas: bool = False
+    eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
     static: Mapping[str, str] = field(default_factory=dict)
 
     def with_settings(self, given: Mapping[str, Any]) -> ClusterConfig:

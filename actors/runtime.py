@@ -159,6 +159,7 @@ class Runtime(ABC):
         self._bound: dict[type[ClusterActor], type[ClusterActor]] = {}
         self._spawning = threading.RLock()
         self._interrupt: BaseException | None = None
+        self.raised = False  # a crash has reached the test
 
     def spawn(
         self, cls: Callable[P, A], name: str, /, *args: P.args, **kwargs: P.kwargs
@@ -243,6 +244,7 @@ class Runtime(ABC):
             raise error
         if self.crashes:
             first = self.crashes[0]
+            self.raised = True
             raise ActorCrashed(str(first)) from first.error
 
     @abstractmethod

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster import effects as fx
+from minicluster.actors.config import ClusterConfig
 from minicluster.actors.disk import Disk
 from minicluster.actors.network import Answer, Network, Packet
 from minicluster.actors.recorder import Recorder
@@ -31,10 +32,11 @@ class NodeContext:
     network: Network
     recorder: Recorder
     disk: Disk
-    config: Mapping[str, Any]
+    config: ClusterConfig
     rules: Rules
     faults: Faults
     log: Any  # a structlog logger bound to the node
+    exited: Callable[[int], None]  # the process of this node has ended by itself
 
 
 class Wakeup:

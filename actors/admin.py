@@ -1,0 +1,298 @@
+"""What an operator and a producer do to a cluster, as methods; all of it goes over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from minicluster.actors.chaos import Duration, Nodes, milliseconds
+from minicluster.actors.client import (
+    Acks,
+    AdminOperation,
+    Client,
+    Load,
+    Operation,
+    ProduceOperation,
+)
+from minicluster.actors.views import Node, Partition, Topic
+from minicluster.errors import UserError
+from minicluster.metadata.image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+from minicluster.replica.api_versions import highest_version
+
+if TYPE_CHECKING:
+    from minicluster.actors.recorder import Recorder
+    from minicluster.actors.runtime import Runtime
+    from minicluster.rules import Rules
+
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+SET, DELETE = 0, 1
+ELECTION_TYPES = {"PREFERRED": 0, "UNCLEAN": 1}
+DEFAULT_WITHIN = "30s"
+
+
+class RequestRefused(UserError):
+    """The cluster answered an administrative request with an error."""
+
+    def __init__(self, what: str, error: ErrorCode, message: str | None) -> None:
+        super().__init__(f"{what}: {error.name}{f': {message}' if message else ''}")
+        self.error = error
+
+
+class NotAnswered(UserError):
+    """No controller answered in time."""
+
+
+class Administration:
+    """What a test can ask of the cluster; mixed into it."""
+
+    rt: Runtime
+    rules: Rules
+    recorder: Recorder
+    _client: Client
+    _loads: list[Load]
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed."""
+        raise NotImplementedError
+
+    def _ids(self, nodes: Nodes) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    # Topics and configs.
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int = 3,
+        min_isr: int | None = None,
+        unclean: bool | None = None,
+        assignment: Sequence[Sequence[Node | int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+        within: Duration = DEFAULT_WITHIN,
+    ) -> Topic:
+        """Create a topic and wait for the answer.
+
+        Errors:  RequestRefused with the controller's reason; NotAnswered.
+        """
+        settings = {key: value for key, value in (configs or {}).items() if value is not None}
+        if min_isr is not None:
+            settings["min.insync.replicas"] = str(min_isr)
+        if unclean is not None:
+            settings["unclean.leader.election.enable"] = str(unclean).lower()
+        request = m.CreateTopicsRequest
+        assignments = tuple(
+            request.CreatableReplicaAssignment(
+                partition_index=index, broker_ids=self._ids(tuple(brokers))
+            )
+            for index, brokers in enumerate(assignment or ())
+        )
+        topic = request.CreatableTopic(
+            name=name,
+            num_partitions=-1 if assignments else partitions,
+            replication_factor=-1 if assignments else replicas,
+            assignments=assignments,
+            configs=tuple(
+                request.CreatableTopicConfig(name=key, value=value)
+                for key, value in settings.items()
+            ),
+        )
+        response = self._ask(request(topics=(topic,)), within, f"create topic {name}")
+        answer = response.topics[0]
+        self._refuse(f"create topic {name}", answer.error_code, answer.error_message)
+        self._see(lambda: self.image.topics.named(name) is not None)
+        return Topic(self, name)  # type: ignore[arg-type]
+
+    def delete_topic(self, name: str | Topic, *, within: Duration = DEFAULT_WITHIN) -> None:
+        """Delete a topic."""
+        name = name.name if isinstance(name, Topic) else name
+        state = m.DeleteTopicsRequest.DeleteTopicState(name=name)
+        request = m.DeleteTopicsRequest(topics=(state,))
+        response = self._ask(request, within, f"delete topic {name}")
+        answer = response.responses[0]
+        self._refuse(f"delete topic {name}", answer.error_code, answer.error_message)
+        self._see(lambda: self.image.topics.named(name) is None)
+
+    def set_config(
+        self,
+        key: str,
+        value: str | int | bool | None,
+        *,
+        topic: str | Topic | None = None,
+        broker: Nodes = None,
+        within: Duration = DEFAULT_WITHIN,
+    ) -> None:
+        """Set a config of a topic, of brokers or, with neither, of the cluster; None removes it."""
+        if topic is not None:
+            kind, names = TOPIC_RESOURCE, [topic.name if isinstance(topic, Topic) else topic]
+        else:
+            kind = BROKER_RESOURCE
+            names = [""] if broker is None else [str(node) for node in self._ids(broker)]
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        request = m.IncrementalAlterConfigsRequest
+        config = request.AlterableConfig(
+            name=key,
+            config_operation=DELETE if value is None else SET,
+            value=None if value is None else text,
+        )
+        resources = tuple(
+            request.AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
+            for name in names
+        )
+        response = self._ask(request(resources=resources), within, f"set {key}")
+        for answer in response.responses:
+            self._refuse(f"set {key}", answer.error_code, answer.error_message)
+
+    def elect(
+        self,
+        partitions: Partition | str | Iterable[Partition | str],
+        type: str = "PREFERRED",
+        *,
+        within: Duration = DEFAULT_WITHIN,
+    ) -> dict[str, ErrorCode]:
+        """Elect leaders (ElectLeaders); says what became of each partition."""
+        if type not in ELECTION_TYPES:
+            raise UserError(f"elect: {type!r} is not one of {', '.join(ELECTION_TYPES)}")
+        wanted: dict[str, list[int]] = {}
+        for topic, index in map(_partition_of, _as_list(partitions)):
+            wanted.setdefault(topic, []).append(index)
+        request = m.ElectLeadersRequest(
+            election_type=ELECTION_TYPES[type],
+            topic_partitions=tuple(
+                m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=tuple(indexes))
+                for topic, indexes in wanted.items()
+            ),
+        )
+        response = self._ask(request, within, "elect")
+        self._refuse("elect", response.error_code, None)
+        return {
+            f"{result.topic}-{partition.partition_id}": ErrorCode(partition.error_code)
+            for result in response.replica_election_results
+            for partition in result.partition_result
+        }
+
+    def unregister(self, broker: Nodes, *, within: Duration = DEFAULT_WITHIN) -> None:
+        """Remove the registrations of brokers."""
+        for broker_id in self._ids(broker):
+            response = self._ask(
+                m.UnregisterBrokerRequest(broker_id=broker_id), within, f"unregister {broker_id}"
+            )
+            self._refuse(f"unregister {broker_id}", response.error_code, response.error_message)
+
+    def admin(self, request: Any, *, within: Duration = DEFAULT_WITHIN) -> Any:
+        """Send any request to the active controller and give its response."""
+        return self._ask(request, within, type(request).__name__)
+
+    # Load.
+
+    def produce(
+        self,
+        topic: str | Topic | Partition,
+        partition: int = 0,
+        *,
+        count: int | None = None,
+        rate: float | None = None,
+        acks: Acks | int = "all",
+        lasting: Duration | None = None,
+        to: Nodes = None,
+        within: Duration = DEFAULT_WITHIN,
+    ) -> list[ProduceOperation]:
+        """Produce ``count`` records and wait for their outcomes, or at a ``rate`` in the background.
+
+        Shapes:  without a rate: one record unless count says otherwise; the list holds an outcome
+                 each. With a rate: records per second, for ``lasting`` or until ``pause_load``;
+                 the list fills while they are sent.
+        """
+        if isinstance(topic, Partition):
+            topic, partition = topic.topic, topic.index
+        name = topic.name if isinstance(topic, Topic) else topic
+        word = _acks_word(acks)
+        if rate is not None:
+            return self._start_load(name, partition, rate, word, lasting)
+        deadline_ms = self.rt.now() + milliseconds(within, what="produce: within")
+        target = None if to is None else self._ids(to)[0]
+        operations = []
+        for _ in range(1 if count is None else count):
+            operation = self._client.new_operation(
+                name, partition, acks=word, deadline_ms=deadline_ms, to=target
+            )
+            operations.append(operation)
+            self._client.hear(operation)
+        self._settle(operations, deadline_ms + 60_000)
+        return operations
+
+    def pause_load(self) -> None:
+        """Stop every load in the background."""
+        for load in self._loads:
+            load.stopped = True
+        self._loads.clear()
+
+    def _start_load(
+        self, topic: str, partition: int, rate: float, acks: Acks, lasting: Duration | None
+    ) -> list[ProduceOperation]:
+        if rate <= 0:
+            raise UserError(f"produce: a rate of {rate} records per second is none")
+        forever_ms = 10**12
+        lasting_ms = forever_ms if lasting is None else milliseconds(lasting, what="lasting")
+        load = Load(
+            topic=topic,
+            partition=partition,
+            period_ms=max(1, round(1000 / rate)),
+            until_ms=self.rt.now() + lasting_ms,
+            acks=acks,
+        )
+        self._loads.append(load)
+        self._client.hear(load)
+        return load.operations
+
+    # How it is done.
+
+    def _ask(self, request: Any, within: Duration, what: str) -> Any:
+        deadline_ms = self.rt.now() + milliseconds(within, what=f"{what}: within")
+        version = highest_version(self.rules, request.api_key)
+        operation = AdminOperation(deadline_ms=deadline_ms, request=request, version=version)
+        self._client.hear(operation)
+        self._settle([operation], deadline_ms + 1_000)
+        if operation.response is None:
+            why = operation.failure or "no answer"
+            raise NotAnswered(f"{what}: no controller answered within {within} ({why})")
+        return operation.response
+
+    def _settle(self, operations: Sequence[Operation], until_ms: int) -> None:
+        within_ms = max(1, until_ms - self.rt.now())
+        self.rt.run_until(lambda: all(operation.done for operation in operations), within_ms)
+
+    def _see(self, condition: Callable[[], bool]) -> None:
+        """Wait until the committed image, which this side follows, has what was answered."""
+        self.rt.run_until(condition, 5_000)
+
+    def _refuse(self, what: str, code: int, message: str | None) -> None:
+        if code != ErrorCode.NONE:
+            raise RequestRefused(what, ErrorCode(code), message)
+
+
+def _partition_of(partition: Partition | str) -> tuple[str, int]:
+    if isinstance(partition, Partition):
+        return partition.topic, partition.index
+    topic, dash, index = partition.rpartition("-")
+    if not dash or not index.isdecimal():
+        raise UserError(f"{partition!r} is not a partition; write topic-index: orders-0")
+    return topic, int(index)
+
+
+def _as_list(partitions: Partition | str | Iterable[Partition | str]) -> list[Partition | str]:
+    if isinstance(partitions, Partition | str):
+        return [partitions]
+    return list(partitions)
+
+
+def _acks_word(acks: Acks | int) -> Acks:
+    words: dict[str, Acks] = {"0": "0", "1": "1", "-1": "all", "all": "all"}
+    found = words.get(str(acks))
+    if found is None:
+        raise UserError(f"produce: acks {acks!r} is not one of 0, 1, all")
+    return found

@@ -1,0 +1,36 @@
+"""Planted faults that can be switched while a cluster runs."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from minicluster.errors import UserError
+from minicluster.faults import Faults
+
+
+class LiveFaults(Faults):
+    """One value that all machines of a cluster share; they ask it at every place of a fault."""
+
+    __slots__ = ("_ever_on",)
+
+    def __init__(self, initial: Faults) -> None:
+        for field in fields(Faults):
+            object.__setattr__(self, field.name, getattr(initial, field.name))
+        object.__setattr__(self, "_ever_on", dict.fromkeys(initial.on))
+
+    def plant(self, zoo_id: str, on: bool = True) -> None:
+        """Switch one fault.
+
+        Errors:  UserError for an id that no switch has.
+        """
+        names = Faults.switches()
+        if zoo_id not in names:
+            raise UserError(f"faults: {zoo_id!r} is no switch; known: {', '.join(names)}")
+        object.__setattr__(self, names[zoo_id], on)
+        if on:
+            self._ever_on[zoo_id] = None  # type: ignore[attr-defined]
+
+    @property
+    def ever_on(self) -> tuple[str, ...]:
+        """The zoo ids of the faults that are on or have been."""
+        return tuple(self._ever_on)  # type: ignore[attr-defined]

@@ -1,0 +1,162 @@
+"""The quorum controller: a voter of the metadata quorum and the controller machine on top of it.
+
+brokers, clients ──requests──▶ ControllerMachine ──Append──▶ QuorumMachine ──Fetch──▶ voters
+                 ◀─answers, when committed─┘ ◀──commits, changes of leader──┘
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minicluster.actors import chance
+from minicluster.actors.metadata_sink import Inlet
+from minicluster.actors.network import Answer, Packet
+from minicluster.actors.quorum_shell import QUORUM_APIS, WAKE, QuorumPlan, QuorumShell
+from minicluster.actors.shell import NodeContext
+from minicluster.controller.events import Append, ControllerReply, Resign
+from minicluster.controller.machine import ControllerMachine
+from minicluster.controller.settings import ControllerSettings
+from minicluster.log.checkpoint import decode_snapshot
+from minicluster.metadata.snapshot import image_from_records
+from minicluster.protocol.records import VersionedRecord
+from minicluster.quorum import effects as qx
+from minicluster.quorum.errors import IllegalArgument, NotLeader
+
+
+class QuorumController(QuorumShell):
+    """Two machines in one mailbox; the commits of one are the inputs of the other."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        plan: QuorumPlan,
+        inlet: Inlet,
+        bootstrap: tuple[VersionedRecord, ...],
+    ) -> None:
+        super().__init__(context, plan)
+        self.inlet = inlet
+        self.active_epoch: int | None = None  # read by the test's thread, too
+        config = context.config
+        self._chance = chance.key(self.rt.seed, f"controller/{self.node_id}/{self._incarnation}")
+        self._chances = 0
+        self.controller = ControllerMachine(
+            settings=ControllerSettings(
+                node_id=self.node_id,
+                cluster_id=plan.cluster_id,
+                default_replication_factor=config.default_replication_factor,
+                default_num_partitions=config.num_partitions,
+                static_config=config.static,
+                broker_session_timeout_ms=config.session_timeout_ms,
+                broker_heartbeat_interval_ms=config.heartbeat_interval_ms,
+                auto_leader_rebalance=config.auto_leader_rebalance,
+                leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
+                unclean_election_check_interval_ms=config.unclean_election_interval_ms,
+                max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+            ),
+            bootstrap=bootstrap,
+            draw=self._draw_below,
+            new_topic_id=self._new_topic_id,
+            rules=context.rules,
+            faults=context.faults,
+        )
+
+    def _draw_below(self, bound: int) -> int:
+        self._chances += 1
+        return chance.draw(self._chance, self._chances) % bound
+
+    def _new_topic_id(self) -> uuid.UUID:
+        self._chances += 2
+        high = chance.draw(self._chance, self._chances - 1)
+        low = chance.draw(self._chance, self._chances)
+        return uuid.UUID(int=(high << 64) | low, version=4)
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        return {
+            **super().interpreters(),
+            Append: self._append,
+            Resign: self._resign,
+            ControllerReply: self._controller_reply,
+        }
+
+    def on_start(self) -> None:
+        self.start_quorum()
+
+    # Messages.
+
+    def on_packet(self, packet: Packet) -> None:
+        exchange = packet.exchange
+        if exchange.api in QUORUM_APIS:
+            self.on_quorum_packet(packet)
+            return
+        exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
+        self._control(
+            self.controller.handle_request(packet, packet.body, exchange.version, self.now())
+        )
+
+    def on_answer(self, answer: Answer) -> None:
+        self.on_quorum_answer(answer)
+
+    def on_wakeup(self, name: str) -> None:
+        if name == WAKE:
+            self.on_quorum_wake()
+        else:
+            self._control(self.controller.on_timer(name, self.now()))
+
+    def _control(self, effects: list[Any]) -> None:
+        """Carry out the controller's effects; what they appended is then the quorum's to write."""
+        self.perform(effects)
+        self.active_epoch = self.controller.epoch
+        self._rearm()
+
+    # From the controller to the quorum.
+
+    def _append(self, append: Append) -> None:
+        try:
+            last_offset = self.quorum.append(append.epoch, append.records, self.now())
+        except (NotLeader, IllegalArgument) as refusal:
+            self.log.info("append.refused", reason=str(refusal))
+            self._control(self.controller.on_renounce(self.now()))
+            return
+        if last_offset != append.base_offset + len(append.records) - 1:
+            self.log.warning("append.elsewhere", expected=append.base_offset, last=last_offset)
+            self._control(self.controller.on_renounce(self.now()))
+            self.quorum.resign(append.epoch)
+
+    def _resign(self, resign: Resign) -> None:
+        self.log.warning("controller.resigns", epoch=resign.epoch, reason=resign.reason)
+        if self.quorum.is_leader and self.quorum.epoch == resign.epoch:
+            self.quorum.resign(resign.epoch)
+
+    def _controller_reply(self, reply: ControllerReply) -> None:
+        packet: Packet = reply.token
+        exchange = packet.exchange
+        if exchange.resp_seq is None:
+            exchange.records_written = reply.records_written
+            exchange.high_watermark = reply.high_watermark
+            exchange.registered_epoch = reply.registered_epoch
+        self.network.reply(packet, reply.response)
+
+    # From the quorum to the controller.
+
+    def on_commit(self, commit: qx.Commit) -> None:
+        self.inlet.offer(commit.batches)
+        for batch in commit.batches:
+            self._control(self.controller.on_batch(batch, self.now()))
+
+    def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
+        content = decode_snapshot(snapshot.content, f"snapshot {snapshot.snapshot_id}")
+        end_offset = snapshot.snapshot_id[0]
+        image = image_from_records(content.records, offset=end_offset - 1)
+        self._control(self.controller.on_snapshot(image, end_offset, self.now()))
+
+    def on_leader_change(self, change: qx.LeaderChange) -> None:
+        now_ms = self.now()
+        if change.leader_id == self.node_id:
+            if self.controller.is_active:
+                self._control(self.controller.on_renounce(now_ms))
+            next_offset = self.quorum.log.end_offset
+            self._control(self.controller.on_claim(change.epoch, next_offset, now_ms))
+        else:
+            self._control(self.controller.on_renounce(now_ms))

@@ -1,0 +1,223 @@
+"""The part of a node's shell that drives its quorum machine: voters and observers alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.actors import chance
+from minicluster.actors.network import Answer, Packet
+from minicluster.actors.shell import NodeContext, Shell
+from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.log.quorum_state import QuorumState
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.quorum import effects as qx
+from minicluster.quorum.machine import QuorumMachine
+from minicluster.quorum.node import Draws
+from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.voters import Endpoint, Node, VoterSet
+
+CONTROLLER_LISTENER = "CONTROLLER"
+QUORUM_STATE = "quorum-state"
+WAKE = "quorum-wake"
+BOOTSTRAP_ID = -2  # Kafka counts the bootstrap servers down from here
+
+QUORUM_APIS = frozenset(
+    {
+        "AddRaftVoter",
+        "BeginQuorumEpoch",
+        "DescribeQuorum",
+        "EndQuorumEpoch",
+        "Fetch",
+        "FetchSnapshot",
+        "RemoveRaftVoter",
+        "UpdateRaftVoter",
+        "Vote",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumPlan:
+    """What every node must know to join the quorum."""
+
+    cluster_id: str
+    voter_ids: tuple[int, ...]
+    settings: QuorumSettings
+
+    def host(self, node_id: int) -> str:
+        """The made-up host name of a node."""
+        return f"node{node_id}"
+
+    def port(self, node_id: int) -> int:
+        """The made-up port of a node."""
+        return 9_090 + node_id
+
+
+class QuorumShell(Shell):
+    """A shell with a quorum machine. Subclasses take its commits and changes of leader."""
+
+    def __init__(self, context: NodeContext, plan: QuorumPlan) -> None:
+        super().__init__(context)
+        self.plan = plan
+        disk = context.disk
+        self._draw_key = chance.key(self.rt.seed, f"quorum/{self.node_id}")
+        self._draws = 0
+        self._wake_ms: int | None = None
+        self._raft_high_watermark = -1
+        is_voter = self.node_id in plan.voter_ids
+        endpoint = Endpoint(CONTROLLER_LISTENER, plan.host(self.node_id), plan.port(self.node_id))
+        self._bootstrap = {(plan.host(voter), plan.port(voter)): voter for voter in plan.voter_ids}
+        self.quorum = QuorumMachine(
+            node_id=self.node_id,
+            directory_id=disk.directory_ids[0],
+            cluster_id=plan.cluster_id,
+            log=disk.log(METADATA_DIRECTORY),
+            draws=Draws(election_jitter_ms=self._draw, bootstrap_index=self._draw),
+            voters=VoterSet.static(plan.voter_ids, CONTROLLER_LISTENER),
+            bootstrap_servers=tuple(
+                Node(BOOTSTRAP_ID - index, plan.host(voter), plan.port(voter))
+                for index, voter in enumerate(plan.voter_ids)
+            ),
+            endpoints=(endpoint,) if is_voter else (),
+            listener_name=CONTROLLER_LISTENER,
+            persisted=disk.read(QUORUM_STATE),
+            can_become_voter=is_voter,
+            settings=plan.settings,
+            rules=context.rules,
+            faults=context.faults,
+        )
+
+    def _draw(self, bound: int) -> int:
+        self._draws += 1
+        return chance.draw(self._draw_key, self._draws) % bound if bound > 0 else 0
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        return {
+            qx.SendTo: self._send_to,
+            qx.Persist: self._persist,
+            qx.Appended: self._appended,
+            qx.Truncated: self._truncated,
+            qx.SnapshotInstalled: lambda _: None,
+            qx.HighWatermarkChanged: self._high_watermark_changed,
+            qx.Deposed: self._deposed,
+            qx.Commit: self.on_commit,
+            qx.LoadSnapshot: self.on_load_snapshot,
+            qx.LoadBootstrap: self.on_load_bootstrap,
+            qx.LeaderChange: self.on_leader_change,
+            qx.ShutDown: lambda _: None,
+        }
+
+    # What subclasses make of it.
+
+    def on_commit(self, commit: qx.Commit) -> None:
+        """Batches have become committed."""
+        raise NotImplementedError
+
+    def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
+        """Start over from a snapshot."""
+        raise NotImplementedError
+
+    def on_load_bootstrap(self, bootstrap: qx.LoadBootstrap) -> None:
+        """The log begins with a bootstrap checkpoint."""
+
+    def on_leader_change(self, change: qx.LeaderChange) -> None:
+        """Another epoch, or its leader became known."""
+        raise NotImplementedError
+
+    # Inputs of the machine.
+
+    def start_quorum(self) -> None:
+        """Take up the persisted state and begin."""
+        self.drive(self.quorum.start(self.now()))
+
+    def drive(self, effects: list[Any]) -> None:
+        """Carry out what the quorum machine returned and see to its next wake-up."""
+        self.perform(effects)
+        self._rearm()
+
+    def _rearm(self) -> None:
+        wake_ms = self.quorum.next_wake_ms()
+        if wake_ms is not None and (self._wake_ms is None or wake_ms < self._wake_ms):
+            self._wake_ms = wake_ms
+            self.set_timer(WAKE, wake_ms)
+
+    def on_quorum_wake(self) -> None:
+        """The wake-up fired; it may have been for something that was put off since."""
+        self._wake_ms = None
+        wake_ms = self.quorum.next_wake_ms()
+        if wake_ms is not None and wake_ms <= self.now():
+            self.drive(self.quorum.poll(self.now()))
+        else:
+            self._rearm()
+
+    def on_quorum_packet(self, packet: Packet) -> None:
+        """A peer's request."""
+        exchange = packet.exchange
+        self.drive(
+            self.quorum.on_request(packet, exchange.src, packet.body, exchange.version, self.now())
+        )
+
+    def on_quorum_answer(self, answer: Answer) -> None:
+        """A peer's answer, or none; silence needs no word, the machine counts the time itself."""
+        correlation_id = answer.exchange.correlation_id
+        if answer.failure is None:
+            self.drive(self.quorum.on_response(correlation_id, answer.response, self.now()))
+        elif answer.failure == "disconnected":
+            self.drive(
+                self.quorum.on_failure(correlation_id, self.now(), ErrorCode.BROKER_NOT_AVAILABLE)
+            )
+
+    # Its effects.
+
+    def _send_to(self, send: qx.SendTo) -> None:
+        to = send.to if send.to >= 0 else self._bootstrap[(send.host, send.port)]
+        timeout_ms = send.timeout_ms
+        self.network.request(
+            src=self.node_id,
+            dst=to,
+            body=send.request,
+            version=send.version,
+            caller=self,
+            context=WAKE,
+            correlation_id=send.correlation_id,
+            timeout_ms=self.plan.settings.request_timeout_ms if timeout_ms is None else timeout_ms,
+        )
+
+    def _persist(self, persist: qx.Persist) -> None:
+        state: QuorumState = persist.state
+        before: QuorumState | None = self.context.disk.read(QUORUM_STATE)
+        self.context.disk.write(QUORUM_STATE, state)
+        if before is None or before.leader_epoch != state.leader_epoch:
+            self._raft_event("epoch", epoch=state.leader_epoch, leader=state.leader_id)
+        if state.voted_id >= 0 and (
+            before is None
+            or (before.voted_id, before.leader_epoch) != (state.voted_id, state.leader_epoch)
+        ):
+            self._raft_event("voted", epoch=state.leader_epoch, voted_for=state.voted_id)
+        if state.leader_id == self.node_id and (
+            before is None
+            or (before.leader_id, before.leader_epoch) != (state.leader_id, state.leader_epoch)
+        ):
+            self._raft_event("elected", epoch=state.leader_epoch, leader=state.leader_id)
+
+    def _appended(self, appended: qx.Appended) -> None:
+        batch = appended.batch
+        self._raft_event("append", epoch=batch.leader_epoch, offset=batch.last_offset)
+
+    def _truncated(self, truncated: qx.Truncated) -> None:
+        self._raft_event("truncate", epoch=self.quorum.epoch, offset=truncated.end_offset)
+
+    def _deposed(self, deposed: qx.Deposed) -> None:
+        self._raft_event("resign", epoch=deposed.epoch, leader=self.node_id)
+
+    def _high_watermark_changed(self, changed: qx.HighWatermarkChanged) -> None:
+        self._raft_high_watermark = changed.high_watermark
+        self._raft_event("hw", epoch=self.quorum.epoch, offset=changed.high_watermark)
+
+    def _raft_event(self, kind: str, **values: Any) -> None:
+        self.recorder.trace(
+            "raft_event",
+            {"node": self.node_id, "incarnation": self._incarnation, "kind": kind, **values},
+        )
