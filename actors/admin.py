@@ -201,15 +201,16 @@ class Administration:
         to: Nodes = None,
         within: Duration = DEFAULT_WITHIN,
     ) -> list[ProduceOperation]:
-        """Produce ``count`` records and wait for their outcomes, or at a ``rate`` in the background.
+        """Produce ``count`` records and wait for the outcomes, or go on at a ``rate``.
 
         Shapes:  without a rate: one record unless count says otherwise; the list holds an outcome
                  each. With a rate: records per second, for ``lasting`` or until ``pause_load``;
                  the list fills while they are sent.
         """
         if isinstance(topic, Partition):
-            topic, partition = topic.topic, topic.index
-        name = topic.name if isinstance(topic, Topic) else topic
+            name, partition = topic.topic, topic.index
+        else:
+            name = topic.name if isinstance(topic, Topic) else topic
         word = _acks_word(acks)
         if rate is not None:
             return self._start_load(name, partition, rate, word, lasting)

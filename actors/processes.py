@@ -225,7 +225,8 @@ class Processes(NetworkChaos):
         broker: Any = None
 
         def route(api: str) -> ClusterActor | None:
-            return replicas if api in REPLICA_APIS else broker
+            target: ClusterActor | None = replicas if api in REPLICA_APIS else broker
+            return target
 
         self.network.attach(node_id, str(context.incarnation), route)
         self.rt.spawn(Broker, names[2], context, self.plan, publisher, replicas)
