@@ -33,7 +33,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "request": "json",  # Kafka's JSON form
         "response": "json",
         "error": "str",  # the top-level error's name, NONE if there is none
-        "records_written": "ints",  # offsets of the records that answering it appended
+        # offsets of the records that handling it appended, also when the answer never left
+        "records_written": "ints",
         "high_watermark": "int",  # the receiver's committed end offset when it answered
         "broker_epoch": "int",  # for broker-scoped requests: the epoch they carry
         "registered_epoch": "int",  # and the epoch registered when they were handled
@@ -49,28 +50,33 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "kind": "str",
         "leader_epoch": "int",
         "partition_epoch": "int",
-        "isr": "ints",
+        "isr": "ints",  # this and maximal_isr: leaders' rows only, as they are after the event
         "maximal_isr": "ints",
         "min_isr": "int",
         "hw_old": "int",
         "hw_new": "int",
         "leo": "int",
         "offset": "int",  # truncate: the new end; ack: the last offset acknowledged
-        "follower_leos": "json",  # {broker: [log end, leader epoch of that fetch, broker epoch]}
+        # {broker: [log end, leader epoch of that fetch, broker epoch]}: all that a leader knows,
+        # also in hw, ack and isr_pending rows, where the proofs of B2, F8 and A5 need it
+        "follower_leos": "json",
+        "error": "str",  # isr_revert: the name of the error that caused it
     },
     "publish": {
         "node": "int",
         "incarnation": "str",
-        "offset": "int",
+        "offset": "int",  # the last one that the image holds
         "epoch": "int",
-        "image_hash": "str",
+        "image_hash": "str",  # MetadataImage.digest()
         "manifest": "str",  # log, snapshot
         "in_tx": "bool",
     },
     "raft_event": {
         "node": "int",
         "incarnation": "str",
-        "kind": "str",  # elected voted epoch append flush hw truncate resign
+        # elected voted epoch append flush hw truncate resign; hw: offset is the new high watermark
+        # (exclusive), written before anything that follows from it: publishing, answering
+        "kind": "str",
         "epoch": "int",
         "leader": "int",
         "offset": "int",
