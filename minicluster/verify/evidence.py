@@ -36,7 +36,12 @@ _SQL = {
     pa.list_(pa.string()): "array<string>",
 }
 HEADER_SCHEMA = pa.schema(
-    {"run": pa.string(), "trace_hash": pa.string(), "repeat_trace_hash": pa.string()}
+    {
+        "run": pa.string(),
+        "trace_hash": pa.string(),
+        "repeat_trace_hash": pa.string(),
+        "first_image": pa.int64(),  # the first offset at which the log can be folded
+    }
 )
 
 
@@ -76,6 +81,7 @@ def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Tab
             "run": run.name,
             "trace_hash": _text(run.header, "trace_hash"),
             "repeat_trace_hash": _text(run.header, "repeat_trace_hash"),
+            "first_image": 0 if run.start is None else run.start.end_offset - 1,
         }
         for run in runs
         if run.is_run

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicluster.verify.rules import activity, broker, log, partition, topic
+from minicluster.verify.rules import activity, broker, log, partition, topic, trace
 from minicluster.verify.rules.model import Check, Rule
 
 if TYPE_CHECKING:
@@ -28,6 +28,18 @@ _VIEWS: Mapping[str, str] = {
     "log_states": log.VIEW,
     "questions": activity.QUESTIONS,
     "activity_states": activity.VIEW,
+    "requests": trace.REQUESTS,
+    "written": trace.WRITTEN,
+    "effects": trace.EFFECTS,
+    "proposals": trace.PROPOSALS,
+    "recoveries": trace.RECOVERIES,
+    "unfencings": trace.UNFENCINGS,
+    "additions": trace.ADDITIONS,
+    "commits": trace.COMMITS,
+    "quorums": trace.QUORUMS,
+    "replicas_events": trace.REPLICAS,
+    "publications": trace.PUBLICATIONS,
+    "header_states": trace.HEADERS,
 }
 _SOURCE = {
     "partition": "partition_states",
@@ -35,6 +47,15 @@ _SOURCE = {
     "topic": "topic_states",
     "log": "log_states",
     "activity": "activity_states",
+    "requests": "requests",
+    "proposals": "proposals",
+    "recoveries": "recoveries",
+    "unfencings": "unfencings",
+    "additions": "additions",
+    "quorums": "quorums",
+    "replicas": "replicas_events",
+    "publications": "publications",
+    "header": "header_states",
 }
 LOG_GROUPS = ("partition", "broker", "topic", "log", "activity")
 
@@ -118,7 +139,7 @@ def collect(
 
 
 def _with(groups: Iterable[str]) -> str:
-    """The views of these groups and of those that they build on, in order."""
+    """The views of these groups and of those that they build on, in order of declaration."""
     needed: dict[str, None] = {}
     pending = [_SOURCE[group] for group in groups]
     while pending:

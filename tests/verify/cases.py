@@ -24,7 +24,7 @@ _NO_OP = r.NoOpRecord()
 _ELSEWHERE = directory_id.UNASSIGNED
 
 
-def _leaderless(**settings: object) -> LogBuilder:
+def leaderless(**settings: object) -> LogBuilder:
     """orders-0 with ISR [1] and no leader: 2 and 3 left, then the last member was fenced."""
     log = cluster(**settings)
     log.fence(2, change((1, 3)))
@@ -32,9 +32,9 @@ def _leaderless(**settings: object) -> LogBuilder:
     return log.fence(1, change(leader=-1))
 
 
-def _recovering() -> LogBuilder:
+def recovering() -> LogBuilder:
     """orders-0 recovers under 2, which was elected uncleanly."""
-    log = _leaderless().unfence(2)
+    log = leaderless().unfence(2)
     return log.op(change((2,), leader=2, recovery=RECOVERING))
 
 
@@ -82,11 +82,11 @@ def a3_near() -> LogBuilder:
 
 
 def c1_bad() -> LogBuilder:
-    return _recovering().unfence(3).op(change((2, 3)))
+    return recovering().unfence(3).op(change((2, 3)))
 
 
 def c1_near() -> LogBuilder:
-    return _recovering().unfence(3).op(change((2, 3), recovery=RECOVERED))
+    return recovering().unfence(3).op(change((2, 3), recovery=RECOVERED))
 
 
 def c3_bad() -> LogBuilder:
@@ -94,11 +94,11 @@ def c3_bad() -> LogBuilder:
 
 
 def c3_near() -> LogBuilder:
-    return _recovering()
+    return recovering()
 
 
 def c4_bad() -> LogBuilder:
-    return _leaderless().unfence(2).op(change((2,), leader=2))
+    return leaderless().unfence(2).op(change((2,), leader=2))
 
 
 def c4_near() -> LogBuilder:
@@ -265,7 +265,7 @@ def e14_empty() -> LogBuilder:
 
 def e14_near() -> LogBuilder:
     # Another order is another value; a restated leader raises the epoch.
-    return _leaderless().op(change((1,), leader=-1))
+    return leaderless().op(change((1,), leader=-1))
 
 
 def e16_bad() -> LogBuilder:
@@ -436,7 +436,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "A1": (a1_near,),
     "A2": (a2_near,),
     "A3": (a3_near,),
-    "C1": (c1_near, _recovering),
+    "C1": (c1_near, recovering),
     "C2": (c1_near,),
     "C3": (c3_near,),
     "C4": (c4_near,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify.rules import activity, broker, log, partition, topic
+from minicluster.verify.rules import activity, broker, log, partition, topic, trace
 from minicluster.verify.rules.model import FROM_3_3, Check, Evidence, Finding, Rule, Verdict
 
 _CREATION = Rule(
@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = tuple(
             *broker.RULES,
             *topic.RULES,
             *log.RULES,
+            *trace.RULES,
             _CREATION,
         ),
         key=lambda rule: rule.id,

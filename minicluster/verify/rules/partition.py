@@ -21,6 +21,13 @@ FIELDS = (
     "directories",
 )
 
+# Epochs count: a PartitionRecord sets them, a change that names a leader raises the leader epoch,
+# every change raises the partition epoch.
+_EPOCHS = """sum(case when kind = 'Partition' then leader_epoch
+    when kind = 'Change' and leader is not null then 1 else 0 end) over {window} as {prefix}le,
+  sum(case when kind = 'Partition' then partition_epoch
+    when kind in ('Change', 'ClearElr') then 1 else 0 end) over {window} as {prefix}pe"""
+
 VIEW = f"""
 select run, offset, pos, op, kind, judged, topic, topic_id, part, mv, elr_on, min_isr,
   leader_epoch, partition_epoch,
@@ -28,6 +35,8 @@ select run, offset, pos, op, kind, judged, topic, topic_id, part, mv, elr_on, mi
   {", ".join(f"last({name}, true) over s as {name}" for name in FIELDS)},
   {", ".join(f"last({name}, true) over b as p_{name}" for name in FIELDS)},
   last(kind) over b as p_kind,
+  {_EPOCHS.format(window="s", prefix="")},
+  {_EPOCHS.format(window="b", prefix="p_")},
   last(case when isr is not null then not elr_on or not judged
     or coalesce(size(adding) = 0, false) or coalesce(size(removing) = 0, false) end, true) over s
     as may_keep,

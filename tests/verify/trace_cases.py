@@ -1,0 +1,384 @@
+"""Per rule about a trace: a hand-written run that breaks it, and a near miss that does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from minicluster.protocol import records as r
+from tests.verify.build import LogBuilder, change, cluster
+from tests.verify.build_run import RunBuilder
+from tests.verify.cases import recovering
+
+Case = Callable[[], RunBuilder]
+
+REFUSED = 107  # INELIGIBLE_REPLICA
+
+
+def _shrunk() -> RunBuilder:
+    """3 left the ISR of orders-0 at the log's last record."""
+    return RunBuilder(cluster().op(change((1, 2))))
+
+
+def _grown() -> RunBuilder:
+    """3 left the ISR and came back."""
+    return RunBuilder(cluster().op(change((1, 2))).op(change((1, 2, 3))))
+
+
+# --- A5, A6 --------------------------------------------------------------------------------------
+
+
+def a5_bad() -> RunBuilder:
+    run = RunBuilder(cluster().fence(3, change((1, 2))))
+    run.publish(1)
+    return run.partition("isr_pending", isr=[1, 2], maximal_isr=[1, 2, 3], known={3: (5, 0, -1)})
+
+
+def a5_old_epoch() -> RunBuilder:
+    run = RunBuilder(cluster().op(change((1, 2))))
+    run.publish(1)
+    return run.partition("isr_pending", isr=[1, 2], maximal_isr=[1, 2, 3], known={3: (5, 0, 1)})
+
+
+def a5_near() -> RunBuilder:
+    """The leader's broker had not yet published the fencing, and cannot know it."""
+    log = cluster().op(change((1, 2)))
+    before = log.offset - 1
+    log.fence(3)
+    run = RunBuilder(log)
+    run.publish(1, before).publish(2)
+    epoch = log.broker_epochs[3]
+    return run.partition("isr_pending", isr=[1, 2], maximal_isr=[1, 2, 3], known={3: (5, 0, epoch)})
+
+
+def a6_bad() -> RunBuilder:
+    run = _shrunk()
+    return run.alter_partition(1, (1, 2), answer=REFUSED, written=(run.log.offset - 1,))
+
+
+def a6_whole() -> RunBuilder:
+    run = _shrunk()
+    return run.alter_partition(1, (1, 2), error="UNKNOWN_SERVER_ERROR", written=(3,))
+
+
+def a6_revert() -> RunBuilder:
+    return _shrunk().partition("isr_revert", isr=[1], maximal_isr=[1], error="NOT_CONTROLLER")
+
+
+def a6_near() -> RunBuilder:
+    """NEW_LEADER_ELECTED is an answer to a change that was made."""
+    run = _shrunk()
+    run.alter_partition(1, (1, 2), answer=108, written=(run.log.offset - 1,))
+    run.partition("isr_revert", isr=[1], maximal_isr=[1], error="INELIGIBLE_REPLICA")
+    return run.alter_partition(1, (1, 2), answer=REFUSED)
+
+
+# --- B -------------------------------------------------------------------------------------------
+
+
+def b1_bad() -> RunBuilder:
+    """A shrink is applied while the controller's ISR is still the old one."""
+    run = RunBuilder(cluster()).committed()
+    run.partition("become_leader", isr=[1, 2, 3], maximal_isr=[1, 2, 3])
+    return run.partition("isr_pending", isr=[1, 2, 3], maximal_isr=[1, 2])
+
+
+def b1_committed_under_it() -> RunBuilder:
+    """An expansion is committed that the leader does not count on."""
+    run = _grown()
+    run.committed(run.log.offset - 1)
+    run.partition("isr_commit", isr=[1, 2], maximal_isr=[1, 2], partition_epoch=1)
+    return run.committed()
+
+
+def b1_no_change_under_way() -> RunBuilder:
+    run = RunBuilder(cluster()).committed()
+    return run.partition("isr_commit", isr=[1, 2, 3], maximal_isr=[1, 2, 3, 4])
+
+
+def b1_near() -> RunBuilder:
+    """The expansion counts from the proposal on; a deposed leader may believe what it likes."""
+    log = cluster().op(change((1, 2))).op(change((1, 2, 3)))
+    grown = log.offset
+    log.op(change(leader=2))
+    run = RunBuilder(log).committed(grown - 1)
+    run.partition("isr_pending", isr=[1, 2], maximal_isr=[1, 2, 3], partition_epoch=1)
+    run.committed(grown)
+    run.partition("isr_commit", isr=[1, 2, 3], maximal_isr=[1, 2, 3], partition_epoch=2)
+    run.committed()
+    return run.partition("isr_pending", isr=[1, 2, 3], maximal_isr=[1], partition_epoch=2)
+
+
+def _watermark(**known: tuple[int, int, int]) -> RunBuilder:
+    return RunBuilder(cluster()).partition(
+        "hw",
+        isr=[1, 2, 3],
+        maximal_isr=[1, 2, 3],
+        leo=10,
+        hw_old=0,
+        hw_new=8,
+        known={int(broker[1:]): told for broker, told in known.items()},
+    )
+
+
+def b2_bad() -> RunBuilder:
+    return _watermark(b2=(8, 0, 5), b3=(7, 0, 5))
+
+
+def b2_other_epoch() -> RunBuilder:
+    return _watermark(b2=(8, 0, 5), b3=(9, -1, 5))
+
+
+def b2_unknown() -> RunBuilder:
+    return _watermark(b2=(8, 0, 5))
+
+
+def b2_near() -> RunBuilder:
+    return _watermark(b2=(8, 0, 5), b3=(9, 0, 5), b4=(0, -1, -1))
+
+
+def b4_bad() -> RunBuilder:
+    run = _shrunk()
+    return run.alter_partition(1, (1, 2), partition_epoch=1, written=(run.log.offset - 1,))
+
+
+def b4_leader_epoch() -> RunBuilder:
+    run = _shrunk()
+    return run.alter_partition(1, (1, 2), leader_epoch=1, written=(run.log.offset - 1,))
+
+
+def b4_other_leader() -> RunBuilder:
+    run = _shrunk()
+    return run.alter_partition(2, (1, 2), written=(run.log.offset - 1,))
+
+
+def b4_broker_epoch() -> RunBuilder:
+    run = _shrunk()
+    return run.alter_partition(1, (1, 2), registered_epoch=99, written=(run.log.offset - 1,))
+
+
+def b4_near() -> RunBuilder:
+    run = _grown()
+    run.alter_partition(1, (1, 2), written=(run.log.offset - 2,))
+    return run.alter_partition(1, (1, 2, 3), partition_epoch=1, written=(run.log.offset - 1,))
+
+
+# --- C6, D3, E24 ---------------------------------------------------------------------------------
+
+
+def _recovered() -> RunBuilder:
+    return RunBuilder(recovering().op(change(recovery=0)))
+
+
+def c6_bad() -> RunBuilder:
+    run = _recovered()
+    return run.rpc("BrokerHeartbeat", 2, written=(run.log.offset - 1,))
+
+
+def c6_nobody() -> RunBuilder:
+    return _recovered()
+
+
+def c6_near() -> RunBuilder:
+    run = _recovered()
+    return run.alter_partition(2, (2,), leader_epoch=2, written=(run.log.offset - 1,))
+
+
+def c6_near_unanswered() -> RunBuilder:
+    """The controller died with the answer; that the leader had asked is all that is known."""
+    return _recovered().alter_partition(2, (2,), resp_seq=None, response=None)
+
+
+def d3_bad() -> RunBuilder:
+    run = RunBuilder(cluster())
+    return run.rpc("BrokerHeartbeat", 1, broker_epoch=1, registered_epoch=5)
+
+
+def d3_written() -> RunBuilder:
+    run = RunBuilder(cluster())
+    return run.rpc(
+        "AlterPartition",
+        1,
+        broker_epoch=1,
+        registered_epoch=5,
+        error="STALE_BROKER_EPOCH",
+        written=(3,),
+    )
+
+
+def d3_near() -> RunBuilder:
+    run = RunBuilder(cluster())
+    run.rpc("BrokerHeartbeat", 1, broker_epoch=1, registered_epoch=5, error="STALE_BROKER_EPOCH")
+    return run.rpc("BrokerHeartbeat", 1, broker_epoch=5, registered_epoch=5)
+
+
+def _unfenced(broker: int, applied: int, api: str = "BrokerHeartbeat") -> RunBuilder:
+    log = LogBuilder().register(1)
+    log.unfence(1)
+    said = json.dumps({"currentMetadataOffset": log.offset + applied})
+    return RunBuilder(log).rpc(api, broker, written=(log.offset - 1,), request=said)
+
+
+def e24_bad() -> RunBuilder:
+    return _unfenced(1, -3)
+
+
+def e24_other() -> RunBuilder:
+    return _unfenced(2, -1)
+
+
+def e24_near() -> RunBuilder:
+    return _unfenced(1, -2)
+
+
+# --- E3, E4 --------------------------------------------------------------------------------------
+
+
+def e32_bad() -> RunBuilder:
+    return RunBuilder(cluster()).committed().publish(2, image_hash="else")
+
+
+def e32_near() -> RunBuilder:
+    log = cluster().op(r.BeginTransactionRecord(name="x"), change((1, 2)))
+    log.op(r.AbortTransactionRecord(reason="no"))
+    run = RunBuilder(log).committed()
+    log.batches, every = log.batches[:-2], log.batches
+    told = run.image_hash(log.offset)
+    log.batches = every
+    return run.publish(2, image_hash=told)
+
+
+def e33_bad() -> RunBuilder:
+    run = RunBuilder(cluster()).committed()
+    end = run.log.offset - 1
+    return run.publish(2).publish(2, end - 2)
+
+
+def e33_inside_a_batch() -> RunBuilder:
+    run = RunBuilder(cluster()).committed()
+    return run.publish(2, run.log.offset - 2)
+
+
+def e33_too_early() -> RunBuilder:
+    run = RunBuilder(cluster())
+    run.committed(run.log.offset - 1)
+    return run.publish(2).committed()
+
+
+def e33_empty() -> RunBuilder:
+    return RunBuilder(cluster()).committed().publish(2, -1)
+
+
+def e33_in_transaction() -> RunBuilder:
+    return RunBuilder(cluster()).committed().publish(2, in_tx=True)
+
+
+def e33_near() -> RunBuilder:
+    """A new incarnation begins again; the other nodes have their own pace."""
+    run = RunBuilder(cluster()).committed()
+    first = run.log.batches[1].last_offset
+    run.publish(2).publish(3, first).publish(2, first, incarnation="2-2")
+    return run.publish(3).publish(3)
+
+
+def e40_bad() -> RunBuilder:
+    run = _shrunk()
+    last = run.log.offset - 1
+    return run.rpc("CreateTopics", 7, written=(last,), high_watermark=last)
+
+
+def e40_near() -> RunBuilder:
+    run = _shrunk()
+    last = run.log.offset - 1
+    run.rpc("CreateTopics", 7, written=(last,), high_watermark=last, error="NOT_CONTROLLER")
+    return run.rpc("CreateTopics", 7, written=(last,), high_watermark=last + 1)
+
+
+# --- F, X ----------------------------------------------------------------------------------------
+
+
+def _high() -> RunBuilder:
+    return _watermark(b2=(8, 0, 5), b3=(8, 0, 5))
+
+
+def f5_bad() -> RunBuilder:
+    return _high().partition("truncate", broker=2, offset=7)
+
+
+def f5_near() -> RunBuilder:
+    return _high().partition("truncate", broker=2, offset=8)
+
+
+def f5_near_unclean() -> RunBuilder:
+    """After an unclean election what was committed may be lost; before it, it may not."""
+    run = RunBuilder(recovering())
+    run.rows = _high().rows
+    run.seq = 100
+    run.partition("truncate", broker=3, offset=8, leader_epoch=1)
+    return run.partition("truncate", broker=3, offset=2, leader_epoch=2)
+
+
+def _acknowledged(isr: list[int], **known: tuple[int, int, int]) -> RunBuilder:
+    return RunBuilder(cluster()).partition(
+        "ack",
+        isr=isr,
+        maximal_isr=isr,
+        min_isr=2,
+        leo=10,
+        offset=8,
+        known={int(broker[1:]): told for broker, told in known.items()},
+    )
+
+
+def f8_bad() -> RunBuilder:
+    return _acknowledged([1, 2], b2=(8, 0, 5))
+
+
+def f8_too_few() -> RunBuilder:
+    return _acknowledged([1], b2=(9, 0, 5))
+
+
+def f8_near() -> RunBuilder:
+    return _acknowledged([1, 2], b2=(9, 0, 5), b3=(0, 0, 5))
+
+
+def x1_bad() -> RunBuilder:
+    return RunBuilder(cluster(), repeat_trace_hash="b")
+
+
+def x1_near() -> RunBuilder:
+    return RunBuilder(cluster(), repeat_trace_hash="a")
+
+
+BAD: dict[str, tuple[Case, ...]] = {
+    "A5": (a5_bad, a5_old_epoch),
+    "A6": (a6_bad, a6_whole, a6_revert),
+    "B1": (b1_bad, b1_committed_under_it, b1_no_change_under_way),
+    "B2": (b2_bad, b2_other_epoch, b2_unknown),
+    "B4": (b4_bad, b4_leader_epoch, b4_other_leader, b4_broker_epoch),
+    "C6": (c6_bad, c6_nobody),
+    "D3": (d3_bad, d3_written),
+    "E24": (e24_bad, e24_other),
+    "E32": (e32_bad,),
+    "E33": (e33_bad, e33_inside_a_batch, e33_too_early, e33_empty, e33_in_transaction),
+    "E40": (e40_bad,),
+    "F5": (f5_bad,),
+    "F8": (f8_bad, f8_too_few),
+    "X1": (x1_bad,),
+}
+NEAR: dict[str, tuple[Case, ...]] = {
+    "A5": (a5_near,),
+    "A6": (a6_near,),
+    "B1": (b1_near,),
+    "B2": (b2_near,),
+    "B4": (b4_near,),
+    "C6": (c6_near, c6_near_unanswered),
+    "D3": (d3_near,),
+    "E24": (e24_near,),
+    "E32": (e32_near,),
+    "E33": (e33_near,),
+    "E40": (e40_near,),
+    "F5": (f5_near, f5_near_unclean),
+    "F8": (f8_near,),
+    "X1": (x1_near,),
+}
