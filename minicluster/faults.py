@@ -69,6 +69,27 @@ class Faults:
     s34_repeats_are_appended: bool = _switch(
         "S34", "a batch that an idempotent producer repeats is appended again"
     )
+    z08_demotion_ignored: bool = _switch(
+        "Z08", "a broker that is shutting down goes on leading what it should follow"
+    )
+    z14_failed_log_made_anew: bool = _switch(
+        "Z14", "a replica whose directory failed is made anew, empty, in another directory"
+    )
+    z36_truncates_without_asking: bool = _switch(
+        "Z36", "a follower takes the end of an epoch that it never had for where it parted"
+    )
+    z38_fetches_are_not_fenced: bool = _switch(
+        "Z38", "a leader answers fetches that carry another leader epoch"
+    )
+    z44_old_log_of_new_topic: bool = _switch(
+        "Z44", "a topic that is made again under its name finds the old topic's log"
+    )
+    z45_live_logs_are_strays: bool = _switch(
+        "Z45", "a broker that starts deletes the logs that it should keep"
+    )
+    s30_truncates_below_hw: bool = _switch(
+        "S30", "a follower of a new leader first cuts its log below the high watermark"
+    )
 
     z32_leader_resumes_epoch: bool = _switch(
         "Z32", "a controller that led when it stopped leads the same epoch again"

@@ -87,6 +87,12 @@ class ReplicaStore:
             log = self._disk.logs[name] = Log()
         return log
 
+    def adopt(self, name: str, topic_id: uuid.UUID) -> None:
+        """Take a log for that of another topic id (what Z44 does)."""
+        known = self.partition_file(name)
+        if known is not None:
+            self._disk.files[_partition_file(name)] = PartitionFile(topic_id, known.directory)
+
     def delete(self, name: str) -> None:
         """Remove a log and what is noted of it."""
         self._disk.logs.pop(name, None)

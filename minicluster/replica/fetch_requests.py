@@ -15,7 +15,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, FaultHit, Reply
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
@@ -122,7 +122,10 @@ class DelayedFetch(DelayedOperation):
         self._params = params
         self._asked = asked
         self._outcome = outcome
-        self._stamps = [self._stamp(item) for item in asked]
+        self._stamps = [
+            (*self._stamp(item), data.high_watermark == self._high_watermark(item))
+            for item, data in zip(asked, outcome.data, strict=True)
+        ]
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> list[Effect] | None:
@@ -139,7 +142,7 @@ class DelayedFetch(DelayedOperation):
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Answer with what there is: what the first read found, if nothing has moved since."""
-        if self._stamps == [self._stamp(item) for item in self._asked]:
+        if self._stamps == [(*self._stamp(item), True) for item in self._asked]:
             return [Reply(self._token, _response(self._asked, self._outcome))]
         return self._read_again(now_ms)
 
@@ -148,6 +151,11 @@ class DelayedFetch(DelayedOperation):
         outcome = _read(self._manager, now_ms, self._params, self._asked, effects)
         effects.append(Reply(self._token, _response(self._asked, outcome)))
         return effects
+
+    def _high_watermark(self, item: Asked) -> int:
+        """The high watermark now; the fetch itself may have moved it."""
+        partition = self._manager.partitions.get(item.key) if item.key is not None else None
+        return -1 if partition is None else partition.high_watermark
 
     def _stamp(self, item: Asked) -> tuple[int, ...]:
         """What decides the answer for a partition."""
@@ -248,6 +256,12 @@ def _read_one(
     max_bytes = min(asked.partition_max_bytes, bytes_left)
     current = asked.current_leader_epoch
     last = asked.last_fetched_epoch
+    if manager.faults.z38_fetches_are_not_fenced and current not in (
+        NO_EPOCH,
+        partition.leader_epoch,
+    ):
+        effects.append(FaultHit("Z38"))
+        current = NO_EPOCH
     if params.from_follower:
         step = partition.fetch(
             now_ms,

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
-from minicluster.effects import CancelTimer, Effect, Send, SetTimer
+from minicluster.effects import CancelTimer, Effect, FaultHit, Send, SetTimer
 from minicluster.errors import MiniclusterError
+from minicluster.faults import Faults
 from minicluster.log.batch import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -142,8 +143,10 @@ class Fetcher:
         ids: CorrelationIds,
         config: FetcherConfig,
         broker_epoch: int = -1,
+        faults: Faults = Faults.NONE,
     ) -> None:
         self.broker_id = broker_id
+        self.faults = faults
         self.leader_id = leader_id
         self.config = config
         self.states: dict[Key, FetchState] = {}
@@ -473,6 +476,7 @@ class Fetcher:
         state = self.states[key]
         log, complete = state.log, True
         log_end = log.log_end_offset
+        effects: list[Effect] = []
         if end_offset == UNDEFINED:
             target = log.high_watermark
         elif epoch == UNDEFINED:
@@ -481,11 +485,14 @@ class Fetcher:
             own_epoch, own_end = log.end_offset_for(epoch)
             if own_end == UNDEFINED:
                 target = min(end_offset, log_end)
+            elif own_epoch != epoch and self.faults.z36_truncates_without_asking:
+                target = min(end_offset, log_end)
+                effects.append(FaultHit("Z36"))
             elif own_epoch != epoch:
                 target, complete = min(own_end, log_end), False
             else:
                 target = min(own_end, end_offset, log_end)
-        return self._cut(now_ms, state, target, complete=complete)
+        return effects + self._cut(now_ms, state, target, complete=complete)
 
     def _cut(self, now_ms: int, state: FetchState, target: int, *, complete: bool) -> list[Effect]:
         effects = state.log.truncate_to(now_ms, target)

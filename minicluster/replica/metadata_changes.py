@@ -13,12 +13,13 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from minicluster.effects import Effect
+from minicluster.effects import Effect, FaultHit
 from minicluster.metadata import directory_id
 from minicluster.metadata.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
 from minicluster.replica.partition import Partition
 from minicluster.replica.partition_steps import CheckWaiting
+from minicluster.replica.purgatory import Key
 
 if TYPE_CHECKING:
     from minicluster.replica.replica_manager import ReplicaManagerMachine
@@ -31,7 +32,7 @@ def apply_delta(
     effects: list[Effect] = []
     changes = delta.local_changes(manager.config.broker_id)
     if first:
-        _remove_strays(manager)
+        _remove_strays(manager, effects)
     for deleted in changes.deletes:
         _delete(manager, deleted, effects)
     for named, registration in changes.leaders.items():
@@ -66,14 +67,20 @@ def _tell_directory(
         effects += manager.assignments.assign(now_ms, key, known.directory)
 
 
-def _remove_strays(manager: ReplicaManagerMachine) -> None:
+def _remove_strays(manager: ReplicaManagerMachine, effects: list[Effect]) -> None:
     """Delete logs whose partition is gone, is another topic's by now, or lives elsewhere."""
     topics, broker_id = manager.image.topics, manager.config.broker_id
     for name in manager.store.names():
         known = manager.store.partition_file(name)
         index = int(name.rpartition("-")[2])
         found = None if known is None else topics.partition(known.topic_id, index)
-        if found is None or broker_id not in found.replicas:
+        is_stray = found is None or broker_id not in found.replicas
+        if manager.faults.z45_live_logs_are_strays and not is_stray:
+            effects.append(FaultHit("Z45"))
+            manager.store.delete(name)
+        elif is_stray and manager.faults.z44_old_log_of_new_topic:
+            effects.append(FaultHit("Z44"))
+        elif is_stray:
             manager.store.delete(name)
 
 
@@ -99,7 +106,7 @@ def _lead(
     registration: PartitionRegistration,
     effects: list[Effect],
 ) -> None:
-    partition = _hosted(manager, named, registration)
+    partition = _hosted(manager, named, registration, effects)
     if partition is None:
         return
     manager.stop_fetching((named.topic_id, named.partition))
@@ -117,10 +124,14 @@ def _follow(
 
     A broker that is shutting down does not fetch what it would not be in the ISR of anyway.
     """
-    partition = _hosted(manager, named, registration)
+    partition = _hosted(manager, named, registration, effects)
     if partition is None:
         return
     key = (named.topic_id, named.partition)
+    faults = manager.faults
+    if faults.z08_demotion_ignored and manager.in_controlled_shutdown and partition.is_leader:
+        effects.append(FaultHit("Z08"))
+        return
     step = partition.make_follower(now_ms, registration)
     effects += step.effects
     broker_id = manager.config.broker_id
@@ -131,20 +142,27 @@ def _follow(
         manager.stop_fetching(key)
     elif step.result:
         manager.stop_fetching(key)
+        if faults.s30_truncates_below_hw and partition.high_watermark > partition.log_start_offset:
+            effects.append(FaultHit("S30"))
+            effects += partition.truncate(partition.high_watermark - 1)
         if manager.image.cluster.broker(registration.leader) is not None:
             manager.fetch_from(registration.leader, partition)
 
 
 def _hosted(
-    manager: ReplicaManagerMachine, named: TopicIdPartition, registration: PartitionRegistration
+    manager: ReplicaManagerMachine,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+    effects: list[Effect],
 ) -> Partition | None:
     """The local replica, made if missing; None if its directory does not work."""
     key = (named.topic_id, named.partition)
+    name = f"{named.topic}-{named.partition}"
+    _plant_wrong_log(manager, key, name, effects)
     if key in manager.offline:
         return None
     partition = manager.partitions.get(key)
     if partition is None:
-        name = f"{named.topic}-{named.partition}"
         directory = _directory_for(manager, name, registration)
         if directory is None:
             manager.offline[key] = None
@@ -166,6 +184,25 @@ def _hosted(
             proposal_ids=manager.proposal_ids,
         )
     return partition
+
+
+def _plant_wrong_log(
+    manager: ReplicaManagerMachine, key: Key, name: str, effects: list[Effect]
+) -> None:
+    """The planted faults that give a replica another log than its own."""
+    store = manager.store
+    known = store.partition_file(name)
+    if known is None or key in manager.partitions:
+        return
+    if manager.faults.z44_old_log_of_new_topic and known.topic_id != key[0]:
+        effects.append(FaultHit("Z44"))
+        store.adopt(name, key[0])
+    online = store.online_directories
+    if manager.faults.z14_failed_log_made_anew and online and known.directory not in online:
+        effects.append(FaultHit("Z14"))
+        store.delete(name)
+        store.open(name, key[0], online[0])
+        manager.offline.pop(key, None)
 
 
 def _directory_for(

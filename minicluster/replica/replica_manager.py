@@ -180,6 +180,8 @@ class ReplicaManagerMachine:
     def on_metadata(self, now_ms: int, delta: MetadataDelta) -> list[Effect]:
         """Take a newer image: the view first, then what it asks of this broker's replicas."""
         first = self.image is MetadataImage.EMPTY
+        if delta.before is delta.after and not first:
+            return []
         self.image = delta.after
         self.view = BrokerView(self.view.broker_epoch, delta.after.cluster.brokers.rows)
         if self.image.features is not delta.before.features or first:
@@ -364,6 +366,7 @@ class ReplicaManagerMachine:
                 ids=self.ids,
                 config=self.fetcher_config,
                 broker_epoch=self.view.broker_epoch,
+                faults=self.faults,
             )
         key = (partition.topic_id, partition.partition)
         fetcher.add(key, Following(partition), leader_epoch=partition.leader_epoch)

@@ -410,7 +410,7 @@ class Cluster:
             if (source, send.to) in self.cuts:
                 return
             if send.to == CONTROLLER:
-                if self.controller_answers:
+                if self.controller_answers and isinstance(send.request, AlterPartitionRequest):
                     response = self._alter(send.request)
                     self._later(LATENCY_MS, lambda: answer(response))
             elif send.to not in self.managers:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from minicluster.effects import CancelTimer, Effect, Send, SetTimer
+from minicluster.effects import CancelTimer, Effect, FaultHit, Send, SetTimer
+from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch, Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -84,14 +85,16 @@ class Replica:
 class Story:
     """One fetcher of broker 2 against leader 1."""
 
-    def __init__(self, **replicas: Replica) -> None:
+    def __init__(self, faults: Faults = Faults.NONE, **replicas: Replica) -> None:
         self.now_ms = 0
+        self.hits: list[str] = []
         self.fetcher = Fetcher(
             broker_id=2,
             leader_id=1,
             ids=CorrelationIds(),
             config=FetcherConfig(),
             broker_epoch=42,
+            faults=faults,
         )
         self.sends: list[Send] = []
         self.failed: list[FetchFailed] = []
@@ -108,6 +111,8 @@ class Story:
                 self.sends.append(effect)
             elif isinstance(effect, FetchFailed):
                 self.failed.append(effect)
+            elif isinstance(effect, FaultHit):
+                self.hits.append(effect.fault)
             elif isinstance(effect, SetTimer):
                 self.timer_ms = effect.at_ms
             elif isinstance(effect, CancelTimer):
@@ -251,6 +256,16 @@ def test_an_epoch_that_the_leader_lacks_takes_a_second_question() -> None:
     story.answer(epoch_end(1, 3))
     assert replica.log_end_offset == 3
     assert story.asked() == {"orders": (3, 1)}
+
+
+def test_without_the_second_question_the_logs_stay_apart() -> None:
+    """Z36: what KIP-101 alone did, before KIP-279."""
+    replica = Replica("orders", (0, 3, 1), (3, 3, 2), (6, 3, 5))
+    story = Story(Faults.of(["Z36"]), orders=replica)
+    story.take()
+    story.fetched(diverging_epoch=diverging(4, 9), records=Records())
+    assert story.hits == ["Z36"]
+    assert story.asked() == {"orders": (9, 5)}
 
 
 def test_a_leader_that_knows_no_such_epoch_means_the_high_watermark() -> None:

@@ -1,0 +1,96 @@
+"""Each switch does its damage, and says that it did; the other tests show the cluster without."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from minicluster.faults import Faults
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FetchRequest
+from tests.replica.cluster import TOPIC_IDS, Cluster
+
+
+def cluster_with(switch: str) -> Cluster:
+    cluster = Cluster(faults=Faults.of([switch]))
+    cluster.create_topic()
+    cluster.produce(1, b"a")
+    cluster.advance(600)
+    return cluster
+
+
+def test_s11_a_shrink_counts_before_it_is_committed() -> None:
+    cluster = cluster_with("S11")
+    cluster.cuts.add((3, 1))
+    cluster.produce(1, b"b")
+    cluster.advance(60_000)
+    assert "S11" in cluster.hits
+
+
+def test_z08_a_broker_that_shuts_down_goes_on_leading() -> None:
+    cluster = cluster_with("Z08")
+    cluster.managers[1].begin_controlled_shutdown()
+    cluster.change(leader=2, isr=(2, 3))
+    assert cluster.partition(1).is_leader and cluster.partition(2).is_leader
+    assert cluster.hits == ["Z08"]
+
+
+def test_z14_a_failed_log_comes_back_empty() -> None:
+    cluster = cluster_with("Z14")
+    broken = uuid.UUID(int=0xD002)
+    cluster.disks[2].directory_ids = (broken, uuid.UUID(int=0xD9))
+    cluster.see(2, cluster.managers[2].on_directory_failure(cluster.now_ms, broken))
+    cluster.change(isr=(1, 3))
+    assert cluster.hits == ["Z14"]
+    assert cluster.partition(2).log_start_offset == 0
+    cluster.advance(600)
+    assert cluster.log_values(2) == [b"a"], "it fetches everything anew"
+
+
+@pytest.mark.parametrize("switch", ["Z38", None])
+def test_z38_a_fetch_of_another_leader_epoch_is_answered(switch: str | None) -> None:
+    cluster = cluster_with(switch) if switch else Cluster()
+    if switch is None:
+        cluster.create_topic()
+    kind = FetchRequest
+    asked = kind.FetchPartition(
+        partition=0, fetch_offset=0, current_leader_epoch=5, partition_max_bytes=1_000
+    )
+    topic = kind.FetchTopic(topic_id=TOPIC_IDS["orders"], partitions=(asked,))
+    token = cluster.ask(1, kind(topics=(topic,), max_bytes=1_000), 13)
+    error = ErrorCode(cluster.fetched(token)[0].error_code)
+    assert error == (ErrorCode.NONE if switch else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    assert cluster.hits == ([switch] if switch else [])
+
+
+def test_z44_a_new_topic_finds_the_old_ones_log() -> None:
+    cluster = cluster_with("Z44")
+    cluster.crash(3)
+    cluster.delete_topic()
+    TOPIC_IDS["orders"], saved = uuid.UUID(int=0xAA), TOPIC_IDS["orders"]
+    try:
+        cluster.create_topic(replicas=(3, 1), isr=(1,))
+        cluster.start(3, epoch=2_003)
+        assert "Z44" in cluster.hits
+        assert cluster.log_values(3) == [b"a"]
+    finally:
+        TOPIC_IDS["orders"] = saved
+
+
+def test_z45_a_restart_deletes_what_should_stay() -> None:
+    cluster = cluster_with("Z45")
+    cluster.cuts.add((2, 1))
+    cluster.crash(2)
+    cluster.start(2, epoch=2_002)
+    assert cluster.hits == ["Z45"]
+    assert cluster.log_values(2) == []
+
+
+def test_s30_a_follower_cuts_what_is_committed() -> None:
+    cluster = cluster_with("S30")
+    cluster.change(leader=2)
+    assert "S30" in cluster.hits
+    cuts = [row for row in cluster.traces if row["kind"] == "truncate"]
+    assert all(row["offset"] < row["hw_old"] for row in cuts)
+    assert len(cuts) == 2
