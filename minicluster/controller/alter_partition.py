@@ -104,7 +104,7 @@ def _alter_one(
         partition,
         Targets(isr=new_isr, recovery_state=recovery),
         gates=state.gates,
-        acceptable=state.acceptor(partition),
+        acceptable=state.acceptor(partition, key=(topic.id, data.partition_index)),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,

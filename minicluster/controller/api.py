@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.alter_partition import alter_partition
+from minicluster.controller.alter_replica_state import alter_replica_state
 from minicluster.controller.assign_directories import assign_replicas_to_dirs
 from minicluster.controller.broker_heartbeat import HeartbeatReply, broker_heartbeat
 from minicluster.controller.configs import alter_configs, incremental_alter_configs
@@ -31,6 +32,10 @@ from minicluster.controller.topics import create_topics, delete_topics
 from minicluster.controller.unregister import unregister_broker
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.protocol.messages.kip_texts.kip_589 import (
+    AlterReplicaStateRequest,
+    AlterReplicaStateResponse,
+)
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -200,6 +205,9 @@ APIS: dict[type, Api] = {
     m.AllocateProducerIdsRequest: Api(
         lambda call: allocate_producer_ids(*call.plain), cluster_action=True
     ),
+    AlterReplicaStateRequest: Api(
+        lambda call: alter_replica_state(*call.plain), cluster_action=True
+    ),
 }
 
 
@@ -250,6 +258,8 @@ def error_response(request: Any, error: ErrorCode, message: str | None = None) -
             return m.ControllerRegistrationResponse(error_code=error, error_message=message)
         case m.AllocateProducerIdsRequest():
             return m.AllocateProducerIdsResponse(error_code=error)
+        case AlterReplicaStateRequest():
+            return AlterReplicaStateResponse(error_code=error)
         case _:
             return _error_per_item(request, error, message)
 

@@ -87,7 +87,7 @@ def _assign(
         partition,
         Targets(directories={broker_id: directory}),
         gates=state.gates,
-        acceptable=state.acceptor(partition),
+        acceptable=state.acceptor(partition, key=key),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
     )

@@ -76,7 +76,7 @@ def partition_updates(
                 unclean_shutdown=() if unclean == NO_LEADER else (unclean,),
             ),
             gates=gates,
-            acceptable=state.acceptor(partition, active),
+            acceptable=state.acceptor(partition, active, key=(topic_id, index)),
             default_dir=state.default_dir,
             min_isr=state.min_isr(topic),
             election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.heartbeats import SoftChange
+from minicluster.controller.offline_replicas import ReplicaStateChange
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import VersionedRecord
@@ -19,15 +20,15 @@ MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
 class Decision:
     """An operation's result; nothing has changed yet.
 
-    Shapes:  records in the order of the log; soft changes touch only the heartbeat state of this
-             controller and are lost with it; fault_hits names the planted faults that acted.
+    Shapes:  records in the order of the log; soft changes touch only what this controller alone
+             knows (heartbeats, reported replicas) and are lost with it; fault_hits names the planted faults that acted.
     Source:  ControllerResult.
     """
 
     records: tuple[VersionedRecord, ...] = ()
     response: Any = None
     atomic: bool = False
-    soft: tuple[SoftChange, ...] = ()
+    soft: tuple[SoftChange | ReplicaStateChange, ...] = ()
     fault_hits: tuple[str, ...] = ()
 
 

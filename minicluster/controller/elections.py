@@ -112,7 +112,7 @@ def election_record(
         partition,
         Targets(),
         gates=state.gates,
-        acceptable=state.acceptor(partition),
+        acceptable=state.acceptor(partition, key=(topic.id, index)),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
         election=election,

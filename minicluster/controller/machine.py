@@ -45,6 +45,7 @@ from minicluster.controller.heartbeats import (
     apply_soft,
     follow_record,
 )
+from minicluster.controller.offline_replicas import OfflineReplicas, ReplicaStateChange
 from minicluster.controller.placement import Draw
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state import ClusterState
@@ -226,6 +227,7 @@ class ControllerMachine:
             if not broker.fenced:
                 heartbeats.contact(broker.id, broker.epoch, now_ms)
         self.state.heartbeats = heartbeats
+        self.state.offline_replicas = OfflineReplicas()
         first = activation_records(
             settled,
             bootstrap=self._bootstrap,
@@ -392,9 +394,12 @@ class ControllerMachine:
         last_offset = base_offset + len(records) - 1
         if heartbeats is not None:
             for change in decision.soft:
-                if not isinstance(change, SetShutdownOffset):
+                if not isinstance(change, SetShutdownOffset | ReplicaStateChange):
                     apply_soft(heartbeats, change, now_ms, last_offset)
         assert self._epoch is not None
+        for change in decision.soft:
+            if isinstance(change, ReplicaStateChange):
+                self.state.offline_replicas.apply(change)
         for start in range(0, len(records), size):
             batch = records[start : start + size]
             for offset, record in enumerate(batch, base_offset + start):

@@ -262,8 +262,13 @@ class _Builder:
             self.changes["last_known_elr"] = ()
         if not rules.removed_replica_stays_in_elr:
             kept = self.changes.get("last_known_elr", old.last_known_elr)
-            if isinstance(kept, tuple) and not contains_all(self.replicas, kept):
+            if isinstance(kept, tuple) and any(r >= 0 and r not in self.replicas for r in kept):
                 self.changes["last_known_elr"] = ()
+        if not rules.kept_member_is_forgotten and self.changes.get("isr") == () and not self.elr:
+            known = self.changes.get("last_known_elr", old.last_known_elr)
+            kept_members = tuple(r for r in old.isr if r in self.replicas)
+            if not known and kept_members:
+                self.changes["last_known_elr"] = kept_members[:1]
 
     def write_assignment(
         self, given: Mapping[int, UUID], default_dir: Callable[[int], UUID]

@@ -137,7 +137,7 @@ def _alter(
         partition,
         targets,
         gates=state.gates,
-        acceptable=state.acceptor(partition),
+        acceptable=state.acceptor(partition, key=(topic.id, asked.partition_index)),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,

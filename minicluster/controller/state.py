@@ -11,7 +11,8 @@ from uuid import UUID
 
 from minicluster.controller.decision import ControllerFault, Refused
 from minicluster.controller.heartbeats import Heartbeats
-from minicluster.controller.indexes import Indexes
+from minicluster.controller.indexes import Indexes, TopicPartition
+from minicluster.controller.offline_replicas import OfflineReplicas
 from minicluster.controller.partition_change import Gates
 from minicluster.controller.settings import (
     DEFAULTS,
@@ -58,6 +59,7 @@ class ClusterState:
         self.faults = faults
         self.settings = settings or ControllerSettings()
         self.heartbeats: Heartbeats | None = None
+        self.offline_replicas = OfflineReplicas()
         self.reset(image, offset)
 
     def reset(self, image: MetadataImage, offset: int) -> None:
@@ -168,9 +170,16 @@ class ClusterState:
         return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
 
     def acceptor(
-        self, partition: PartitionRegistration, is_active: Callable[[int], bool] | None = None
+        self,
+        partition: PartitionRegistration,
+        is_active: Callable[[int], bool] | None = None,
+        *,
+        key: TopicPartition,
     ) -> Callable[[int], bool]:
-        """Who could lead the partition: an active broker whose replica's directory is online."""
+        """Who could lead the partition: an active broker whose replica is not known as lost.
+
+        That is, its directory is online (KIP-858), and it has not been reported (KIP-589).
+        """
         active = is_active or self.is_active
 
         def acceptable(replica: int) -> bool:
@@ -183,6 +192,8 @@ class ClusterState:
                 if self.rules.removed_replica_stays_in_elr:
                     raise ControllerFault(f"Replica {replica} is not assigned to this partition.")
                 return True
+            if self.offline_replicas.is_offline(broker, key):
+                return False
             return broker.has_online_dir(partition.directory_of(replica))
 
         return acceptable

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from minicluster.controller.alter_replica_state import process_replica_state
 from minicluster.controller.decision import Decision
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state import ClusterState
@@ -26,6 +27,7 @@ FENCE = "maybeFenceStaleBroker"
 BALANCE = "electPreferred"
 ELECT_UNCLEAN = "electUnclean"
 NO_OP = "writeNoOpRecord"
+REPLICA_STATES = "processReplicaStates"
 
 AGAIN_MS = 10
 FAILED_MS = 300_000
@@ -36,6 +38,7 @@ _RUN: dict[str, Callable[[ClusterState, int], Decision]] = {
     BALANCE: maybe_balance_leaders,
     ELECT_UNCLEAN: maybe_elect_unclean_leaders,
     NO_OP: write_no_op,
+    REPLICA_STATES: process_replica_state,
 }
 
 
@@ -57,7 +60,7 @@ class Tasks:
         self._due_ms: dict[str, int] = {}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._periods_ms
+        return name in self._periods_ms or name == REPLICA_STATES
 
     def start(self, state: ClusterState, now_ms: int) -> list[Effect]:
         """The timers of a controller that has just become active."""
@@ -76,10 +79,12 @@ class Tasks:
         return [CancelTimer(name) for name in names]
 
     def after_write(self, state: ClusterState, now_ms: int) -> list[Effect]:
-        """What has something to do now and is not scheduled (3.9)."""
-        if self._rules.tasks_are_periodic:
-            return []
+        """What has something to do now and is not scheduled: reported replicas, and all of 3.9's."""
         effects: list[Effect] = []
+        if state.offline_replicas.next_report() is not None and REPLICA_STATES not in self._due_ms:
+            effects.append(self._set(REPLICA_STATES, now_ms))
+        if self._rules.tasks_are_periodic:
+            return effects
         check_ms = state.active_heartbeats().next_check_ms()
         if check_ms is not None and self._due_ms.get(FENCE) != check_ms + 1:
             effects.append(self._set(FENCE, check_ms + 1))
@@ -101,7 +106,7 @@ class Tasks:
         effects: list[Effect] = []
         if again:
             effects.append(self._set(name, now_ms + AGAIN_MS))
-        elif self._rules.tasks_are_periodic or name == NO_OP:
+        elif name in self._periods_ms and (self._rules.tasks_are_periodic or name == NO_OP):
             effects.append(self._set(name, now_ms + self._periods_ms[name]))
         return effects + self.after_write(state, now_ms)
 

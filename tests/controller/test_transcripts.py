@@ -41,21 +41,23 @@ def test_every_operation_agrees(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bug", "operation"),
+    ("bug", "operation", "seed"),
     [
-        ("fenced_broker_holds_session", "register_broker"),
-        ("fenced_broker_is_fenced_again", "maybe_fence_stale_brokers"),
-        ("unregistered_broker_stays_in_elr", "unregister_broker"),
-        ("clear_elr_ignores_empty_isr", "incremental_alter_configs"),
-        ("clear_elr_skips_index", "register_broker"),
-        ("removed_replica_stays_in_elr", "alter_partition_reassignments"),
-        ("last_offline_dir_is_kept", "broker_heartbeat"),
-        ("reassignment_keeps_old_lists", "alter_partition_reassignments"),
+        ("fenced_broker_holds_session", "register_broker", 26),
+        ("fenced_broker_is_fenced_again", "maybe_fence_stale_brokers", 26),
+        ("unregistered_broker_stays_in_elr", "unregister_broker", 25),
+        ("clear_elr_ignores_empty_isr", "incremental_alter_configs", 26),
+        ("clear_elr_skips_index", "register_broker", 18),
+        ("removed_replica_stays_in_elr", "alter_partition_reassignments", 18),
+        ("last_offline_dir_is_kept", "broker_heartbeat", 26),
+        ("reassignment_keeps_old_lists", "alter_partition_reassignments", 20),
     ],
 )
-def test_mending_a_bug_shows_as_a_difference_of_its_operation(bug: str, operation: str) -> None:
+def test_mending_a_bug_shows_as_a_difference_of_its_operation(
+    bug: str, operation: str, seed: int
+) -> None:
     rules = replace(Rules.KAFKA_4_3.as_shipped(), **{bug: False})  # type: ignore[arg-type]
-    tally = tally_of(*(path for path in FILES if "kafka-4.3" in path.name), rules=rules)
+    tally = tally_of(*DATA.glob(f"kafka-4.3.0-*-seed-{seed}.jsonl.gz"), rules=rules)
     assert tally.counts[operation]["differ"] > 0
 
 
