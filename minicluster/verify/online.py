@@ -337,6 +337,8 @@ class OnlineChecker:
         if sets["isr"] is not None:
             ends = sets["adding"] == () or sets["removing"] == ()
             history.may_keep = not self._elr or not self._judged or ends
+        elif sets["leader"] == -1 and not self._elr:
+            history.may_keep = True  # ELR was turned off after the ISR had come down to one
         step = Step(
             kind=kind,
             judged=self._judged,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicluster.verify.rules import activity, broker, log, partition, topic, trace
+from minicluster.verify.rules import activity, broker, log, partition, topic, trace_views
 from minicluster.verify.rules.model import Check, Rule
 
 if TYPE_CHECKING:
@@ -28,18 +28,18 @@ _VIEWS: Mapping[str, str] = {
     "log_states": log.VIEW,
     "questions": activity.QUESTIONS,
     "activity_states": activity.VIEW,
-    "requests": trace.REQUESTS,
-    "written": trace.WRITTEN,
-    "effects": trace.EFFECTS,
-    "proposals": trace.PROPOSALS,
-    "recoveries": trace.RECOVERIES,
-    "unfencings": trace.UNFENCINGS,
-    "additions": trace.ADDITIONS,
-    "commits": trace.COMMITS,
-    "quorums": trace.QUORUMS,
-    "replicas_events": trace.REPLICAS,
-    "publications": trace.PUBLICATIONS,
-    "header_states": trace.HEADERS,
+    "requests": trace_views.REQUESTS,
+    "written": trace_views.WRITTEN,
+    "effects": trace_views.EFFECTS,
+    "proposals": trace_views.PROPOSALS,
+    "recoveries": trace_views.RECOVERIES,
+    "unfencings": trace_views.UNFENCINGS,
+    "additions": trace_views.ADDITIONS,
+    "commits": trace_views.COMMITS,
+    "quorums": trace_views.QUORUMS,
+    "replicas_events": trace_views.REPLICAS,
+    "publications": trace_views.PUBLICATIONS,
+    "header_states": trace_views.HEADERS,
 }
 _SOURCE = {
     "partition": "partition_states",

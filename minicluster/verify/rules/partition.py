@@ -38,7 +38,8 @@ select run, offset, pos, op, kind, judged, topic, topic_id, part, mv, elr_on, mi
   {_EPOCHS.format(window="s", prefix="")},
   {_EPOCHS.format(window="b", prefix="p_")},
   last(case when isr is not null then not elr_on or not judged
-    or coalesce(size(adding) = 0, false) or coalesce(size(removing) = 0, false) end, true) over s
+    or coalesce(size(adding) = 0, false) or coalesce(size(removing) = 0, false)
+    when leader = -1 and not elr_on then true end, true) over s
     as may_keep,
   coalesce(lead(op) over w, {2**62}) as next_op
 from partitions

@@ -1,0 +1,195 @@
+"""Each partition as spans: who led, who was in sync, who was fenced, from when on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from minicluster.protocol import records as r
+from minicluster.protocol.schema import Message
+from minicluster.verify.inputs import Run
+from minicluster.verify.operations import operations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSpan:
+    """One state of a partition; it lasts until the next span begins."""
+
+    start: int
+    leader: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
+    recovering: bool
+    elr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSpan:
+    """One state of a broker: ``active``, ``fenced``, ``shutting down`` or ``unregistered``."""
+
+    start: int
+    state: str
+    epoch: int
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionLine:
+    """A partition from its creation to its end."""
+
+    topic: str
+    partition: int
+    end: int | None = None  # where its topic was removed
+    spans: list[PartitionSpan] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """``topic-partition``."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Every broker that ever had a replica."""
+        return tuple(sorted({b for span in self.spans for b in span.replicas}))
+
+
+@dataclass(slots=True, kw_only=True)
+class Timeline:
+    """All partitions and brokers of one run."""
+
+    first: int
+    end: int
+    partitions: list[PartitionLine]
+    brokers: dict[int, list[BrokerSpan]]
+
+
+def timeline(run: Run) -> Timeline:
+    """Fold a run's committed log into spans."""
+    reader = _Reader()
+    first = run.committed[0].base_offset if run.committed else 0
+    end = run.committed[-1].next_offset if run.committed else 1
+    if run.start is not None:
+        first = run.start.end_offset
+        end = max(end, first + 1)
+        for versioned in run.start.records:
+            reader.take(versioned.record, first)
+    for operation in operations(run.committed):
+        for entry in operation.entries:
+            if entry.offset >= first:
+                reader.take(entry.record, entry.offset)
+    lines = sorted(reader.lines, key=lambda line: (line.topic, line.partition, line.spans[0].start))
+    return Timeline(first=first, end=end, partitions=lines, brokers=reader.brokers)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.lines: list[PartitionLine] = []
+        self.brokers: dict[int, list[BrokerSpan]] = {}
+        self._names: dict[UUID, str] = {}
+        self._live: dict[tuple[UUID, int], PartitionLine] = {}
+        self._standing: dict[int, tuple[bool, bool, int]] = {}  # fenced, shutting down, epoch
+
+    def take(self, record: Message, offset: int) -> None:
+        match record:
+            case r.TopicRecord():
+                self._names[record.topic_id] = record.name
+            case r.PartitionRecord():
+                self._partition(record, offset)
+            case r.PartitionChangeRecord():
+                self._change(record, offset)
+            case r.ClearElrRecord():
+                self._clear_elr(record, offset)
+            case r.RemoveTopicRecord():
+                for key in [key for key in self._live if key[0] == record.topic_id]:
+                    self._live.pop(key).end = offset
+            case r.RegisterBrokerRecord():
+                standing = (record.fenced, record.in_controlled_shutdown, record.broker_epoch)
+                self._broker(record.broker_id, standing, offset)
+            case r.UnregisterBrokerRecord():
+                self._standing.pop(record.broker_id, None)
+                spans = self.brokers.setdefault(record.broker_id, [])
+                spans.append(BrokerSpan(start=offset, state="unregistered", epoch=-1))
+            case r.FenceBrokerRecord():
+                self._flags(record.id, offset, fenced=True)
+            case r.UnfenceBrokerRecord():
+                self._flags(record.id, offset, fenced=False)
+            case r.BrokerRegistrationChangeRecord():
+                self._flags(
+                    record.broker_id,
+                    offset,
+                    fenced=_flag(record.fenced),
+                    shutdown=_flag(record.in_controlled_shutdown),
+                )
+            case _:
+                pass
+
+    def _partition(self, record: r.PartitionRecord, offset: int) -> None:
+        line = PartitionLine(
+            topic=self._names.get(record.topic_id, "?"), partition=record.partition_id
+        )
+        line.spans.append(
+            PartitionSpan(
+                start=offset,
+                leader=record.leader,
+                isr=record.isr,
+                replicas=record.replicas,
+                leader_epoch=record.leader_epoch,
+                partition_epoch=record.partition_epoch,
+                recovering=record.leader_recovery_state == 1,
+                elr=record.eligible_leader_replicas or (),
+            )
+        )
+        self._live[record.topic_id, record.partition_id] = line
+        self.lines.append(line)
+
+    def _change(self, record: r.PartitionChangeRecord, offset: int) -> None:
+        line = self._live.get((record.topic_id, record.partition_id))
+        if line is None:
+            return
+        last = line.spans[-1]
+        named = record.leader != -2
+        recovery = record.leader_recovery_state
+        elr = record.eligible_leader_replicas
+        line.spans.append(
+            PartitionSpan(
+                start=offset,
+                leader=record.leader if named else last.leader,
+                isr=last.isr if record.isr is None else record.isr,
+                replicas=last.replicas if record.replicas is None else record.replicas,
+                leader_epoch=last.leader_epoch + named,
+                partition_epoch=last.partition_epoch + 1,
+                recovering=last.recovering if recovery == -1 else recovery == 1,
+                elr=last.elr if elr is None else elr,
+            )
+        )
+
+    def _clear_elr(self, record: r.ClearElrRecord, offset: int) -> None:
+        for line in self._live.values():
+            if line.spans[-1].elr and record.topic_name in ("", line.topic):
+                last = line.spans[-1]
+                epoch = last.partition_epoch + 1
+                line.spans.append(replace(last, start=offset, elr=(), partition_epoch=epoch))
+
+    def _flags(
+        self, broker: int, offset: int, *, fenced: bool | None, shutdown: bool | None = None
+    ) -> None:
+        was_fenced, was_shutdown, epoch = self._standing.get(broker, (True, False, -1))
+        standing = (
+            was_fenced if fenced is None else fenced,
+            was_shutdown if shutdown is None else shutdown,
+            epoch,
+        )
+        self._broker(broker, standing, offset)
+
+    def _broker(self, broker: int, standing: tuple[bool, bool, int], offset: int) -> None:
+        self._standing[broker] = standing
+        fenced, shutdown, epoch = standing
+        state = "fenced" if fenced else "shutting down" if shutdown else "active"
+        spans = self.brokers.setdefault(broker, [])
+        if not spans or (spans[-1].state, spans[-1].epoch) != (state, epoch):
+            spans.append(BrokerSpan(start=offset, state=state, epoch=epoch))
+
+
+def _flag(value: int) -> bool | None:
+    return None if value == 0 else value > 0
