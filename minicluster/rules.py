@@ -7,9 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from typing import ClassVar
 
 from minicluster.errors import UserError
+
+
+class FailedReplicas(StrEnum):
+    """How the controller hears of replicas whose log directory has failed."""
+
+    HEARTBEAT = "heartbeat"
+    """KIP-858: directories in heartbeats, from metadata.version 3.7-IV2 on; below it nobody does."""
+    ALTER_REPLICA_STATE = "alter_replica_state"
+    """KIP-589, which never shipped: AlterReplicaState names the replicas, at any version."""
+
+
+class IsrChanges(StrEnum):
+    """By which request a leader changes its ISR."""
+
+    ALTER_PARTITION = "alter_partition"
+    ALTER_ISR_OF_KIP_497 = "alter_isr_of_kip_497"
+    """Answered on receipt, decided afterwards; the outcome comes with the metadata."""
+    ALTER_ISR_OF_KIP_704 = "alter_isr_of_kip_704"
+    """Answered like AlterPartition v1, with an unclean flag instead of a recovery state."""
+
+
+class UncleanRecovery(StrEnum):
+    """What a leader that was elected uncleanly does about it."""
+
+    AT_ONCE = "at_once"
+    """As shipped: it takes itself for recovered; its next ISR change says so."""
+    REPORTED = "reported"
+    """KIP-704's text: it stays RECOVERING until it has recovered, and reports that by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +109,11 @@ class Rules:
     # Proposals wait by topic id (4.x), or by topic name (3.9; AlterPartitionManager).
     proposals_wait_by_topic_id: bool = True
 
+    # Where Kafka and the texts of its KIPs part (the first value is Kafka's).
+    failed_replicas_reported_by: FailedReplicas = FailedReplicas.HEARTBEAT
+    isr_changes_by: IsrChanges = IsrChanges.ALTER_PARTITION
+    unclean_leader_recovers: UncleanRecovery = UncleanRecovery.AT_ONCE
+
     # Bugs that stay on by default, because others can see them on the wire.
     # 5.1-N1: a fenced broker that was heard of lately keeps out its next incarnation.
     fenced_broker_holds_session: bool = field(default=True, metadata={"bug": True})
@@ -101,6 +135,9 @@ class Rules:
     )
     # 3.6-N3: the last known leader can be nobody.
     last_known_leader_may_be_none: bool = field(default=False, metadata={"bug": True, "zoo": "Z55"})
+    # Eligible leader replicas are turned on while a partition has one member in its ISR and no
+    # leader: when that member restarts uncleanly, nobody is left to be elected, ever.
+    kept_member_is_forgotten: bool = field(default=False, metadata={"bug": True})
     # A finished reassignment leaves removed replicas in the ELR and as last known leader.
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
     # 4.5: a broker that lost its last directory keeps it on record.
@@ -143,11 +180,39 @@ class Rules:
 
     @classmethod
     def named(cls, name: str) -> Rules:
-        """Find the rules that a scenario names (``kafka-4.3``, ``kafka-3.9``)."""
+        """Find the rules that a scenario names: a release, then fields that differ from it.
+
+        ``kafka-4.3``, ``kafka-3.9``, ``kafka-4.3 unclean_leader_recovers=reported``.
+
+        Errors:  UserError for a release, a field or a value that is not known.
+        """
         known = {rules.name: rules for rules in (cls.KAFKA_4_3, cls.KAFKA_3_9)}
-        if name not in known:
-            raise UserError(f"rules: {name!r} is not known; choose one of {', '.join(known)}")
-        return known[name]
+        release, *settings = name.split() or [name]
+        if release not in known:
+            raise UserError(f"rules: {release!r} is not known; choose one of {', '.join(known)}")
+        base = known[release]
+        values = dict(base._parsed(setting) for setting in settings)
+        return replace(base, name=" ".join([release, *settings]), **values)  # type: ignore[arg-type]
+
+    def _parsed(self, setting: str) -> tuple[str, object]:
+        """One ``field=value``, with the value as the field holds it."""
+        name, _, text = setting.partition("=")
+        default = getattr(self, name, None) if name in {f.name for f in fields(self)} else None
+        if isinstance(default, bool) and text in ("true", "false"):
+            return name, text == "true"
+        if isinstance(default, StrEnum):
+            kind = type(default)
+            if text in list(kind):
+                return name, kind(text)
+            raise UserError(f"rules: {name} is one of {', '.join(kind)}, not {text!r}")
+        if type(default) is int and text.isdecimal():
+            return name, int(text)
+        raise UserError(f"rules: {setting!r} sets no field of the rules; see docs/rules.md")
+
+    @classmethod
+    def bugs(cls) -> tuple[str, ...]:
+        """The field names of all bugs, in order of declaration."""
+        return tuple(f.name for f in fields(cls) if f.metadata.get("bug"))
 
     @classmethod
     def zoo(cls) -> dict[str, str]:
@@ -168,8 +233,7 @@ class Rules:
 
     def as_shipped(self) -> Rules:
         """These rules with every bug of the release as it shipped."""
-        bugs = {f.name: True for f in fields(self) if f.metadata.get("bug")}
-        return replace(self, **bugs)  # type: ignore[arg-type]
+        return replace(self, **dict.fromkeys(self.bugs(), True))  # type: ignore[arg-type]
 
 
 Rules.KAFKA_4_3 = Rules()

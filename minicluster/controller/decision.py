@@ -21,7 +21,8 @@ class Decision:
     """An operation's result; nothing has changed yet.
 
     Shapes:  records in the order of the log; soft changes touch only what this controller alone
-             knows (heartbeats, reported replicas) and are lost with it; fault_hits names the planted faults that acted.
+             knows (heartbeats, reported replicas) and are lost with it; fault_hits names the
+             planted faults that acted.
     Source:  ControllerResult.
     """
 

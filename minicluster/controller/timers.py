@@ -79,7 +79,7 @@ class Tasks:
         return [CancelTimer(name) for name in names]
 
     def after_write(self, state: ClusterState, now_ms: int) -> list[Effect]:
-        """What has something to do now and is not scheduled: reported replicas, and all of 3.9's."""
+        """What has something to do now and is not scheduled: reported replicas; all else (3.9)."""
         effects: list[Effect] = []
         if state.offline_replicas.next_report() is not None and REPLICA_STATES not in self._due_ms:
             effects.append(self._set(REPLICA_STATES, now_ms))

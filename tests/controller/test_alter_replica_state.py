@@ -136,17 +136,18 @@ def test_a_report_of_a_broker_that_has_no_replica_there_changes_nothing() -> Non
 
 def test_a_report_answered_before_the_broker_registered_anew_changes_nothing() -> None:
     cluster = cluster_of_three()
-    cluster.run(cluster.now_ms + 9_001)  # the sessions end, and so the broker may come anew
-    cluster.now_ms += 1
-    cluster.heartbeat(1)
-    cluster.heartbeat(3)
+    for _ in range(6):
+        cluster.run(cluster.now_ms + 2_000)
+        cluster.heartbeat(1)
+        cluster.heartbeat(3)
+    assert cluster.partition("orders").isr == (1, 3)  # the session of 2 is over
     cluster.ask(report(cluster, 2, ("orders", 0)))
-    cluster.register(2, number=1)
-    cluster.heartbeat(2)
-    assert cluster.propose("orders", [1, 2]).error_code in (0, ErrorCode.INVALID_REQUEST)
+    cluster.start(2, number=1)
+    assert cluster.propose("orders", [1, 2, 3]).error_code == ErrorCode.NONE
     before = cluster.partition("orders")
     cluster.run(cluster.now_ms)
-    assert cluster.partition("orders") == before
+    assert cluster.machine.state.offline_replicas.next_report() is None
+    assert cluster.partition("orders") == before and before.isr == (1, 2, 3)
 
 
 def test_what_was_answered_dies_with_the_controller_and_can_be_told_again() -> None:

@@ -4,7 +4,7 @@ It never shipped; KIP-858 reports offline directories in BrokerHeartbeat instead
 32 bits wide here, unlike anywhere else.
 
 Versions: 0, flexible. Left out: the text's second names (NewState, Reason) for EventType and
-EventReason, and the number of UNKNOWN_EVENT_TYPE, which it never got.
+EventReason.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from minicluster.protocol import schema as s
 
 EVENT_OFFLINE = 1
 """The only event type that the text defines."""
+
+UNKNOWN_EVENT_TYPE = 1 << 16
+"""The answer to any other event type. The text gives it no number; this one is ours, and only the
+32 bits of this response can hold it, so it is no code of any release."""
 
 
 @s.message(kind="request", versions="0", flexible="0+")
