@@ -157,7 +157,7 @@ def scenario_of(value: Any, *, where: str, name: str = "scenario") -> Scenario:
     _known(cluster, _CLUSTER, f"{where}: cluster")
     try:
         rules = Rules.named(str(cluster.get("rules", "kafka-4.3")))
-        faults = Faults.of(_words(value, "faults", where)).on
+        faults = _switches(_words(value, "faults", where))
     except UserError as error:
         raise ScenarioError(f"{where}: {error}") from None
     runtime = str(cluster.get("runtime", "simulated"))
@@ -235,6 +235,16 @@ def _words(value: Mapping[str, Any], name: str, where: str) -> list[str]:
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise ScenarioError(f"{where}: {name} is a list of names such as [A1, A3]")
     return words
+
+
+def _switches(ids: Sequence[str]) -> tuple[str, ...]:
+    """The zoo ids of a header, in the zoo's order: planted faults, then bugs of Kafka's own.
+
+    Errors:  UserError for an id that is neither.
+    """
+    bugs = [zoo_id for zoo_id in Rules.zoo() if zoo_id in ids]
+    planted = Faults.of(zoo_id for zoo_id in ids if zoo_id not in bugs).on
+    return (*planted, *bugs)
 
 
 def _count(value: Mapping[str, Any], name: str, default: int, where: str, least: int = 1) -> int:

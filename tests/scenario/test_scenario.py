@@ -36,6 +36,12 @@ def test_durations_are_milliseconds_and_selectors_stay_symbolic() -> None:
     assert scenario.exercises == ("A1", "B3")
 
 
+def test_a_bug_of_kafkas_own_is_a_fault_like_any_other() -> None:
+    scenario = parse_scenario("faults: [Z54, Z01, Z52]\nsteps: [{do: heal}]")
+    assert scenario.faults == ("Z01", "Z54", "Z52")
+    assert parse_scenario(scenario.to_yaml()) == scenario
+
+
 def test_a_scenario_written_out_reads_back_as_itself() -> None:
     scenario = parse_scenario(STALE, name="stale")
     assert parse_scenario(scenario.to_yaml()) == scenario

@@ -1,0 +1,138 @@
+"""Shrinking: from steps that break a promise to the few of them that matter.
+
+A candidate is played from the start and counts only if *the same* invariant is broken, whatever
+else goes wrong; who plays decides that. Chance must be stateless (a hash of seed and step number,
+never a shared stream), so that leaving out one step does not change the others.
+
+Passes, in this order, again and again until none of them helps:
+
+1. cut: what comes after the step at which the promise was broken;
+2. ddmin: halves, quarters, … and at last single steps are left out;
+3. groups: all steps of one broker, one partition, one producer are left out together;
+4. simpler: each step is replaced by a simpler one (shorter wait, rounder time, fewer records).
+
+Source:  Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input (ddmin).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+Play = Callable[[Sequence[T]], int | None]
+"""Play steps from the start: how many were played until the promise was broken, None if it held."""
+
+REPLAYS_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk(Generic[T]):
+    """The steps that remain.
+
+    Shapes:  complete says that no single step can be left out; otherwise the replays ran out.
+    """
+
+    steps: tuple[T, ...]
+    replays: int
+    complete: bool
+
+
+class _OutOfReplays(Exception):
+    pass
+
+
+class _Trials(Generic[T]):
+    """The best steps so far; each candidate that fails in the same way takes their place."""
+
+    def __init__(self, steps: Sequence[T], play: Play[T], replays_max: int) -> None:
+        self.best = tuple(steps)
+        self.replays = 0
+        self._play, self._replays_max = play, replays_max
+
+    def accept(self, candidate: Sequence[T]) -> bool:
+        """Play a candidate; where the promise is broken again, it is the best, cut right there."""
+        if self.replays >= self._replays_max:
+            raise _OutOfReplays
+        self.replays += 1
+        played = self._play(candidate)
+        if played is None:
+            return False
+        self.best = tuple(candidate[:played])
+        return True
+
+
+def shrink(
+    steps: Sequence[T],
+    play: Play[T],
+    *,
+    groups: Callable[[T], Iterable[Hashable]] = lambda _: (),
+    simpler: Callable[[T], Iterable[T]] = lambda _: (),
+    replays_max: int = REPLAYS_MAX,
+) -> Shrunk[T]:
+    """Leave out and simplify as much as possible.
+
+    Shapes:  groups names whom a step is about; simpler gives a step's simpler forms, the simplest
+             first, each of which must be simpler than the step by some measure that ends.
+    Errors:  ValueError, when the steps as given break no promise.
+    """
+    trials = _Trials(steps, play, replays_max)
+    try:
+        if not trials.accept(trials.best):
+            raise ValueError("nothing to shrink: the steps as given break no promise")
+        while True:
+            before = trials.best
+            _ddmin(trials)
+            _drop_groups(trials, groups)
+            _simplify(trials, simpler)
+            if trials.best == before:
+                return Shrunk(steps=trials.best, replays=trials.replays, complete=True)
+    except _OutOfReplays:
+        return Shrunk(steps=trials.best, replays=trials.replays, complete=False)
+
+
+def first_that_fails(values: Iterable[V], fails: Callable[[V], bool], otherwise: V) -> V:
+    """The first of some simpler settings (no loss, fewer brokers) under which it still fails."""
+    return next((value for value in values if fails(value)), otherwise)
+
+
+def _ddmin(trials: _Trials[T]) -> None:
+    """Leave out ever smaller pieces, from the end, until no single step can go."""
+    size = max(1, len(trials.best) // 2)
+    while True:
+        end, shorter = len(trials.best), False
+        while end > 0:
+            best = trials.best
+            start = max(0, end - size)
+            if trials.accept(best[:start] + best[end:]):
+                shorter = True
+                # What came after the piece may have been cut off as well.
+                end = min(start, len(trials.best))
+            else:
+                end = start
+        if size > 1:
+            size = max(1, min(size // 2, len(trials.best) // 2))
+        elif not shorter:
+            return
+
+
+def _drop_groups(trials: _Trials[T], groups: Callable[[T], Iterable[Hashable]]) -> None:
+    names = dict.fromkeys(name for step in trials.best for name in groups(step))
+    for name in names:
+        candidate = [step for step in trials.best if name not in tuple(groups(step))]
+        if len(candidate) < len(trials.best):
+            trials.accept(candidate)
+
+
+def _simplify(trials: _Trials[T], simpler: Callable[[T], Iterable[T]]) -> None:
+    place = 0
+    while place < len(trials.best):
+        best = trials.best
+        for form in simpler(best[place]):
+            if trials.accept((*best[:place], form, *best[place + 1 :])):
+                break
+        else:
+            place += 1

@@ -1,0 +1,106 @@
+"""Shrinking, on steps that are plain numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minicluster.scenario.shrink import first_that_fails, shrink
+
+
+def broken_once_all_are_in(*needed: int):  # type: ignore[no-untyped-def]
+    """Breaks at the first step by which all the needed ones have come, in any order."""
+
+    def play(steps: Sequence[int]) -> int | None:
+        left = set(needed)
+        for played, step in enumerate(steps, 1):
+            left.discard(step)
+            if not left:
+                return played
+        return None
+
+    return play
+
+
+def test_only_the_steps_that_matter_remain_in_their_order() -> None:
+    shrunk = shrink(range(200), broken_once_all_are_in(17, 4, 120))
+    assert shrunk.steps == (4, 17, 120)
+    assert shrunk.complete
+
+
+def test_few_replays_are_needed_where_few_steps_matter() -> None:
+    assert shrink(range(1_000), broken_once_all_are_in(400, 401)).replays < 80
+
+
+def test_what_comes_after_the_violation_is_cut_off_by_the_first_replay() -> None:
+    tried: list[int] = []
+    breaks = broken_once_all_are_in(3)
+
+    def play(steps: Sequence[int]) -> int | None:
+        tried.append(len(steps))
+        return breaks(steps)
+
+    shrink(range(1_000), play)
+    assert tried[0] == 1_000 and max(tried[1:]) < 5
+
+
+@given(
+    st.lists(st.integers(0, 30), max_size=40),
+    st.sets(st.integers(0, 30), min_size=1, max_size=5),
+)
+def test_no_single_step_of_the_result_can_be_left_out(steps: list[int], needed: set[int]) -> None:
+    play = broken_once_all_are_in(*needed)
+    if play(steps) is None:
+        with pytest.raises(ValueError, match="nothing to shrink"):
+            shrink(steps, play)
+        return
+    found = shrink(steps, play).steps
+    assert sorted(found) == sorted(needed)
+    assert all(play([*found[:n], *found[n + 1 :]]) is None for n in range(len(found)))
+
+
+def test_steps_that_only_matter_together_go_as_a_group() -> None:
+    """A request and its answer: without one of them the other hangs, and nothing is broken."""
+
+    def play(steps: Sequence[tuple[str, int]]) -> int | None:
+        whole = all(steps.count(("ask", n)) == steps.count(("answer", n)) for n in range(9))
+        return len(steps) if whole and ("ask", 1) in steps else None
+
+    steps = [(word, n) for n in range(3) for word in ("ask", "answer")]
+    # Pieces of two would do here by luck; with other steps in between only the group does.
+    mixed = [steps[0], steps[2], steps[4], steps[1], steps[5], steps[3]]
+    assert len(shrink(mixed, play).steps) > 2
+    shrunk = shrink(mixed, play, groups=lambda step: [step[1]])
+    assert shrunk.steps == (("ask", 1), ("answer", 1))
+
+
+def test_steps_become_simpler_when_fewer_will_not_do() -> None:
+    def play(waits: Sequence[int]) -> int | None:
+        return len(waits) if sum(waits) >= 900 else None
+
+    shrunk = shrink([700, 650, 3], play, simpler=lambda ms: (ms // 2, ms - 1) if ms else ())
+    assert sum(shrunk.steps) == 900
+
+
+def test_another_violation_does_not_count() -> None:
+    """Whoever plays says which one: a candidate that breaks something else is no success."""
+
+    def play(steps: Sequence[int]) -> int | None:
+        broken = "first" if 7 in steps and 9 in steps else "second" if 9 in steps else ""
+        return len(steps) if broken == "first" else None
+
+    assert shrink(range(20), play).steps == (7, 9)
+
+
+def test_when_the_replays_run_out_the_best_so_far_is_given() -> None:
+    shrunk = shrink(range(1_000), broken_once_all_are_in(100, 900), replays_max=5)
+    assert not shrunk.complete and shrunk.replays == 5
+    assert {100, 900} <= set(shrunk.steps) and len(shrunk.steps) < 1_000
+
+
+def test_the_simplest_setting_that_still_fails_is_taken() -> None:
+    assert first_that_fails((0.0, 0.01, 0.1), lambda loss: loss > 0, 0.3) == 0.01
+    assert first_that_fails((0.0,), lambda loss: loss > 0, 0.3) == 0.3
