@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 NO_EPOCH = -1
 _NO_RECORDS = Records()
+_NAMES_LEADER = 12
 _BY_ID = 13
 _REPLICA_STATE = 15
 _ANY_REPLICA = 11
+_TELLS_LEADER = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,7 @@ def _read(
         try:
             result = _read_one(manager, now_ms, params, item, params.max_bytes, effects)
         except ReplicaError as refusal:
-            outcome.data.append(_refused(manager, item, refusal.error))
+            outcome.data.append(_refused(manager, params, item, refusal.error))
             outcome.must_answer = True
             continue
         batches = result.batches
@@ -302,9 +304,12 @@ def _diverging(item: Asked, result: FetchResult) -> Any:
     )
 
 
-def _refused(manager: ReplicaManagerMachine, item: Asked, error: ErrorCode) -> Any:
+def _refused(
+    manager: ReplicaManagerMachine, params: FetchParams, item: Asked, error: ErrorCode
+) -> Any:
     leader = FetchResponse.LeaderIdAndEpoch()
-    if error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+    moved = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+    if moved and params.version >= _NAMES_LEADER:
         leader_id, leader_epoch = manager.current_leader(item.key)
         leader = FetchResponse.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
     return FetchResponse.PartitionData(

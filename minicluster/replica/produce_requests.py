@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 ACKS_ALL = -1
 ACKS_NONE = 0
 _BY_ID = 13
+_NAMES_LEADER = 10
 _ONE_BATCH = 3
+_TELLS_LEADER = 10
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Produced:
     topic_id: uuid.UUID
     index: int
     key: Key | None
+    version: int
     error: ErrorCode = ErrorCode.NONE
     why: str | None = None
     appended: AppendResult | None = None
@@ -53,7 +56,7 @@ def handle_produce(
     for topic in request.topic_data:
         for data in topic.partition_data:
             key = manager.key_of(topic.name, topic.topic_id, data.index, version)
-            result = Produced(topic.name, topic.topic_id, data.index, key)
+            result = Produced(topic.name, topic.topic_id, data.index, key, version)
             results.append(result)
             try:
                 if acks not in (ACKS_ALL, ACKS_NONE, 1):
@@ -65,10 +68,10 @@ def handle_produce(
         return [*effects, Reply(token, None)]
     waiting = [result for result in results if acks == ACKS_ALL and result.appended is not None]
     if not waiting:
-        return [*effects, Reply(token, _response(manager, results))]
+        return [*effects, Reply(token, _response(manager, results, version))]
     for result in waiting:
         result.waits, result.error = True, ErrorCode.REQUEST_TIMED_OUT
-    operation = DelayedProduce(manager, token, results, now_ms + request.timeout_ms)
+    operation = DelayedProduce(manager, token, results, version, now_ms + request.timeout_ms)
     done = operation.try_complete(now_ms)
     if done is not None:
         return effects + done
@@ -79,15 +82,17 @@ def handle_produce(
 class DelayedProduce(DelayedOperation):
     """A produce with acks=all that waits for the high watermarks of its partitions."""
 
-    __slots__ = ("_acks", "_manager", "_results", "_token", "deadline_ms")
+    __slots__ = ("_acks", "_manager", "_results", "_token", "_version", "deadline_ms")
 
     def __init__(
         self,
         manager: ReplicaManagerMachine,
         token: Any,
         results: list[Produced],
+        version: int,
         deadline_ms: int,
     ) -> None:
+        self._version = version
         self._manager = manager
         self._token = token
         self._results = results
@@ -105,7 +110,10 @@ class DelayedProduce(DelayedOperation):
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Answer; what still waits has timed out (and may be replicated yet)."""
-        return [*self._acks, Reply(self._token, _response(self._manager, self._results))]
+        return [
+            *self._acks,
+            Reply(self._token, _response(self._manager, self._results, self._version)),
+        ]
 
     def _look(self, result: Produced) -> None:
         assert result.appended is not None
@@ -178,10 +186,12 @@ def _checked(records: Any, version: int) -> tuple[RecordBatch, ...]:
     return batches
 
 
-def _response(manager: ReplicaManagerMachine, results: list[Produced]) -> ProduceResponse:
+def _response(
+    manager: ReplicaManagerMachine, results: list[Produced], version: int
+) -> ProduceResponse:
     topics: dict[tuple[uuid.UUID, str], list[Any]] = {}
     for result in results:
-        data = _partition_response(manager, result)
+        data = _partition_response(manager, result, version)
         topics.setdefault((result.topic_id, result.topic), []).append(data)
     return ProduceResponse(
         responses=tuple(
@@ -193,9 +203,9 @@ def _response(manager: ReplicaManagerMachine, results: list[Produced]) -> Produc
     )
 
 
-def _partition_response(manager: ReplicaManagerMachine, result: Produced) -> Any:
+def _partition_response(manager: ReplicaManagerMachine, result: Produced, version: int) -> Any:
     leader = ProduceResponse.LeaderIdAndEpoch()
-    if result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    if result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and result.version >= _NAMES_LEADER:
         leader_id, leader_epoch = manager.current_leader(result.key)
         leader = ProduceResponse.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
     appended = result.appended
