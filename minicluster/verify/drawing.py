@@ -12,7 +12,7 @@ WIDTH = 1000
 LEFT = 64
 LANE = 20
 GAP = 3
-TOP = 26
+TOP_WITH_MARKS, TOP = 26, 6
 BOTTOM = 40
 MAX_SPANS = 600
 
@@ -48,7 +48,8 @@ def legend() -> str:
 def drawing(line: Timeline, partition: PartitionLine, found: Sequence[Finding]) -> str:
     """One partition, its brokers' lanes, its epochs and its findings."""
     brokers = partition.brokers
-    height = TOP + len(brokers) * (LANE + GAP) + BOTTOM
+    top = TOP_WITH_MARKS if found else TOP
+    height = top + len(brokers) * (LANE + GAP) + BOTTOM
     scale = _Scale(line.first, line.end)
     parts = [
         f'<figure class="line"><figcaption>{escape(partition.name)}'
@@ -58,11 +59,11 @@ def drawing(line: Timeline, partition: PartitionLine, found: Sequence[Finding]) 
     ]
     spans = list(_with_ends(partition, line.end))[-MAX_SPANS:]
     for row, broker in enumerate(brokers):
-        y = TOP + row * (LANE + GAP)
+        y = top + row * (LANE + GAP)
         parts.append(f'<text class="name" x="{LEFT - 8}" y="{y + 14}">broker {broker}</text>')
         parts += [_cell(scale, y, broker, span, end) for span, end in spans]
         parts += _shades(scale, y, broker, line, partition)
-    base = TOP + len(brokers) * (LANE + GAP)
+    base = top + len(brokers) * (LANE + GAP)
     parts += _epochs(scale, base, spans)
     parts += _axis(scale, base + 22)
     parts += [_mark(scale, base, one) for one in found]
@@ -175,7 +176,7 @@ def _mark(scale: _Scale, base: float, finding: Finding) -> str:
     title = escape(f"{finding.rule} at offset {finding.offset}: {finding.message}")
     return (
         f'<g class="mark"><title>{title}</title>'
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{base}"/>'
-        f'<path d="M{x - 5:.1f} {TOP - 16} h10 l-5 8 z"/>'
-        f'<text x="{min(x + 8, WIDTH - 30):.1f}" y="{TOP - 9}">{finding.rule}</text></g>'
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP_WITH_MARKS - 8}" y2="{base}"/>'
+        f'<path d="M{x - 5:.1f} {TOP_WITH_MARKS - 16} h10 l-5 8 z"/>'
+        f'<text x="{min(x + 8, WIDTH - 30):.1f}" y="{TOP_WITH_MARKS - 9}">{finding.rule}</text></g>'
     )
