@@ -33,6 +33,7 @@ from minicluster.rules import Rules
 FORWARDING_TIMEOUT_MS = 60_000
 NO_CONTROLLER = -1
 MAX_TOPIC_NAME = 249
+_TOPICS_BY_ID = 12  # the first version of Metadata that can ask so
 _PRODUCER_IDS = "producer ids"  # the token of requests that this broker itself makes
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -86,7 +87,7 @@ class ClientApi:
         """A request came; a token stands for whoever waits for the answer."""
         handler = HANDLERS.get(request.api_key)
         if handler is None:
-            return [Reply(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION))]
+            return [Reply(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
         return handler(self, now_ms, token, request, version)
 
     def owns(self, correlation_id: int) -> bool:
@@ -125,7 +126,9 @@ class ClientApi:
                 self._producer_ids.on_answer(now_ms, response)
                 continue
             if response is None:
-                response = error_response(answer.request, ErrorCode.REQUEST_TIMED_OUT)
+                response = error_response(
+                    answer.request, ErrorCode.REQUEST_TIMED_OUT, answer.version
+                )
             effects.append(Reply(answer.token, response))
         return effects
 
@@ -239,7 +242,9 @@ class ClientApi:
 
     def _asked_topic(self, item: Any, version: int) -> Any:
         topics = self.image.topics
-        by_id = version >= 10 and item.topic_id != ZERO_UUID and not item.name
+        by_id = item.topic_id != ZERO_UUID and not item.name
+        if version < _TOPICS_BY_ID and (by_id or item.name is None):
+            return _no_topic(ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id)
         topic = topics.get(item.topic_id) if by_id else topics.named(item.name or "")
         if topic is not None:
             return self._topic(topic)

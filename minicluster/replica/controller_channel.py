@@ -41,6 +41,7 @@ class Answer:
 
     token: Any
     request: Any
+    version: int
     response: Any | None
 
 
@@ -50,6 +51,11 @@ class _Item:
     request: Any
     version: int
     created_ms: int
+
+    def answer(self, response: Any | None) -> Answer:
+        return Answer(
+            token=self.token, request=self.request, version=self.version, response=response
+        )
 
 
 @dataclass(slots=True)
@@ -101,8 +107,7 @@ class ControllerChannel:
         if says_not_controller(response):
             return self._put_back(now_ms, item)
         effects, answers = self._pump(now_ms)
-        answer = Answer(token=item.token, request=item.request, response=response)
-        return effects, [answer, *answers]
+        return effects, [item.answer(response), *answers]
 
     def on_failure(self, now_ms: int, correlation_id: int) -> tuple[list[Effect], list[Answer]]:
         """No response will come: the link broke or the request timed out."""
@@ -135,8 +140,7 @@ class ControllerChannel:
         answers: list[Answer] = []
         if self.retry_timeout_ms is not None:
             while self._queue and now_ms - self._queue[0].created_ms >= self.retry_timeout_ms:
-                old = self._queue.popleft()
-                answers.append(Answer(token=old.token, request=old.request, response=None))
+                answers.append(self._queue.popleft().answer(None))
         if not self._queue:
             return self._set_timer(None), answers
         if self.controller_id is not None and now_ms >= self._hold_until_ms:

@@ -12,9 +12,12 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 
 
-def error_response(request: Any, error: ErrorCode) -> Any:
-    """The response to a request that failed as a whole."""
-    per_item = _PER_ITEM.get(type(request).__name__)
+def error_response(request: Any, error: ErrorCode, version: int) -> Any:
+    """The response to a request that failed as a whole, as this version can carry it."""
+    name = type(request).__name__
+    if name == "ElectLeadersRequest":
+        return _elect_leaders(request, error, version)
+    per_item = _PER_ITEM.get(name)
     if per_item is not None:
         return per_item(request, error)
     response = getattr(m, type(request).__name__.removesuffix("Request") + "Response")
@@ -54,10 +57,10 @@ def _configs(request: Any, error: ErrorCode) -> Any:
     )
 
 
-def _elect_leaders(request: Any, error: ErrorCode) -> Any:
+def _elect_leaders(request: Any, error: ErrorCode, version: int) -> Any:
     kind = m.ElectLeadersResponse
     return kind(
-        error_code=error,
+        error_code=error if version >= 1 else ErrorCode.NONE,
         replica_election_results=tuple(
             kind.ReplicaElectionResult(
                 topic=topic.topic,
@@ -122,7 +125,6 @@ _PER_ITEM: dict[str, Callable[[Any, ErrorCode], Any]] = {
     "CreateTopicsRequest": _create_topics,
     "DeleteTopicsRequest": _delete_topics,
     "IncrementalAlterConfigsRequest": _configs,
-    "ElectLeadersRequest": _elect_leaders,
     "CreatePartitionsRequest": _create_partitions,
     "ProduceRequest": _produce,
     "ListOffsetsRequest": _list_offsets,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_EPOCH = -1
 DEBUGGING_CONSUMER = -2
+_TELLS_EPOCH = 4
 _OFFSET_NOT_AVAILABLE = 5  # the first version that knows this error
 
 
@@ -66,11 +67,14 @@ def _list_offset(
         return kind(partition_index=index, error_code=error)
     if found is None:
         return kind(partition_index=index)
+    if version == 0:
+        return kind(partition_index=index, old_style_offsets=(found.offset,))
+    epoch = found.leader_epoch if version >= _TELLS_EPOCH else None
     return kind(
         partition_index=index,
         timestamp=-1 if found.timestamp is None else found.timestamp,
         offset=found.offset,
-        leader_epoch=NO_EPOCH if found.leader_epoch is None else found.leader_epoch,
+        leader_epoch=NO_EPOCH if epoch is None else epoch,
     )
 
 

@@ -61,7 +61,9 @@ from minicluster.replica.partition_steps import (
 )
 from minicluster.replica.produce_requests import handle_produce
 from minicluster.replica.purgatory import Key, Purgatory
-from minicluster.rules import Rules
+from minicluster.replica.replica_state_reports import TIMER as REPLICA_STATES_TIMER
+from minicluster.replica.replica_state_reports import ReplicaStateReports
+from minicluster.rules import FailedReplicas, Rules
 
 SHRINK_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
@@ -72,7 +74,7 @@ _ZERO = uuid.UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFailed(Effect):
-    """A log directory is lost: the lifecycle has to tell the controller."""
+    """A log directory is lost: the lifecycle has to tell the controller (KIP-858)."""
 
     directory: uuid.UUID
 
@@ -136,6 +138,7 @@ class ReplicaManagerMachine:
         self._alter = AlterPartitionManager(config.broker_id, rules=rules)
         self._channel = ControllerChannel(name="alter-partition", ids=self.ids)
         self.assignments = DirectoryAssignments(config.broker_id, self.ids)
+        self.states = ReplicaStateReports(config.broker_id, self.ids)
         self._checkpointed: Mapping[str, int] = {}
 
     # -- life ------------------------------------------------------------------------------
@@ -151,14 +154,15 @@ class ReplicaManagerMachine:
         """All requests carry this epoch from now on."""
         self.view = BrokerView(broker_epoch, self.view.brokers)
         self._alter.broker_epoch = self.assignments.broker_epoch = broker_epoch
+        self.states.broker_epoch = broker_epoch
         for fetcher in self.fetchers.values():
             fetcher.set_broker_epoch(broker_epoch)
 
     def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
         """The active controller is this one, or nobody that is known."""
-        return self._channel.on_controller(
-            now_ms, controller_id
-        ) + self.assignments.channel.on_controller(now_ms, controller_id)
+        effects = self._channel.on_controller(now_ms, controller_id)
+        effects += self.assignments.channel.on_controller(now_ms, controller_id)
+        return effects + self.states.on_controller(now_ms, controller_id)
 
     def begin_controlled_shutdown(self) -> None:
         """From now on followers out of the ISR are not fetched any more."""
@@ -169,10 +173,17 @@ class ReplicaManagerMachine:
         self._checkpoint()
         self.store.flush()
         self.store.note_clean_shutdown(self.view.broker_epoch)
-        timers = (SHRINK_TIMER, CHECKPOINT_TIMER, ALTER_PARTITION_TIMER, ASSIGNMENTS_TIMER)
+        timers = (
+            SHRINK_TIMER,
+            CHECKPOINT_TIMER,
+            ALTER_PARTITION_TIMER,
+            ASSIGNMENTS_TIMER,
+            REPLICA_STATES_TIMER,
+        )
         purgatories = (self.produces, self.fetches, self.deletes)
         names = (*timers, *(p.timer for p in purgatories), *(f.timer for f in self._fetchers()))
         closed = self._channel.close() + self.assignments.channel.close()
+        closed += self.states.channel.close()
         return [CancelTimer(name) for name in names] + closed
 
     # -- metadata --------------------------------------------------------------------------
@@ -189,7 +200,7 @@ class ReplicaManagerMachine:
         effects = apply_delta(self, now_ms, delta, first=first)
         for resource_type, name in delta.config_resources:
             self._reconfigure(resource_type, name)
-        return self.settle(now_ms, effects)
+        return self.settle(now_ms, effects) + self._report_offline(now_ms)
 
     def _follow_metadata_version(self) -> None:
         """Speak to other nodes in the versions that the metadata.version allows."""
@@ -265,7 +276,7 @@ class ReplicaManagerMachine:
         """Answer, or let it wait."""
         handler = HANDLERS.get(type(request).__name__)
         if handler is None:
-            return [Reply(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION))]
+            return [Reply(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
         return self.settle(now_ms, handler(self, now_ms, token, request, version))
 
     # -- answers and timers ----------------------------------------------------------------
@@ -279,9 +290,10 @@ class ReplicaManagerMachine:
         for fetcher in self.fetchers.values():
             if fetcher.owns(correlation_id):
                 return self.settle(now_ms, fetcher.on_response(now_ms, correlation_id, response))
-        places = self.assignments
-        answers = places.channel.on_response(now_ms, correlation_id, response)
-        return places.on_answers(now_ms, *answers)
+        told: DirectoryAssignments | ReplicaStateReports = self.assignments
+        if self.states.channel.owns(correlation_id):
+            told = self.states
+        return told.on_answers(now_ms, *told.channel.on_response(now_ms, correlation_id, response))
 
     def on_failure(self, now_ms: int, correlation_id: int) -> list[Effect]:
         """What was sent will not be answered."""
@@ -290,8 +302,10 @@ class ReplicaManagerMachine:
         for fetcher in self._fetchers():
             if fetcher.owns(correlation_id):
                 return self.settle(now_ms, fetcher.on_failure(now_ms, correlation_id))
-        places = self.assignments
-        return places.on_answers(now_ms, *places.channel.on_failure(now_ms, correlation_id))
+        told: DirectoryAssignments | ReplicaStateReports = self.assignments
+        if self.states.channel.owns(correlation_id):
+            told = self.states
+        return told.on_answers(now_ms, *told.channel.on_failure(now_ms, correlation_id))
 
     def on_timer(self, now_ms: int, name: str) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
@@ -310,15 +324,18 @@ class ReplicaManagerMachine:
             return self.settle(now_ms, self._alter.on_timer(now_ms))
         if name == self._channel.timer:
             return self._answered(now_ms, *self._channel.on_timer(now_ms))
-        places = self.assignments
-        if name == ASSIGNMENTS_TIMER:
-            return places.on_timer(now_ms)
-        if name == places.channel.timer:
-            return places.on_answers(now_ms, *places.channel.on_timer(now_ms))
+        told: DirectoryAssignments | ReplicaStateReports
+        for told in (self.assignments, self.states):
+            if name == told.timer:
+                return told.on_timer(now_ms)
+            if name == told.channel.timer:
+                return told.on_answers(now_ms, *told.channel.on_timer(now_ms))
         return []
 
     def on_directory_failure(self, now_ms: int, directory: uuid.UUID) -> list[Effect]:
         """A directory broke: its replicas are offline until the broker starts anew.
+
+        The controller hears of the directory by heartbeat (KIP-858), or of the replicas (KIP-589).
 
         Source:  ReplicaManager.handleLogDirFailure.
         """
@@ -327,8 +344,16 @@ class ReplicaManagerMachine:
         for key, partition in list(self.partitions.items()):
             if log_name(partition.topic, key[1]) in lost:
                 self.take_offline(key, effects)
-        effects.append(DirectoryFailed(directory))
-        return self.settle(now_ms, effects)
+        if self.rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT:
+            effects.append(DirectoryFailed(directory))
+        return self.settle(now_ms, effects) + self._report_offline(now_ms)
+
+    def _report_offline(self, now_ms: int) -> list[Effect]:
+        """Tell the controller of replicas that are offline, where it is to hear of replicas."""
+        if self.rules.failed_replicas_reported_by is not FailedReplicas.ALTER_REPLICA_STATE:
+            return []
+        named = ((key, self.image.topics.get(key[0])) for key in self.offline)
+        return self.states.follow(now_ms, {key: t.name for key, t in named if t is not None})
 
     # -- inside ----------------------------------------------------------------------------
 

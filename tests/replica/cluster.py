@@ -293,7 +293,7 @@ class Cluster:
                 ),
             ),
         )
-        token = self.ask(broker, request, 9)
+        token = self.ask(broker, request, 12)
         self.acks[token] = acks
         return token
 

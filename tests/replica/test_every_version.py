@@ -1,0 +1,164 @@
+"""Whatever a broker answers can be written in the version that was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from minicluster.effects import Reply
+from minicluster.log import Record, RecordBatch, Records
+from minicluster.protocol import ErrorCode, UnsupportedVersion, encode
+from minicluster.protocol import messages as m
+from minicluster.replica.client_api import HANDLERS, supported_versions
+from minicluster.replica.error_responses import error_response
+from minicluster.rules import Rules
+from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.test_client_api import ORDERS, REQUESTS, Story
+
+ALL = supported_versions(Rules.KAFKA_3_9)
+NEW = supported_versions(Rules.KAFKA_4_3)
+
+
+def versions(*requests: Any) -> list[tuple[Any, int]]:
+    """Each request in each version that can carry it."""
+    return [(r, v) for r, v in _offered(requests) if _can_be_asked(r, v)]
+
+
+def _can_be_asked(request: Any, version: int) -> bool:
+    try:
+        encode(request, version)
+    except UnsupportedVersion:
+        return False
+    return True
+
+
+def _offered(requests: tuple[Any, ...]) -> Iterator[tuple[Any, int]]:
+    for request in requests:
+        low, high = ALL[request.api_key][0], NEW[request.api_key][-1]
+        first = request.valid_versions[0]
+        yield from ((request, version) for version in range(max(low, first), high + 1))
+
+
+def test_every_api_of_the_table_has_versions() -> None:
+    assert list(NEW) == list(HANDLERS)
+    assert all(len(NEW[key]) for key in NEW)
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"), versions(*REQUESTS, m.DeleteTopicsRequest(topic_names=("orders",)))
+)
+def test_an_error_about_everything(request_: Any, version: int) -> None:
+    encode(error_response(request_, ErrorCode.REQUEST_TIMED_OUT, version), version)
+
+
+ASKED = m.MetadataRequest.MetadataRequestTopic
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    versions(
+        m.MetadataRequest(topics=(ASKED(name="orders"), ASKED(name="bills"), ASKED(name="a b"))),
+        m.MetadataRequest(topics=(ASKED(name=None, topic_id=ORDERS),)),
+        m.ApiVersionsRequest(),
+        m.DescribeClusterRequest(),
+        m.InitProducerIdRequest(transactional_id=None),
+    ),
+)
+def test_what_is_answered_from_the_image(request_: Any, version: int) -> None:
+    (reply, *_) = Story().ask(request_, version)
+    assert isinstance(reply, Reply)
+    encode(reply.response, version)
+
+
+def _data_requests() -> list[Any]:
+    batch = RecordBatch.of([Record(0, 5, None, b"v")], leader_epoch=-1)
+    topic = {"name": "orders", "topic_id": TOPIC_IDS["orders"]}
+    return [
+        m.ProduceRequest(
+            acks=1,
+            topic_data=(
+                m.ProduceRequest.TopicProduceData(
+                    **topic,
+                    partition_data=tuple(
+                        m.ProduceRequest.PartitionProduceData(index=i, records=Records((batch,)))
+                        for i in (0, 1)
+                    ),
+                ),
+            ),
+        ),
+        *(
+            m.FetchRequest(
+                max_bytes=1_000,
+                topics=(
+                    m.FetchRequest.FetchTopic(
+                        topic="orders",
+                        topic_id=TOPIC_IDS["orders"],
+                        partitions=tuple(
+                            m.FetchRequest.FetchPartition(
+                                partition=i,
+                                fetch_offset=offset,
+                                current_leader_epoch=epoch,
+                                partition_max_bytes=1_000,
+                            )
+                            for i in (0, 1)
+                        ),
+                    ),
+                ),
+            )
+            for offset, epoch in ((0, -1), (99, -1), (0, 7))
+        ),
+        *(
+            m.ListOffsetsRequest(
+                replica_id=-1,
+                topics=(
+                    m.ListOffsetsRequest.ListOffsetsTopic(
+                        name="orders",
+                        partitions=tuple(
+                            m.ListOffsetsRequest.ListOffsetsPartition(
+                                partition_index=i, timestamp=timestamp
+                            )
+                            for i in (0, 1)
+                        ),
+                    ),
+                ),
+            )
+            for timestamp in (-2, -1, 0, 1 << 40)
+        ),
+        m.OffsetForLeaderEpochRequest(
+            topics=(
+                m.OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
+                    topic="orders",
+                    partitions=tuple(
+                        m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
+                            partition=i, leader_epoch=0
+                        )
+                        for i in (0, 1)
+                    ),
+                ),
+            )
+        ),
+        m.DeleteRecordsRequest(
+            topics=(
+                m.DeleteRecordsRequest.DeleteRecordsTopic(
+                    name="orders",
+                    partitions=tuple(
+                        m.DeleteRecordsRequest.DeleteRecordsPartition(partition_index=i, offset=0)
+                        for i in (0, 1)
+                    ),
+                ),
+            )
+        ),
+    ]
+
+
+@pytest.mark.parametrize("broker", [1, 2, 3], ids=["leader", "follower", "stranger"])
+def test_what_replicas_answer(broker: int) -> None:
+    cluster = Cluster()
+    cluster.create_topic(replicas=(1, 2), isr=(1,))
+    cluster.produce(1, b"a", acks=1)
+    cluster.advance(20)
+    for request, version in versions(*_data_requests()):
+        token = cluster.ask(broker, request, version)
+        encode(cluster.reply(token), version)
