@@ -221,8 +221,11 @@ class Administration:
             operation = self._client.new_operation(
                 name, partition, acks=word, deadline_ms=deadline_ms, to=target
             )
+            if operations:
+                operations[-1].then = operation
             operations.append(operation)
-            self._client.hear(operation)
+        if operations:
+            self._client.hear(operations[0])
         self._settle(operations, deadline_ms + 60_000)
         return operations
 

@@ -78,6 +78,7 @@ class ProduceOperation(Operation):
     to: int | None = None  # a node to ask whatever the metadata says
     invoke_seq: int = 0
     offset: int | None = None
+    then: ProduceOperation | None = None  # what to produce when this one has ended
 
     @property
     def ok(self) -> bool:
@@ -273,6 +274,8 @@ class Client(ClusterActor):
             },
         )
         operation.finish(operation.response, error)
+        if operation.then is not None:
+            self._produce(operation.then)
 
 
 def says(response: Any, error: ErrorCode) -> bool:

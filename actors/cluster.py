@@ -37,7 +37,7 @@ from minicluster.actors.network import Network
 from minicluster.actors.processes import Process, Processes
 from minicluster.actors.quorum_shell import QuorumPlan
 from minicluster.actors.recorder import Recorder
-from minicluster.actors.run_folder import record_logs, write_run
+from minicluster.actors.run_folder import replica_rows, write_run
 from minicluster.actors.runtime import Runtime
 from minicluster.actors.simulated import SimulatedRuntime
 from minicluster.actors.threaded import ThreadedRuntime
@@ -87,6 +87,9 @@ class MiniCluster(Processes, Administration):
                  go into ``run.json``.
         Errors:  UserError in one line for anything that cannot be.
         """
+        for what, count in (("brokers", brokers), ("controllers", controllers), ("seed", seed)):
+            if not isinstance(count, int) or isinstance(count, bool):
+                raise UserError(f"{what}: {count!r} is not a whole number")
         if brokers < 0 or controllers < 1:
             raise UserError("a cluster has at least one controller, and no fewer than no brokers")
         if runtime not in ("simulated", "threaded"):
@@ -342,7 +345,8 @@ class MiniCluster(Processes, Administration):
             return verify(self.save(Path(folder) / self.run_id))
 
     def _record_logs(self, node_id: int, at: str) -> None:
-        record_logs(self, node_id, at)
+        for row in replica_rows(self, node_id, at):
+            self.recorder.trace("replica_log", row)
 
 
 def _rules_and_faults(

@@ -234,6 +234,13 @@ class Network:
                 exchange.resp_seq = sequence
                 exchange.response = body
 
+    def forget(self, packet: Packet) -> None:
+        """A request needs no answer."""
+        exchange = packet.exchange
+        with self._lock:
+            if exchange.open:
+                self._close(exchange, None, "unanswered")
+
     # Disturbances.
 
     def add(self, condition: Condition) -> Condition:

@@ -159,18 +159,27 @@ class Recorder:
             self._hash.update(b"\n")
         self._recent.extend(events)
 
-    def write(self, folder: Path) -> None:
-        """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too."""
+    def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> None:
+        """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too.
+
+        Shapes:  end: rows of the end of the run, which are no events and not in the hash.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         folder.mkdir(parents=True, exist_ok=True)
         for table, columns in trace.TABLES.items():
             rows = list(self.table(table))
+            for row in end.get(table, ()):
+                rows.append({**row, "vt": self.clock(), "seq": self.sequence})
             kinds = {**trace.COMMON, **columns}
             arrays = {
                 name: pa.array(
-                    [_cell(kind, row.get(name)) for row in rows], type=_arrow_type(pa, kind)
+                    [
+                        self.run_id if name == "run_id" else _cell(kind, row.get(name))
+                        for row in rows
+                    ],
+                    type=_arrow_type(pa, kind),
                 )
                 for name, kind in kinds.items()
             }

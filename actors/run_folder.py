@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,8 @@ def write_run(cluster: MiniCluster, path: Path) -> Path:
     if (path / RUN_NAME).exists():
         shutil.rmtree(path)
     path.mkdir(parents=True, exist_ok=True)
-    trace_hash = cluster.trace_hash  # before the logs are listed: looking changes nothing
-    for node_id in cluster.broker_ids:
-        record_logs(cluster, node_id, "end")
+    trace_hash = cluster.trace_hash
+    end = {"replica_log": [r for n in cluster.broker_ids for r in replica_rows(cluster, n, "end")]}
     for node_id in cluster.controller_ids:
         disk = cluster.disks[node_id]
         write_controller_directory(
@@ -43,7 +43,7 @@ def write_run(cluster: MiniCluster, path: Path) -> Path:
                 timestamp_ms=0,
             ),
         )
-    cluster.recorder.write(path / "trace")
+    cluster.recorder.write(path / "trace", end)
     (path / RUN_NAME).write_text(
         json.dumps(run_header(cluster, trace_hash), indent=1) + "\n", encoding="utf-8"
     )
@@ -75,8 +75,8 @@ def run_header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
     }
 
 
-def record_logs(cluster: MiniCluster, node_id: int, at: str) -> None:
-    """List what a broker's logs hold, record by record."""
+def replica_rows(cluster: MiniCluster, node_id: int, at: str) -> Iterator[dict[str, Any]]:
+    """What a broker's logs hold, record by record (``replica_log``)."""
     if node_id not in cluster.broker_ids:
         return
     disk = cluster.disks[node_id]
@@ -87,17 +87,14 @@ def record_logs(cluster: MiniCluster, node_id: int, at: str) -> None:
         topic, _, index = name.rpartition("-")
         for batch in disk.logs[name].batches:
             for record in batch.records:
-                cluster.recorder.trace(
-                    "replica_log",
-                    {
-                        "broker": node_id,
-                        "incarnation": None if process is None else str(process.incarnation),
-                        "topic": topic,
-                        "topic_id": None if known is None else format_uuid(known.topic_id),
-                        "part": int(index),
-                        "offset": record.offset,
-                        "leader_epoch": batch.leader_epoch,
-                        "value_id": (record.value or b"").decode("utf-8", "backslashreplace"),
-                        "at": at,
-                    },
-                )
+                yield {
+                    "broker": node_id,
+                    "incarnation": None if process is None else str(process.incarnation),
+                    "topic": topic,
+                    "topic_id": None if known is None else format_uuid(known.topic_id),
+                    "part": int(index),
+                    "offset": record.offset,
+                    "leader_epoch": batch.leader_epoch,
+                    "value_id": (record.value or b"").decode("utf-8", "backslashreplace"),
+                    "at": at,
+                }

@@ -138,7 +138,9 @@ class Shell(ClusterActor):
         )
 
     def _reply(self, reply: fx.Reply) -> None:
-        if isinstance(reply.token, Packet):
+        if reply.response is None:  # a produce with acks=0
+            self.network.forget(reply.token)
+        else:
             self.network.reply(reply.token, reply.response)
 
     def set_timer(self, name: str, at_ms: int) -> None:

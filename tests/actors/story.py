@@ -1,0 +1,42 @@
+"""A run with everything in it, for tests that compare runs: prints its trace hash.
+
+Run as a program by ``test_determinism.py``: ``python -m tests.actors.story SEED``.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from minicluster.actors.cluster import MiniCluster
+
+
+def play(seed: int, *, wire: bool = False) -> str:
+    """Load, cuts, losses, delays, a crash, a restart, a controlled shutdown, a new controller."""
+    with MiniCluster(seed=seed, wire=wire) as cluster:
+        orders = cluster.create_topic("orders", partitions=2, min_isr=2)
+        cluster.produce(orders, rate=10)
+        cluster.run_for("2s")
+        first = orders[0].followers[0]
+        cluster.cut(first, cluster.brokers, api="Fetch", lasting="40s")
+        cluster.loss(cluster.brokers, cluster.controllers, 0.1)
+        cluster.delay(cluster.brokers, cluster.brokers, "5ms", lasting="30s")
+        cluster.duplicate(cluster.controllers, cluster.controllers, 0.2)
+        cluster.run_for("45s")
+        cluster.heal()
+        leader = orders[1].leader
+        if leader is not None:
+            cluster.kill(leader, lose_tail="unflushed")
+            cluster.run_for("12s")
+            cluster.restart(leader)
+        active = cluster.active_controller
+        if active is not None:
+            cluster.kill(active)
+            cluster.run_for("8s")
+            cluster.restart(active)
+        cluster.controlled_shutdown(first)
+        cluster.run_for("10s")
+        return cluster.trace_hash
+
+
+if __name__ == "__main__":
+    print(play(int(sys.argv[1])))
