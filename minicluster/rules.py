@@ -17,7 +17,7 @@ class FailedReplicas(StrEnum):
     """How the controller hears of replicas whose log directory has failed."""
 
     HEARTBEAT = "heartbeat"
-    """KIP-858: directories in heartbeats, from metadata.version 3.7-IV2 on; below it nobody does."""
+    """KIP-858: directories in heartbeats; not before metadata.version 3.7-IV2."""
     ALTER_REPLICA_STATE = "alter_replica_state"
     """KIP-589, which never shipped: AlterReplicaState names the replicas, at any version."""
 
@@ -136,7 +136,7 @@ class Rules:
     # 3.6-N3: the last known leader can be nobody.
     last_known_leader_may_be_none: bool = field(default=False, metadata={"bug": True, "zoo": "Z55"})
     # Eligible leader replicas are turned on while a partition has one member in its ISR and no
-    # leader: when that member restarts uncleanly, nobody is left to be elected, ever.
+    # leader: once that member has restarted uncleanly, nobody is left to be elected, ever.
     kept_member_is_forgotten: bool = field(default=False, metadata={"bug": True})
     # A finished reassignment leaves removed replicas in the ELR and as last known leader.
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})

@@ -39,6 +39,11 @@ class DirectoryAssignments:
         self._pausing = False
 
     @property
+    def timer(self) -> str:
+        """The name of the timer that it sets."""
+        return TIMER
+
+    @property
     def pending(self) -> dict[Key, uuid.UUID]:
         """What is not confirmed, oldest first."""
         return dict(self._wanted)

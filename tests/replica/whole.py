@@ -23,8 +23,10 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     BrokerRegistrationRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     ProduceRequest,
 )
+from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 from minicluster.replica.client_api import ClientApi, ClientApiConfig, ToReplicas
 from minicluster.replica.controller_channel import CorrelationIds
 from minicluster.replica.disk import MemoryDisk, ReplicaStore
@@ -35,7 +37,11 @@ from minicluster.replica.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
-from minicluster.replica.replica_manager import ReplicaManagerConfig, ReplicaManagerMachine
+from minicluster.replica.replica_manager import (
+    DirectoryFailed,
+    ReplicaManagerConfig,
+    ReplicaManagerMachine,
+)
 from minicluster.rules import Rules
 
 CONTROLLER = 101
@@ -91,19 +97,34 @@ class WholeBroker:
 class Whole:
     """Controller 101, brokers 1 to n, and the metadata log between them."""
 
-    def __init__(self, brokers: int = 3, *, rules: Rules = Rules.KAFKA_4_3) -> None:
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        rules: Rules = Rules.KAFKA_4_3,
+        metadata_version: str | None = None,
+        directories: int = 1,
+    ) -> None:
         self.now_ms = 100_000
         self.rules = rules
         self.image = MetadataImage.EMPTY
         self.end_offset = 0
         self.brokers: dict[int, WholeBroker] = {}
         self.disks = {
-            b: MemoryDisk(directory_ids=(uuid.UUID(int=0xD000 + b),)) for b in range(1, brokers + 1)
+            b: MemoryDisk(
+                directory_ids=tuple(
+                    uuid.UUID(int=0xD000 + b + 0x100 * n) for n in range(directories)
+                )
+            )
+            for b in range(1, brokers + 1)
         }
         self.states: dict[int, list[BrokerState]] = {b: [] for b in self.disks}
         self.registrations: list[BrokerRegistrationRequest] = []
         self.traces: list[dict[str, Any]] = []
         self.cuts: set[tuple[int, int]] = set()
+        self.drop_to_controller: set[tuple[int, type]] = set()  # requests of a broker, by class
+        self.controller_requests: list[Any] = []
+        self.after_reply: Callable[[], None] | None = None  # once, after KIP-589's answer left
         self._incarnations = itertools.count(0x1000)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -115,12 +136,16 @@ class Whole:
         self.controller = ControllerMachine(
             settings=ControllerSettings(node_id=CONTROLLER),
             bootstrap=bootstrap_records(
-                MetadataVersion(rules.metadata_version_production), rules=rules
+                MetadataVersion(rules.metadata_version_production)
+                if metadata_version is None
+                else MetadataVersion.parse(metadata_version),
+                rules=rules,
             ),
             draw=chance.randrange,
             new_topic_id=lambda: uuid.UUID(int=next(topic_ids)),
             rules=rules,
         )
+        self._controller_epoch = 1
         self.see(CONTROLLER, self.controller.on_claim(1, 0, self.now_ms))
         for broker in self.disks:
             self.start(broker)
@@ -141,6 +166,22 @@ class Whole:
     def crash(self, number: int) -> None:
         del self.brokers[number]
         self._timers = {key: at for key, at in self._timers.items() if key[0] != number}
+
+    def fail_directory(self, number: int, index: int = 0) -> None:
+        """Break a log directory of a running broker."""
+        directory = self.disks[number].directory_ids[index]
+        replicas = self.brokers[number].replicas
+        self.see(number, replicas.on_directory_failure(self.now_ms, directory))
+
+    def fail_over(self) -> None:
+        """The controller loses what only it knows; the next one is a node of the same id."""
+        self.see(CONTROLLER, self.controller.on_renounce(self.now_ms))
+        epoch = self._controller_epoch = self._controller_epoch + 1
+        self.see(CONTROLLER, self.controller.on_claim(epoch, self.end_offset, self.now_ms))
+        for controller in (None, CONTROLLER):
+            for number, broker in self.brokers.items():
+                for machine in (broker.replicas, broker.clients, broker.lifecycle):
+                    self.see(number, machine.on_controller(self.now_ms, controller))
 
     def shut_down(self, number: int) -> None:
         """Ask a broker to hand over and stop."""
@@ -176,6 +217,12 @@ class Whole:
             assignments=(kind.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas),),
         )
         return self.ask(next(iter(self.brokers)), kind(topics=(topic,), timeout_ms=5_000), 7)
+
+    def delete_topic(self, name: str = "orders") -> int:
+        topic = DeleteTopicsRequest.DeleteTopicState(name=name)
+        return self.ask(
+            next(iter(self.brokers)), DeleteTopicsRequest(topics=(topic,), timeout_ms=5_000), 6
+        )
 
     def produce(self, broker: int, value: bytes, topic: str = "orders", acks: int = -1) -> int:
         batch = RecordBatch.of([Record(0, self.now_ms, None, value)], leader_epoch=-1)
@@ -246,6 +293,11 @@ class Whole:
                     self.brokers[node].replicas.on_broker_epoch(effect.broker_epoch)
                 case BrokerStateChanged():
                     self._state(node, effect.state)
+                case DirectoryFailed():
+                    lifecycle = self.brokers[node].lifecycle
+                    self.see(
+                        node, lifecycle.propagate_directory_failure(self.now_ms, effect.directory)
+                    )
                 case Trace():
                     self.traces.append(dict(effect.row))
                 case _:
@@ -327,6 +379,8 @@ class Whole:
         def deliver() -> None:
             if (source, send.to) in self.cuts:
                 return
+            if (source, type(send.request)) in self.drop_to_controller:
+                return
             if send.to == CONTROLLER or send.to in self.brokers:
                 self._request(send.to, hear, send.request, send.version)
             else:
@@ -339,7 +393,12 @@ class Whole:
 
     def _request(self, node: int, hear: Callable[[Any], None], request: Any, version: int) -> None:
         if node == CONTROLLER:
+            self.controller_requests.append(request)
             effects = self.controller.handle_request(hear, request, version, self.now_ms)
+            if isinstance(request, AlterReplicaStateRequest) and self.after_reply is not None:
+                self.see(node, [e for e in effects if isinstance(e, Reply)])
+                effects, then, self.after_reply = [], self.after_reply, None
+                then()
         else:
             effects = self.brokers[node].clients.on_request(self.now_ms, hear, request, version)
         self.see(node, effects)
