@@ -17,6 +17,7 @@ from minicluster.controller.decision import (
     ApiError,
     Decision,
     Refused,
+    TooLarge,
     refuse_too_many_records,
 )
 from minicluster.controller.placement import Draw, PlacementError
@@ -53,7 +54,7 @@ def create_partitions(
         try:
             _add_partitions(state, topic, mine, hits, draw, model_partition)
         except Refused as refused:
-            if refused.error is ErrorCode.POLICY_VIOLATION:
+            if isinstance(refused, TooLarge):
                 raise
             error = ApiError.of(refused)
             if not state.rules.refused_create_partitions_writes:

@@ -42,13 +42,17 @@ class Refused(MiniclusterError):
         self.message = message or None
 
 
+class TooLarge(Refused):
+    """The request as a whole needs more records than one operation may write."""
+
+
 def refuse_too_many_records(count: int) -> None:
     """Refuse a user's request that is too large to be one batch.
 
-    Errors:  Refused with POLICY_VIOLATION.
+    Errors:  TooLarge with POLICY_VIOLATION.
     """
     if count > MAX_RECORDS_PER_USER_OP:
-        raise Refused(
+        raise TooLarge(
             ErrorCode.POLICY_VIOLATION,
             f"The request needs {count} records; {MAX_RECORDS_PER_USER_OP} are allowed.",
         )

@@ -14,7 +14,7 @@ from uuid import UUID
 from minicluster.controller.decision import ControllerFault
 from minicluster.metadata.directory_id import is_reserved
 from minicluster.metadata.image import MetadataImage
-from minicluster.metadata.partition import PartitionRegistration
+from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
 from minicluster.rules import Rules
 
 TopicPartition = tuple[UUID, int]
@@ -168,28 +168,36 @@ class Indexes:
             for broker_id in new_isr:
                 if broker_id not in old_isr:
                     self._isr.setdefault(broker_id, PartitionSet()).add(topic_id, index)
-        self._update_leader(topic_id, index, old, new)
+        self._update_leader(old, new)
         self.update_elr(topic_id, index, old.elr if old else (), new.elr if new else ())
-        _set(self.imbalanced, topic_id, index, new is not None and not new.has_preferred_leader)
-        _set(self.reassigning, topic_id, index, new is not None and new.is_reassigning)
+        for partitions, was, becomes in (
+            (self.leaderless, old and not old.has_leader, new and not new.has_leader),
+            (
+                self.imbalanced,
+                old and not old.has_preferred_leader,
+                new and not new.has_preferred_leader,
+            ),
+            (self.reassigning, old and old.is_reassigning, new and new.is_reassigning),
+        ):
+            if bool(was) != bool(becomes):
+                _set(partitions, topic_id, index, bool(becomes))
         self._update_directories(
             topic_id, index, old.directories if old else (), new.directories if new else ()
         )
 
     def _update_leader(
-        self,
-        topic_id: UUID,
-        index: int,
-        old: PartitionRegistration | None,
-        new: PartitionRegistration | None,
+        self, old: PartitionRegistration | None, new: PartitionRegistration | None
     ) -> None:
-        if old is not None and old.has_leader:
-            self._leaderships[old.leader] -= 1
-            if not self._leaderships[old.leader]:
-                del self._leaderships[old.leader]
-        if new is not None and new.has_leader:
-            self._leaderships[new.leader] = self._leaderships.get(new.leader, 0) + 1
-        _set(self.leaderless, topic_id, index, new is not None and not new.has_leader)
+        before = NO_LEADER if old is None else old.leader
+        after = NO_LEADER if new is None else new.leader
+        if before == after:
+            return
+        if before != NO_LEADER:
+            self._leaderships[before] -= 1
+            if not self._leaderships[before]:
+                del self._leaderships[before]
+        if after != NO_LEADER:
+            self._leaderships[after] = self._leaderships.get(after, 0) + 1
 
     def update_elr(
         self, topic_id: UUID, index: int, old: tuple[int, ...], new: tuple[int, ...]

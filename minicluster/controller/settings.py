@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 MIN_ISR = "min.insync.replicas"
@@ -31,5 +31,7 @@ class ControllerSettings:
     unclean_election_check_interval_ms: int = 300_000
     max_idle_interval_ms: int = 500
     elections_per_task_max: int = 1_000
+    topic_policy: Callable[[str, int, Mapping[str, str]], str | None] | None = None
+    """Why a topic (name, partitions, configs) may not be created; None allows it."""
     brokers_with_configs_exist: bool = True
     """Whether a broker must be registered before configs of its own may be set."""

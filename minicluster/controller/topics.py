@@ -2,7 +2,7 @@
 
 Versions:  all; a request's version decides nothing here. DeleteTopics comes as ids: who handles
            the request resolves names first.
-Leaves out: topic policies and quotas, which no cluster here has.
+Leaves out: quotas, which no cluster here has.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from minicluster.controller.decision import (
     ApiError,
     Decision,
     Refused,
+    TooLarge,
     refuse_too_many_records,
 )
 from minicluster.controller.placement import Draw, PlacementError
@@ -84,7 +85,7 @@ def create_topics(
             try:
                 result = _create_topic(state, topic, work, draw, new_topic_id)
             except Refused as refused:
-                if refused.error is ErrorCode.POLICY_VIOLATION:
+                if isinstance(refused, TooLarge):
                     raise
                 error = ApiError.of(refused)
         if result is None:
@@ -207,6 +208,11 @@ def _create_topic(
         partitions = _assigned(state, topic, work.hits)
     else:
         partitions = _placed(state, topic, work.hits, draw)
+    policy = state.settings.topic_policy
+    named = {config.name: config.value or "" for config in topic.configs}
+    refusal = policy(topic.name, len(partitions), named) if policy is not None else None
+    if refusal is not None:
+        raise Refused(ErrorCode.POLICY_VIOLATION, refusal)
     topic_id = new_topic_id()
     gates = state.gates
     work.records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))

@@ -9,6 +9,7 @@ from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (
+    AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -181,6 +182,51 @@ def test_an_open_transaction_of_a_lost_controller_is_aborted_and_done_again() ->
         "EndTransactionRecord",
     ]
     assert successor.machine.committed_image.metadata_version.level == 30
+
+
+def test_E32_what_is_stable_ends_where_an_open_transaction_begins() -> None:
+    standby = Cluster(active=False)
+    machine = standby.machine
+    begin = VersionedRecord(BeginTransactionRecord(name="t"), 0)
+    register = VersionedRecord(
+        RegisterBrokerRecord(broker_id=1, broker_epoch=1, incarnation_id=incarnation(1)), 1
+    )
+    abort = VersionedRecord(AbortTransactionRecord(), 0)
+    machine.on_records(1500, (begin, register), 1551, 0)
+    assert machine._committed.stable_end == 1500
+    assert machine.image.cluster.broker(1) is not None
+    assert machine.committed_image.cluster.broker(1) is None
+    machine.on_records(1600, (abort,), 1601, 0)
+    assert machine.image.cluster.broker(1) is None
+    machine.on_records(1650, (VersionedRecord(NoOpRecord(), 0),), 1651, 0)
+    assert machine._committed.stable_end == 1651
+
+
+def test_E28_the_record_stream_of_a_small_cluster() -> None:
+    """As 4.3 writes it: no migration state; controllers and brokers in the order they come."""
+    cluster = Cluster(metadata_version="3.7-IV0")
+    for node_id in (101, 102, 103):
+        request = m.ControllerRegistrationRequest(controller_id=node_id)
+        assert cluster.ask(request).error_code == 0
+    for broker_id in range(4):
+        cluster.register(broker_id)
+    for broker_id in range(3):
+        cluster.heartbeat(broker_id)
+    cluster.create("foo", (0, 1, 2), (1, 2, 0))
+    epoch = cluster.epoch(0)
+    cluster.ask(m.AllocateProducerIdsRequest(broker_id=0, broker_epoch=epoch))
+    stream = [(type(r.record).__name__, r.version) for _, r in sorted(cluster.log.items())]
+    assert stream == [
+        ("BeginTransactionRecord", 0),
+        ("FeatureLevelRecord", 0),
+        ("EndTransactionRecord", 0),
+        *[("RegisterControllerRecord", 0)] * 3,
+        *[("RegisterBrokerRecord", 2)] * 4,
+        *[("BrokerRegistrationChangeRecord", 0)] * 3,
+        ("TopicRecord", 0),
+        *[("PartitionRecord", 0)] * 2,
+        ("ProducerIdsRecord", 0),
+    ]
 
 
 def test_no_answer_leaves_while_a_transaction_is_open() -> None:

@@ -17,6 +17,7 @@ from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     RegisterBrokerRecord,
+    UnregisterBrokerRecord,
     VersionedRecord,
 )
 from minicluster.rules import Rules
@@ -52,6 +53,25 @@ def test_E01_only_the_registered_epoch_speaks_for_a_broker() -> None:
     for broker_id, wrong in ((1, epoch + 1), (2, epoch)):
         answer = cluster.heartbeat(broker_id, broker_epoch=wrong)
         assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_E02_E06_a_registration_remembers_its_offset_until_it_is_gone() -> None:
+    cluster = Cluster()
+    state = cluster.machine.state
+    record = RegisterBrokerRecord(
+        broker_id=1, broker_epoch=100, incarnation_id=incarnation(1), in_controlled_shutdown=True
+    )
+    state.apply(VersionedRecord(record, 4), 100)
+    broker = state.broker(1)
+    assert broker is not None
+    assert (broker.register_offset, broker.fenced, broker.in_controlled_shutdown) == (
+        100,
+        True,
+        True,
+    )
+    unregister = UnregisterBrokerRecord(broker_id=1, broker_epoch=100)
+    state.apply(VersionedRecord(unregister, 0), 101)
+    assert state.broker(1) is None
 
 
 def test_E03_unfencing_keeps_the_controlled_shutdown_bit() -> None:

@@ -123,6 +123,16 @@ def test_D09_validate_only_answers_and_writes_nothing() -> None:
         assert cluster.end == before
 
 
+def test_D10_a_policy_can_refuse_a_topic() -> None:
+    def policy(name: str, partitions: int, configs: Any) -> str | None:
+        return None if configs.get("foo") == "notNull" else "no foo"
+
+    cluster = started(0, settings={"topic_policy": policy})
+    refused = cluster.create("a", (0,))
+    assert refused.error_code == ErrorCode.POLICY_VIOLATION
+    assert cluster.create("a", (0,), configs={"foo": "notNull"}).error_code == 0
+
+
 @pytest.mark.parametrize(
     ("name", "good"),
     [("", False), (".", False), ("..", False), ("woo", True), ("a" * 250, False), ("a/b", False)],
