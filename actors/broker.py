@@ -171,6 +171,7 @@ class Broker(QuorumShell):
         match message:
             case Applied(offset):
                 self.lifecycle.on_metadata_offset(offset)
+                self.clients.metadata_offset = offset
             case Published():
                 self.clients.on_metadata(message.image, message.offset)
                 self._ready("image")

@@ -39,6 +39,8 @@ SWITCHES: Mapping[str, str] = {
     "auto.leader.rebalance.enable": "auto_leader_rebalance",
     "eligible.leader.replicas.enable": "eligible_leader_replicas",
 }
+# Names divided by commas, as in Kafka; here only their number counts.
+LOG_DIRS = "log.dirs"
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
 
@@ -69,6 +71,7 @@ class ClusterConfig:
     default_replication_factor: int = 1
     snapshot_bytes: int = 20 * 1024 * 1024
     num_partitions: int = 1
+    log_dirs: int = 1  # how many each broker has
     auto_leader_rebalance: bool = True
     eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
     static: Mapping[str, str] = field(default_factory=dict)
@@ -86,12 +89,14 @@ class ClusterConfig:
                 values[DURATIONS[name]] = _milliseconds(name, value)
             elif name in COUNTS:
                 values[COUNTS[name]] = _count(name, value)
+            elif name == LOG_DIRS:
+                values["log_dirs"] = _directories(value)
             elif name in SWITCHES:
                 values[SWITCHES[name]] = _switch(name, value)
             elif name in STATIC:
                 static[name] = str(value).lower() if isinstance(value, bool) else str(value)
             else:
-                known = ", ".join(sorted([*DURATIONS, *COUNTS, *SWITCHES, *STATIC]))
+                known = ", ".join(sorted([*DURATIONS, *COUNTS, *SWITCHES, *STATIC, LOG_DIRS]))
                 raise UserError(f"config: {name!r} is not known here; known: {known}")
         return replace(self, static=static, **values)
 
@@ -124,6 +129,13 @@ def _count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not text.isdecimal():
         raise UserError(f"config: {name}: {value!r} is not a whole number")
     return int(text)
+
+
+def _directories(value: Any) -> int:
+    names = [name.strip() for name in str(value).split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        raise UserError(f"config: {LOG_DIRS}: {value!r} is no list of different names: d0,d1")
+    return len(names)
 
 
 def _switch(name: str, value: Any) -> bool:

@@ -89,7 +89,10 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Up to here the node has applied the metadata log (its heartbeats report it)."""
+    """Up to here the node has applied the metadata log (its heartbeats report it).
+
+    Nothing else is said of records that change nothing.
+    """
 
     offset: int
 
@@ -208,7 +211,7 @@ class MetadataPublisher(Shell):
 
     def _publish(self, publish: Publish) -> None:
         target = self._targets.get(publish.publisher)
-        if target is not None:
+        if target is not None and not publish.delta.is_empty:
             provenance = publish.manifest.provenance
             target.hear(
                 Published(

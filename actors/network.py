@@ -212,13 +212,13 @@ class Network:
                     exchange.sent_ms + timeout_ms, self._timed_out, exchange
                 )
             fate = self._travel(packet)
-            exchange.send_seq = self.recorder.event("request", str(exchange), (body, version), fate)
+            exchange.send_seq = self.recorder.event("request", exchange, (body, version), fate)
             return exchange
 
     def handling(self, packet: Packet) -> None:
         """The receiver takes the request out of its inbox."""
         exchange = packet.exchange
-        sequence = self.recorder.event("handle", str(exchange))
+        sequence = self.recorder.event("handle", exchange)
         if exchange.handle_seq is None:
             exchange.handle_seq = sequence
             exchange.handled_ms = self.rt.now()
@@ -229,7 +229,7 @@ class Network:
         with self._lock:
             reply = Packet(exchange, body, True)
             fate = self._travel(reply)
-            sequence = self.recorder.event("reply", str(exchange), (body, exchange.version), fate)
+            sequence = self.recorder.event("reply", exchange, (body, exchange.version), fate)
             if exchange.resp_seq is None:
                 exchange.resp_seq = sequence
                 exchange.response = body
@@ -379,7 +379,7 @@ class Network:
                 link.conditions
                 and any(c.kind == "cut" and c.covers(exchange.api) for c in link.conditions)
             ):
-                self.recorder.event("lost", str(exchange), "on the way")
+                self.recorder.event("lost", exchange, "on the way")
                 return
             if packet.is_reply:
                 if exchange.open:
@@ -403,7 +403,7 @@ class Network:
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
-        self.recorder.event("answer", str(exchange), failure)
+        self.recorder.event("answer", exchange, failure)
         if caller is not None:
             caller.hear(Answer(exchange, response, failure))
 

@@ -235,6 +235,7 @@ class _Player:
         cluster = self.cluster
         cluster.pause_load()
         cluster.heal()
+        cluster.repair_all_dirs()
         for node in cluster.node_ids:
             if not cluster.is_running(node):
                 cluster.restart(node)

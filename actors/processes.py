@@ -7,6 +7,7 @@ goes what the crash is told to take. What starts again is a new incarnation on t
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from minicluster.actors.runtime import ClusterActor
 from minicluster.actors.shell import NodeContext
 from minicluster.errors import UserError
 from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.replica.disk import ReplicaStore
 
 if TYPE_CHECKING:
     from minicluster.actors.live import LiveFaults
@@ -166,13 +168,50 @@ class Processes(NetworkChaos):
         phase = "start" if delay_ms else "stop"
         self.note("publish_delay", [node_id], phase, f"{delay_ms}ms")
 
-    def fail_directory(self, broker: Nodes, index: int = 0) -> None:
-        """Break a log directory of brokers."""
-        for node_id in self._ids(broker):
+    def fail_dir(self, broker: Nodes, dir: int = 0) -> None:
+        """Break a log directory of brokers, counted from 0; the metadata log lies elsewhere."""
+        for node_id, store, directory in self._directories("fail_dir", broker, dir):
             process = self.processes.get(node_id)
-            if process is not None and process.replicas is not None:
-                process.replicas.hear(FailDirectory(index))
-                self.note("fail_dir", [node_id], "start", str(index))
+            if directory not in store.online_directories:
+                self.note("fail_dir", [node_id], "note", f"directory {dir} has failed already")
+                continue
+            if process is None or process.replicas is None:
+                store.fail_directory(directory)
+            else:
+                process.replicas.hear(FailDirectory(dir))
+            self.note("fail_dir", [node_id], "start", str(dir))
+
+    def repair_dir(self, broker: Nodes, dir: int = 0) -> None:
+        """Mend a log directory of brokers; a broker that runs notices when it starts again."""
+        for node_id, store, directory in self._directories("repair_dir", broker, dir):
+            if directory in store.online_directories:
+                self.note("repair_dir", [node_id], "note", f"directory {dir} works")
+                continue
+            store.repair_directory(directory)
+            self.note("fail_dir", [node_id], "stop", str(dir))
+
+    def repair_all_dirs(self) -> None:
+        """Mend every log directory, and start the brokers anew that had lost one."""
+        for node_id in self.broker_ids:
+            store = ReplicaStore(self.disks[node_id])
+            ids, online = store.directory_ids, store.online_directories
+            for index, directory in enumerate(ids):
+                if directory not in online:
+                    self.repair_dir(node_id, index)
+            if len(online) < len(ids) and node_id in self.processes:
+                self.restart(node_id)
+
+    def _directories(
+        self, action: str, broker: Nodes, index: int
+    ) -> Iterator[tuple[int, ReplicaStore, uuid.UUID]]:
+        for node_id in self._ids(broker):
+            ids = self.disks[node_id].directory_ids
+            if node_id not in self.broker_ids or not 0 <= index < len(ids):
+                count = len(ids) if node_id in self.broker_ids else 0
+                raise UserError(
+                    f"{action}: node {node_id} has {count} log directories, not {index}"
+                )
+            yield node_id, ReplicaStore(self.disks[node_id]), ids[index]
 
     def mutate(self, fault: str, *, off: bool = False) -> None:
         """Plant a fault from here on, or take it out again."""
@@ -260,7 +299,9 @@ class Processes(NetworkChaos):
     def _new_directories(self, node_id: int) -> tuple[uuid.UUID, ...]:
         count = self._starts.get(node_id, 0)
         chance = self.rt.rng(f"directory/{node_id}/{count}")
-        return (uuid.UUID(int=chance.getrandbits(128), version=4),)
+        return tuple(
+            uuid.UUID(int=chance.getrandbits(128), version=4) for _ in range(self.config.log_dirs)
+        )
 
     def _record_logs(self, node_id: int, at: str) -> None:
         raise NotImplementedError

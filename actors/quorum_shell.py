@@ -173,7 +173,6 @@ class QuorumShell(Shell):
 
     def _send_to(self, send: qx.SendTo) -> None:
         to = send.to if send.to >= 0 else self._bootstrap[(send.host, send.port)]
-        timeout_ms = send.timeout_ms
         self.network.request(
             src=self.node_id,
             dst=to,
@@ -182,7 +181,7 @@ class QuorumShell(Shell):
             caller=self,
             context=WAKE,
             correlation_id=send.correlation_id,
-            timeout_ms=self.plan.settings.request_timeout_ms if timeout_ms is None else timeout_ms,
+            timeout_ms=None,  # the machine watches over that itself
         )
 
     def _persist(self, persist: qx.Persist) -> None:

@@ -234,7 +234,7 @@ def error_name(response: Any) -> str:
     if name is None:
         from minicluster.protocol import ErrorCode
 
-        name = ErrorCode(code).name
+        name = ErrorCode.name_of(code)
     return str(name)
 
 
@@ -251,7 +251,7 @@ def canonical(event: Event) -> str:
 
 
 def _text(part: Any) -> str:
-    if part is None or isinstance(part, str | int | float):
+    if part is None or isinstance(part, str | int | float | Exchange):
         return str(part)
     if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
         return blake2b(encode(part[0], part[1]), digest_size=8).hexdigest()

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import pykka
+from pykka import messages
 
 from minicluster.errors import MiniclusterError
 
@@ -117,7 +118,9 @@ class ClusterActor(pykka.Actor):
         if self.actor_stopped.is_set():  # killed while messages were queued
             return None
         try:
-            return super()._handle_receive(message)
+            if message.__class__ in _PYKKAS_OWN:
+                return super()._handle_receive(message)
+            return self.on_receive(message)
         except Exception:
             raise
         except BaseException as error:
@@ -137,8 +140,10 @@ class ClusterActor(pykka.Actor):
             self.rt.crashed(self, exception_value)
 
 
-def _envelope(message: Any) -> Any:
-    return pykka._envelope.Envelope(message)
+_envelope = pykka._envelope.Envelope
+_PYKKAS_OWN = frozenset(
+    {messages._ActorStop, messages.ProxyCall, messages.ProxyGetAttr, messages.ProxySetAttr}
+)
 
 
 class Runtime(ABC):

@@ -1,7 +1,8 @@
 """The simulated runtime: one thread, a seeded scheduler, a virtual clock.
 
-Of the actors that have messages, one is picked by stateless chance and takes one message; every
-inbox is first in, first out, so Pykka's order per sender holds. When no actor has a message, the
+Of the actors that have messages, one is picked by stateless chance and takes one message (each
+draws a number for its turn, the smallest goes first); every inbox is first in, first out, so
+Pykka's order per sender holds. When no actor has a message, the
 clock jumps to the next timer. Nothing here waits, so an hour of cluster time takes seconds.
 """
 
@@ -98,6 +99,7 @@ class SimulatedBackend(pykka.Actor):
     queued = False
     paused = False
     started = False
+    number = -1  # what it has drawn for its turn, -1: nothing yet
 
     @staticmethod
     def _create_actor_inbox() -> Any:
@@ -127,7 +129,7 @@ class SimulatedRuntime(Runtime):
         self._now_ms = 0
         self._sequence = 0
         self._timers: list[tuple[int, int, Timer]] = []
-        self._ready: list[tuple[int, int, SimulatedBackend]] = []
+        self._ready: list[SimulatedBackend] = []
         self._running: SimulatedBackend | None = None
         self._guarded = guard
         self.future: type[SimulatedFuture] = type("Future", (SimulatedFuture,), {"rt": self})
@@ -179,9 +181,28 @@ class SimulatedRuntime(Runtime):
         if actor.paused:
             return
         actor.queued = True
-        actor.turns = turns = actor.turns + 1
-        self._sequence = sequence = self._sequence + 1
-        heapq.heappush(self._ready, (chance.draw(actor.chance, turns), sequence, actor))
+        actor.turns += 1
+        self._ready.append(actor)
+
+    def _next(self) -> SimulatedBackend:
+        """Take the ready actor whose turn it is; draws are made only where there is a choice."""
+        ready = self._ready
+        if len(ready) == 1:
+            actor = ready.pop()
+        else:
+            best, place = 1 << 64, 0
+            for index, candidate in enumerate(ready):
+                number = candidate.number
+                if number < 0:
+                    number = candidate.number = chance.draw(candidate.chance, candidate.turns)
+                if number < best:
+                    best, place = number, index
+            actor = ready[place]
+            ready[place] = ready[-1]
+            ready.pop()
+        actor.number = -1
+        actor.queued = False
+        return actor
 
     def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
         """Run to a time or a condition; the condition is asked once per instant."""
@@ -204,8 +225,7 @@ class SimulatedRuntime(Runtime):
         ready = self._ready
         budget = STEPS_PER_INSTANT_MAX
         while ready:
-            actor = heapq.heappop(ready)[2]
-            actor.queued = False
+            actor = self._next()
             if actor.paused or actor.actor_stopped.is_set():
                 continue
             self._step(actor)
@@ -213,7 +233,7 @@ class SimulatedRuntime(Runtime):
                 return
             budget -= 1
             if budget == 0:
-                names = sorted({entry[2].name for entry in ready} | {actor.name})  # type: ignore[attr-defined]
+                names = sorted({other.name for other in ready} | {actor.name})  # type: ignore[attr-defined]
                 raise Livelock(
                     f"{STEPS_PER_INSTANT_MAX} steps at {self._now_ms} ms without the clock moving; "
                     f"busy: {', '.join(names)}"
