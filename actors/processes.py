@@ -244,9 +244,10 @@ class Processes(NetworkChaos):
 
     def _start_controller(self, context: NodeContext) -> Process:
         name = f"controller-{context.node_id}"
+        actor: Any = None  # until it is there, connections are refused
         self.network.attach(context.node_id, str(context.incarnation), lambda _: actor)
         self.rt.spawn(QuorumController, name, context, self.plan, self.inlet, self.bootstrap)
-        actor: Any = self.rt.actor(name)
+        actor = self.rt.actor(name)
         return Process(
             node_id=context.node_id,
             incarnation=context.incarnation,

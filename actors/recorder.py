@@ -7,6 +7,7 @@ canonical text is made when somebody asks for the hash, and their JSON form when
 from __future__ import annotations
 
 import json
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
@@ -102,6 +103,7 @@ class Recorder:
         self.run_id = run_id
         self.clock = clock
         self.sequence = 0
+        self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
         self.rows: dict[str, list[dict[str, Any]]] = {
             name: [] for name in trace.TABLES if name != "rpc"
@@ -114,10 +116,11 @@ class Recorder:
 
     def event(self, kind: str, *details: Any) -> int:
         """Note that something happened; returns its event number."""
-        self.sequence = sequence = self.sequence + 1
-        self._events.append((sequence, self.clock(), kind, *details))
-        if len(self._events) >= FOLD_AT:
-            self._fold()
+        with self._lock:
+            self.sequence = sequence = self.sequence + 1
+            self._events.append((sequence, self.clock(), kind, *details))
+            if len(self._events) >= FOLD_AT:
+                self._fold()
         return sequence
 
     def trace(self, table: str, row: Mapping[str, Any]) -> int:
@@ -143,8 +146,9 @@ class Recorder:
     @property
     def trace_hash(self) -> str:
         """A hash over the canonical text of every event so far."""
-        self._fold()
-        return self._hash.copy().hexdigest()
+        with self._lock:
+            self._fold()
+            return self._hash.copy().hexdigest()
 
     def last_events(self, count: int = 30) -> list[str]:
         """The latest events as lines for a person."""

@@ -165,6 +165,20 @@ ACTIONS: Mapping[str, Action] = {
             **_LASTING,
         },
     ),
+    "fail_dir": Action(
+        "Break a log directory of a broker, counted from 0 (config log.dirs says how many).",
+        {
+            "broker": Argument(Kind.NODES, required=True),
+            "dir": Argument(Kind.COUNT, default=0),
+        },
+    ),
+    "repair_dir": Action(
+        "Mend a log directory; a broker notices when it starts again.",
+        {
+            "broker": Argument(Kind.NODES, required=True),
+            "dir": Argument(Kind.COUNT, default=0),
+        },
+    ),
     "mutate": Action(
         "Plant a fault from here on, or take it out again with off: true.",
         {

@@ -1,0 +1,115 @@
+"""The same directory fails under KIP-858 and under KIP-589: one scenario, two rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.play import play
+from minicluster.errors import UserError
+from minicluster.scenario import load_scenario
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "failed_directory.yaml"
+BY_HEARTBEAT = "kafka-4.3"
+BY_REPORT = "kafka-4.3 failed_replicas_reported_by=alter_replica_state"
+TWO_DIRECTORIES = {"log.dirs": "d0,d1"}
+
+
+@pytest.mark.parametrize("rules", [BY_HEARTBEAT, BY_REPORT])
+def test_the_example_ends_well_either_way(rules: str, tmp_path: Path) -> None:
+    played = play(replace(load_scenario(EXAMPLE), rules=rules), runs=tmp_path)
+    assert played.failure is None, played.failure
+
+
+def started(rules: str, **options: Any) -> MiniCluster:
+    config = {**TWO_DIRECTORIES, **options.pop("config", {})}
+    cluster = MiniCluster(seed=7, rules=rules, config=config, **options)
+    cluster.start()
+    cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=1)
+    cluster.run_for("1s")  # the logs are made, the controller knows where
+    return cluster
+
+
+def rpcs(cluster: MiniCluster, api: str) -> list[dict[str, Any]]:
+    return [row for row in cluster.recorder.table("rpc") if row["api"] == api]
+
+
+@pytest.mark.parametrize("rules", [BY_HEARTBEAT, BY_REPORT])
+def test_both_ways_lead_to_the_same_partition(rules: str) -> None:
+    with started(rules, wire=True) as cluster:
+        orders = cluster.topic("orders")
+        cluster.fail_dir(1)
+        cluster.wait_until(lambda: orders[0].leader == cluster.node(2), within="5s")
+        cluster.run_for("3s")
+        state = orders[0].state
+        assert (state.isr, state.leader_epoch, state.partition_epoch) == ((2, 3), 1, 4)
+        assert not cluster.node(1).is_fenced
+        reports = rpcs(cluster, "AlterReplicaState")
+        told = [r for r in rpcs(cluster, "BrokerHeartbeat") if r["request"].get("offlineLogDirs")]
+        assert (bool(reports), bool(told)) == (rules == BY_REPORT, rules == BY_HEARTBEAT)
+
+
+def test_a_leader_that_nobody_hears_stops_itself_as_shipped_and_stays_in_kip_589() -> None:
+    config = {"log.dir.failure.timeout.ms": "5s", "broker.session.timeout.ms": "60s"}
+    with started(BY_HEARTBEAT, config=config) as cluster:
+        cluster.cut(1, cluster.controllers, api="BrokerHeartbeat")
+        cluster.fail_dir(1)
+        cluster.run_for("4s")
+        assert cluster.is_running(1)
+        cluster.wait_until(lambda: not cluster.is_running(1), within="5s")
+    with started(BY_REPORT, config=config) as cluster:
+        orders = cluster.topic("orders")
+        cluster.cut(1, cluster.controllers, api="AlterReplicaState")
+        cluster.fail_dir(1)
+        cluster.run_for("30s")
+        assert cluster.is_running(1) and orders[0].leader == cluster.node(1)
+        cluster.heal()
+        cluster.wait_until(lambda: orders[0].leader == cluster.node(2), within="60s")
+
+
+@pytest.mark.parametrize("report", [False, True])
+def test_before_3_7_only_a_report_moves_the_leader(report: bool) -> None:
+    rules = "kafka-3.9" + (" failed_replicas_reported_by=alter_replica_state" if report else "")
+    with started(rules, metadata_version="3.6-IV2") as cluster:
+        orders = cluster.topic("orders")
+        cluster.fail_dir(1)
+        cluster.run_for("10s")
+        assert (orders[0].leader != cluster.node(1)) == report
+
+
+def test_a_new_controller_is_told_of_all_that_is_offline() -> None:
+    with started(BY_REPORT) as cluster:
+        orders = cluster.topic("orders")
+        cluster.fail_dir(3)
+        cluster.wait_until(lambda: len(orders[0].isr) == 2, within="5s")
+        active = cluster.active_controller
+        assert active is not None
+        cluster.kill(active)
+        cluster.wait_until(lambda: cluster.active_controller not in (None, active), within="30s")
+        cluster.run_for("5s")
+        told = [r["dst"] for r in rpcs(cluster, "AlterReplicaState") if r["error"] == "NONE"]
+        assert len(told) == 2 and told[0] != told[1]
+
+
+def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an_error() -> None:
+    with started(BY_HEARTBEAT) as cluster:
+        cluster.repair_dir(1)
+        cluster.fail_dir(1)
+        cluster.run_for("1s")
+        cluster.fail_dir(1)
+        cluster.kill(2)
+        cluster.fail_dir(2, dir=1)
+        notes = [(r["action"], r["phase"]) for r in cluster.recorder.table("fault")]
+        assert notes == [
+            ("repair_dir", "note"), ("fail_dir", "start"), ("fail_dir", "note"),
+            ("kill", "start"), ("fail_dir", "start"),
+        ]  # fmt: skip
+        for wrong in (2, -1):
+            with pytest.raises(UserError, match="has 2 log directories"):
+                cluster.fail_dir(1, dir=wrong)
+        with pytest.raises(UserError, match="has 0 log directories"):
+            cluster.fail_dir(101)
