@@ -9,6 +9,7 @@ Source:  BrokersToIsrs, BrokersToElrs and the sets of ReplicationControlManager.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.decision import ControllerFault
@@ -237,15 +238,7 @@ class Indexes:
             for broker_id in partition.elr:
                 self.elr.remove_topic(broker_id, topic_id)
             self._update_directories(topic_id, index, partition.directories, kept)
-            bare = PartitionRegistration(
-                replicas=partition.replicas,
-                directories=(),
-                isr=partition.isr,
-                leader=partition.leader,
-                leader_recovery_state=partition.leader_recovery_state,
-                leader_epoch=partition.leader_epoch,
-                partition_epoch=partition.partition_epoch,
-            )
+            bare = replace(partition, directories=(), elr=())
             self.update(topic_id, index, bare, None)
 
     def differences(self, other: Indexes) -> tuple[str, ...]:
