@@ -148,8 +148,11 @@ class ThreadedRuntime(Runtime):
     def _discard(self, actor: ClusterActor) -> None:
         threaded: Any = actor
         threaded.gate.set()
-        # Wake the loop; a killed actor handles nothing, not even this.
+        # Wake the loop; a killed actor handles nothing, not even this. What it is doing now it
+        # may end, and nobody goes on before: its disk is about to be another's.
         actor.actor_inbox.put(pykka._envelope.Envelope(messages._ActorStop()))
+        if threading.current_thread() is not threaded.thread:
+            threaded.thread.join(STOP_TIMEOUT_S)
 
     def _drain(self, actor: ClusterActor) -> None:
         threaded: Any = actor

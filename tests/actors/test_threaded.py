@@ -1,0 +1,47 @@
+"""The same actors on threads and real time: slower to test, needed where real clients connect."""
+
+from __future__ import annotations
+
+import threading
+
+from minicluster import MiniCluster
+
+
+def test_a_threaded_cluster_starts_replicates_fails_over_and_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+    with MiniCluster(seed=1, runtime="threaded") as cluster:
+        orders = cluster.create_topic("orders", min_isr=2)
+        cluster.wait_until(orders.fully_in_sync, within="10s")
+        assert [outcome.offset for outcome in cluster.produce(orders, count=5)] == [0, 1, 2, 3, 4]
+
+        leader = orders[0].leader
+        assert leader is not None
+        cluster.kill(leader, lose_tail="unflushed")
+        cluster.wait_until(lambda: orders[0].leader not in (None, leader), within="30s")
+        cluster.restart(leader)
+        cluster.wait_until(orders.fully_in_sync, within="30s")
+        [after] = cluster.produce(orders)
+        assert after.offset == 5
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_threaded_broker_can_be_paused_and_cut_and_shut_down() -> None:
+    with MiniCluster(seed=2, runtime="threaded") as cluster:
+        first, second, third = cluster.brokers
+        cluster.pause(first)
+        cluster.cut(second, cluster.controllers)
+        cluster.wait_until(lambda: first.is_fenced and second.is_fenced, within="30s")
+        cluster.resume(first)
+        cluster.heal()
+        cluster.wait_until(lambda: not first.is_fenced and not second.is_fenced, within="30s")
+        cluster.controlled_shutdown(third)
+        cluster.wait_until(lambda: not third.is_running, within="30s")
+        assert third.in_controlled_shutdown or third.is_fenced
+
+
+def test_another_threaded_controller_takes_over() -> None:
+    with MiniCluster(seed=3, runtime="threaded") as cluster:
+        active = cluster.active_controller
+        cluster.kill(active)
+        cluster.wait_until(lambda: cluster.active_controller not in (None, active), within="30s")
+        assert cluster.create_topic("orders").exists
