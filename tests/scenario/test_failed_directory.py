@@ -13,15 +13,15 @@ from minicluster.actors.play import play
 from minicluster.errors import UserError
 from minicluster.scenario import load_scenario
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "failed_directory.yaml"
+STORY = Path(__file__).parent / "failed_directory.yaml"
 BY_HEARTBEAT = "kafka-4.3"
 BY_REPORT = "kafka-4.3 failed_replicas_reported_by=alter_replica_state"
 TWO_DIRECTORIES = {"log.dirs": "d0,d1"}
 
 
 @pytest.mark.parametrize("rules", [BY_HEARTBEAT, BY_REPORT])
-def test_the_example_ends_well_either_way(rules: str, tmp_path: Path) -> None:
-    played = play(replace(load_scenario(EXAMPLE), rules=rules), runs=tmp_path)
+def test_the_story_ends_well_either_way(rules: str, tmp_path: Path) -> None:
+    played = play(replace(load_scenario(STORY), rules=rules), runs=tmp_path)
     assert played.failure is None, played.failure
 
 
