@@ -216,7 +216,7 @@ class Administration:
             return self._start_load(name, partition, rate, word, lasting)
         deadline_ms = self.rt.now() + milliseconds(within, what="produce: within")
         target = None if to is None else self._ids(to)[0]
-        operations = []
+        operations: list[ProduceOperation] = []
         for _ in range(1 if count is None else count):
             operation = self._client.new_operation(
                 name, partition, acks=word, deadline_ms=deadline_ms, to=target

@@ -26,11 +26,13 @@ from minicluster.actors.client import Client, Directory, Load
 from minicluster.actors.conditions import describe, state_lines
 from minicluster.actors.config import THREADED, ClusterConfig
 from minicluster.actors.disk import Disk
+from minicluster.actors.followers import OnlineChecks, stream
 from minicluster.actors.live import LiveFaults
 from minicluster.actors.logging import ClusterLog
 from minicluster.actors.metadata_sink import (
     CommitFollower,
     CommittedImage,
+    Follow,
     Inlet,
     MetadataSink,
 )
@@ -77,6 +79,7 @@ class MiniCluster(Processes, Administration):
         wire: bool = False,
         config: Mapping[str, Any] | None = None,
         features: Mapping[str, int] | None = None,
+        online: bool = True,
         checks: Sequence[CommitFollower] = (),
         scenario: Mapping[str, Any] | None = None,
         exercises: Sequence[str] = (),
@@ -85,8 +88,8 @@ class MiniCluster(Processes, Administration):
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
         Shapes:  faults: zoo ids; features: levels to format with (default: the release's);
-                 checks: followers of the commits that may end the run; scenario and exercises
-                 go into ``run.json``.
+                 online: the log-only rules watch every commit; checks: more followers of the
+                 commits; scenario and exercises go into ``run.json``.
         Errors:  UserError in one line for anything that cannot be.
         """
         for what, count in (("brokers", brokers), ("controllers", controllers), ("seed", seed)):
@@ -118,6 +121,7 @@ class MiniCluster(Processes, Administration):
         self.scenario = scenario
         self.exercises = tuple(exercises)
         self.step: int | None = None
+        self.online = online
         self.checks = tuple(checks)
         self.rt: Runtime
         self._started = False
@@ -188,7 +192,10 @@ class MiniCluster(Processes, Administration):
         if self._started:
             raise UserError("this cluster has been started already")
         self._started = True
-        followers: list[CommitFollower] = [self._committed, *self.checks]
+        followers: list[CommitFollower] = [self._committed]
+        if self.online:
+            followers.append(OnlineChecks(self.rt, self.run_id))
+        followers += self.checks
         self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers))
         directory = Directory(active_controller=self._active_id, leader=self._leader_id)
         self.rt.spawn(Client, "client", self.network, self.recorder, directory)
@@ -355,6 +362,21 @@ class MiniCluster(Processes, Administration):
     def save(self, path: str | Path) -> Path:
         """Write the run folder: run.json, the controllers' logs, the trace."""
         return write_run(self, Path(path))
+
+    def ingest(self, path: str | Path, form: str = "parquet") -> Path:
+        """Write the committed metadata log to disk while the cluster runs, from its start on.
+
+        Shapes:  form parquet: rows as the ``kraft`` source has them, a file every thousand records
+                 and one at the end; form log: a segment that grows, for ``readStream``. -> where.
+        Errors:  UserError for another form.
+        """
+        follower = stream(form, Path(path))
+        sink = self.rt.actor("metadata-sink")
+        if sink is None:
+            self.checks = (*self.checks, follower)
+        else:
+            sink.hear(Follow(follower))
+        return follower.path
 
     def verify(self) -> Report:
         """Let Spark judge this run up to now."""

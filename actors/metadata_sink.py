@@ -2,7 +2,7 @@
 
 Every controller reports what it knows to be committed to the inlet; the inlet lets each batch
 through once, in order, and the sink hands it to its followers: the image that tests look at, the
-online checks, the stream into Parquet.
+online checks, the streams onto disk (``followers.py``).
 """
 
 from __future__ import annotations
@@ -37,6 +37,13 @@ class Committed:
     """Batches that have become committed."""
 
     batches: tuple[RecordBatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Let one more follower have everything from the start of the log on."""
+
+    follower: CommitFollower
 
 
 class Inlet:
@@ -88,12 +95,18 @@ class MetadataSink(ClusterActor):
     def __init__(self, followers: list[CommitFollower]) -> None:
         super().__init__()
         self.followers = followers
+        self.batches: list[RecordBatch] = []
 
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Committed):
             for batch in message.batches:
+                self.batches.append(batch)
                 for follower in self.followers:
                     follower.on_committed(batch)
+        elif isinstance(message, Follow):
+            for batch in self.batches:
+                message.follower.on_committed(batch)
+            self.followers.append(message.follower)
         else:
             raise NotImplementedError(f"{self.name} does not understand {message!r}")
 

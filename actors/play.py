@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from minicluster.actors.admin import NotAnswered
 from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.followers import InvariantViolated
 from minicluster.actors.runtime import ActorCrashed
 from minicluster.actors.scenario_view import ScenarioView
 from minicluster.durations import format_duration
@@ -32,7 +33,7 @@ OnStep = Callable[[int, str, int], None]
 class Failure:
     """Why a scenario did not go as it is written."""
 
-    kind: Literal["expect", "until", "unanswered", "crash"]
+    kind: Literal["expect", "until", "unanswered", "crash", "violated"]
     text: str
 
 
@@ -69,6 +70,8 @@ def play(
         failure = failed.failure
     except ActorCrashed as crash:
         failure = Failure("crash", str(crash))
+    except InvariantViolated as violation:
+        failure = Failure("violated", str(violation))
     finally:
         cluster.rt.close()
     path = cluster.save(runs / run_name(scenario))
