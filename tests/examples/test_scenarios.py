@@ -1,4 +1,4 @@
-"""The example scenarios: each goes as it is written, proves what it says, and catches its faults."""
+"""The example scenarios: each goes as written, proves what it says, and catches its faults."""
 
 from __future__ import annotations
 
