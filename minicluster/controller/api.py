@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from minicluster.controller.alter_isr import alter_isr_of_kip_497, alter_isr_of_kip_704
 from minicluster.controller.alter_partition import alter_partition
 from minicluster.controller.alter_replica_state import alter_replica_state
 from minicluster.controller.assign_directories import assign_replicas_to_dirs
@@ -32,6 +33,7 @@ from minicluster.controller.topics import create_topics, delete_topics
 from minicluster.controller.unregister import unregister_broker
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.messages.kip_texts.kip_589 import (
     AlterReplicaStateRequest,
     AlterReplicaStateResponse,
@@ -205,6 +207,12 @@ APIS: dict[type, Api] = {
     m.AllocateProducerIdsRequest: Api(
         lambda call: allocate_producer_ids(*call.plain), cluster_action=True
     ),
+    kip_497.AlterIsrRequest: Api(
+        lambda call: alter_isr_of_kip_497(*call.plain), cluster_action=True
+    ),
+    kip_704.AlterIsrRequest: Api(
+        lambda call: alter_isr_of_kip_704(*call.plain), cluster_action=True
+    ),
     AlterReplicaStateRequest: Api(
         lambda call: alter_replica_state(*call.plain), cluster_action=True
     ),
@@ -238,6 +246,10 @@ def error_response(request: Any, error: ErrorCode, message: str | None = None) -
     match request:
         case m.AlterPartitionRequest():
             return m.AlterPartitionResponse(error_code=error)
+        case kip_497.AlterIsrRequest():
+            return kip_497.AlterIsrResponse(error_code=error)
+        case kip_704.AlterIsrRequest():
+            return kip_704.AlterIsrResponse(error_code=error)
         case m.BrokerRegistrationRequest():
             return m.BrokerRegistrationResponse(error_code=error, broker_epoch=-1)
         case m.BrokerHeartbeatRequest():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.heartbeats import SoftChange
+from minicluster.controller.isr_proposals import IsrProposalChange
 from minicluster.controller.offline_replicas import ReplicaStateChange
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import ErrorCode
@@ -21,15 +22,15 @@ class Decision:
     """An operation's result; nothing has changed yet.
 
     Shapes:  records in the order of the log; soft changes touch only what this controller alone
-             knows (heartbeats, reported replicas) and are lost with it; fault_hits names the
-             planted faults that acted.
+             knows (heartbeats, reported replicas, ISR proposals) and are lost with it; fault_hits
+             names the planted faults that acted.
     Source:  ControllerResult.
     """
 
     records: tuple[VersionedRecord, ...] = ()
     response: Any = None
     atomic: bool = False
-    soft: tuple[SoftChange | ReplicaStateChange, ...] = ()
+    soft: tuple[SoftChange | ReplicaStateChange | IsrProposalChange, ...] = ()
     fault_hits: tuple[str, ...] = ()
 
 

@@ -45,6 +45,7 @@ from minicluster.controller.heartbeats import (
     apply_soft,
     follow_record,
 )
+from minicluster.controller.isr_proposals import IsrProposalChange, IsrProposals
 from minicluster.controller.offline_replicas import OfflineReplicas, ReplicaStateChange
 from minicluster.controller.placement import Draw
 from minicluster.controller.settings import ControllerSettings
@@ -228,6 +229,7 @@ class ControllerMachine:
                 heartbeats.contact(broker.id, broker.epoch, now_ms)
         self.state.heartbeats = heartbeats
         self.state.offline_replicas = OfflineReplicas()
+        self.state.isr_proposals = IsrProposals()
         first = activation_records(
             settled,
             bootstrap=self._bootstrap,
@@ -392,14 +394,14 @@ class ControllerMachine:
         heartbeats = self.state.heartbeats
         base_offset = self._next_offset
         last_offset = base_offset + len(records) - 1
-        if heartbeats is not None:
-            for change in decision.soft:
-                if not isinstance(change, SetShutdownOffset | ReplicaStateChange):
-                    apply_soft(heartbeats, change, now_ms, last_offset)
         assert self._epoch is not None
         for change in decision.soft:
             if isinstance(change, ReplicaStateChange):
                 self.state.offline_replicas.apply(change)
+            elif isinstance(change, IsrProposalChange):
+                self.state.isr_proposals.apply(change)
+            elif heartbeats is not None and not isinstance(change, SetShutdownOffset):
+                apply_soft(heartbeats, change, now_ms, last_offset)
         for start in range(0, len(records), size):
             batch = records[start : start + size]
             for offset, record in enumerate(batch, base_offset + start):

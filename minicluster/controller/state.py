@@ -12,6 +12,7 @@ from uuid import UUID
 from minicluster.controller.decision import ControllerFault, Refused
 from minicluster.controller.heartbeats import Heartbeats
 from minicluster.controller.indexes import Indexes, TopicPartition
+from minicluster.controller.isr_proposals import IsrProposals
 from minicluster.controller.offline_replicas import OfflineReplicas
 from minicluster.controller.partition_change import Gates
 from minicluster.controller.settings import (
@@ -60,6 +61,7 @@ class ClusterState:
         self.settings = settings or ControllerSettings()
         self.heartbeats: Heartbeats | None = None
         self.offline_replicas = OfflineReplicas()
+        self.isr_proposals = IsrProposals()
         self.reset(image, offset)
 
     def reset(self, image: MetadataImage, offset: int) -> None:

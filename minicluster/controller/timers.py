@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from minicluster.controller.alter_isr import decide_isr_proposal
 from minicluster.controller.alter_replica_state import process_replica_state
 from minicluster.controller.decision import Decision
 from minicluster.controller.settings import ControllerSettings
@@ -28,6 +29,7 @@ BALANCE = "electPreferred"
 ELECT_UNCLEAN = "electUnclean"
 NO_OP = "writeNoOpRecord"
 REPLICA_STATES = "processReplicaStates"
+ISR_PROPOSALS = "decideIsrProposals"
 
 AGAIN_MS = 10
 FAILED_MS = 300_000
@@ -39,6 +41,7 @@ _RUN: dict[str, Callable[[ClusterState, int], Decision]] = {
     ELECT_UNCLEAN: maybe_elect_unclean_leaders,
     NO_OP: write_no_op,
     REPLICA_STATES: process_replica_state,
+    ISR_PROPOSALS: decide_isr_proposal,
 }
 
 
@@ -60,7 +63,7 @@ class Tasks:
         self._due_ms: dict[str, int] = {}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._periods_ms or name == REPLICA_STATES
+        return name in self._periods_ms or name in (REPLICA_STATES, ISR_PROPOSALS)
 
     def start(self, state: ClusterState, now_ms: int) -> list[Effect]:
         """The timers of a controller that has just become active."""
@@ -79,10 +82,14 @@ class Tasks:
         return [CancelTimer(name) for name in names]
 
     def after_write(self, state: ClusterState, now_ms: int) -> list[Effect]:
-        """What has something to do now and is not scheduled: reported replicas; all else (3.9)."""
+        """What is to be done now and is not scheduled: what waits from requests; all else (3.9)."""
         effects: list[Effect] = []
-        if state.offline_replicas.next_report() is not None and REPLICA_STATES not in self._due_ms:
-            effects.append(self._set(REPLICA_STATES, now_ms))
+        for name, waits in (
+            (REPLICA_STATES, state.offline_replicas.next_report() is not None),
+            (ISR_PROPOSALS, state.isr_proposals.next_proposal() is not None),
+        ):
+            if waits and name not in self._due_ms:
+                effects.append(self._set(name, now_ms))
         if self._rules.tasks_are_periodic:
             return effects
         check_ms = state.active_heartbeats().next_check_ms()

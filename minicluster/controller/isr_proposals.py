@@ -1,0 +1,53 @@
+"""ISR changes that were answered and are still to be decided (KIP-497): soft state.
+
+What has been answered may still be lost with the controller; the leader that hears nothing of it in
+the metadata looks again at who is in sync.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrProposed:
+    """A leader's proposal, checked and not yet decided. A soft change."""
+
+    broker_id: int
+    broker_epoch: int
+    topic: str
+    partition_id: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsrDecided:
+    """The oldest proposal has been decided, for or against. A soft change."""
+
+    proposal: IsrProposed
+
+
+IsrProposalChange = IsrProposed | IsrDecided
+
+
+class IsrProposals:
+    """The proposals that wait, the oldest first."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: deque[IsrProposed] = deque()
+
+    def next_proposal(self) -> IsrProposed | None:
+        """The oldest proposal, or None."""
+        return self._waiting[0] if self._waiting else None
+
+    def apply(self, change: IsrProposalChange) -> None:
+        """Take a soft change."""
+        if isinstance(change, IsrProposed):
+            self._waiting.append(change)
+        elif self._waiting and self._waiting[0] is change.proposal:
+            self._waiting.popleft()
