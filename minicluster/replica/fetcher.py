@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, FaultHit, Send, SetTimer
 from minicluster.errors import MiniclusterError
@@ -30,56 +30,12 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.controller_channel import CorrelationIds
+from minicluster.replica.follower_log import FollowerLog
+from minicluster.replica.purgatory import Key
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 UNDEFINED = -1
-
-Key = tuple[uuid.UUID, int]  # (topic id, partition)
-
-
-class FollowerLog(Protocol):
-    """What the fetcher needs of a replica that follows."""
-
-    @property
-    def topic(self) -> str:
-        """The topic's name."""
-
-    @property
-    def log_start_offset(self) -> int:
-        """Where the log begins."""
-
-    @property
-    def log_end_offset(self) -> int:
-        """Where the next record goes."""
-
-    @property
-    def high_watermark(self) -> int:
-        """The end of what is committed, as far as known here."""
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The highest leader epoch in the log."""
-
-    def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """(largest epoch not above it, its end), (-1, -1) where nothing can be said."""
-
-    def append_fetched(
-        self,
-        now_ms: int,
-        records: Records,
-        *,
-        leader_epoch: int,
-        high_watermark: int,
-        log_start_offset: int,
-    ) -> list[Effect]:
-        """Append what was fetched, then follow the leader's high watermark and log start."""
-
-    def truncate_to(self, now_ms: int, offset: int) -> list[Effect]:
-        """Cut the log's end."""
-
-    def truncate_fully_to(self, now_ms: int, offset: int) -> list[Effect]:
-        """Drop everything and begin at an offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
+from minicluster.metadata.image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from minicluster.replica.api_versions import highest_version
@@ -195,6 +196,23 @@ class BrokerLifecycle:
     def on_metadata_offset(self, offset: int) -> None:
         """The broker has applied the metadata log up to this offset; heartbeats report it."""
         self.metadata_offset = offset
+
+    def on_metadata(self, now_ms: int, image: MetadataImage) -> list[Effect]:
+        """Register again if the metadata.version has come to want what the registration lacks.
+
+        Source:  BrokerRegistrationTracker.brokerRegistrationNeedsRefresh (KIP-858).
+        """
+        own = image.cluster.broker(self.config.broker_id)
+        if (
+            own is None
+            or own.epoch != self.broker_epoch
+            or own.log_dirs
+            or not self.config.log_dirs
+            or not self.registered
+            or not image.metadata_version.directory_assignment_supported
+        ):
+            return []
+        return self.register_again(now_ms)
 
     def owns(self, correlation_id: int) -> bool:
         """Whether an answer with this id is for this machine."""

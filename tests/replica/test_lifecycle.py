@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from minicluster.effects import Effect, Send, SetTimer
+from minicluster.metadata.image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     BrokerHeartbeatRequest,
@@ -13,6 +14,7 @@ from minicluster.protocol.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from minicluster.protocol.records import FeatureLevelRecord, RegisterBrokerRecord
 from minicluster.replica.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -302,3 +304,19 @@ def test_an_amended_registration_keeps_the_incarnation() -> None:
     assert again.incarnation_id == uuid.UUID(int=7)
     story.answer(BrokerRegistrationResponse(broker_epoch=5))
     assert isinstance(story.take(), BrokerHeartbeatRequest)
+
+
+def test_a_broker_registers_again_once_the_metadata_wants_its_directories() -> None:
+    story = Story()
+    story.run()
+    own = RegisterBrokerRecord(
+        broker_id=1, broker_epoch=5, incarnation_id=uuid.UUID(int=7), fenced=False
+    )
+    old = apply_all(MetadataImage.EMPTY, [_level(16), own])
+    assert story.broker.on_metadata(story.now_ms, old) == []
+    story.see(story.broker.on_metadata(story.now_ms, apply_all(old, [_level(17)])))
+    assert story.take().log_dirs == (DIRECTORY,)
+
+
+def _level(level: int) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name="metadata.version", feature_level=level)
