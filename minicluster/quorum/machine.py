@@ -227,7 +227,7 @@ class QuorumMachine:
 
     def next_wake_ms(self) -> int | None:
         """When to poll next if nothing arrives before; None: never."""
-        return self.node.wake_ms
+        return self.node.wake_ms if self.node.running else None
 
     @property
     def role(self) -> str:

@@ -26,6 +26,7 @@ from minicluster.quorum.node import Draws
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
 from minicluster.rules import Rules
+from tests.quorum.checks import Checks
 
 CLUSTER_ID = "cluster"
 LISTENER = "CONTROLLER"
@@ -95,6 +96,7 @@ class Network:
         self.admin: dict[object, Any] = {}
         self.trace: list[str] = []
         self.after_event: Callable[[Network], None] | None = None
+        self.checks = Checks()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
         if dynamic:
@@ -147,6 +149,7 @@ class Network:
         member = self.members[node_id]
         assert member.machine is None
         member.log, member.stored = Log(), None
+        self.checks.forget(node_id)
         if self.dynamic:
             member.directory = directory_of(node_id, member.life)
 
@@ -261,6 +264,7 @@ class Network:
 
     def _perform(self, member: Member, effects: list[Effect]) -> None:
         for effect in effects:
+            self.checks.on_effect(self, member, effect)
             if isinstance(effect, Persist):
                 member.stored = effect.state
             elif isinstance(effect, SendTo):

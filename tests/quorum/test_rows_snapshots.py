@@ -57,7 +57,7 @@ def test_i75_offset_0_is_sent_to_the_snapshot_even_if_the_log_still_begins_there
 
 
 def test_i77_the_log_start_is_valid_with_the_snapshots_epoch_only() -> None:
-    probe, epoch = leading((2, 3), (3, 1))
+    probe, _epoch = leading((2, 3), (3, 1))
     snapshot_of(probe, (3, 2))
     valid = probe.fetch(2, 3, 2)
     assert valid is not None and valid.snapshot_id.epoch == -1 and valid.records
@@ -103,7 +103,7 @@ def test_i79_refusals_of_fetch_snapshot(
 
 
 def test_i79_fetching_a_snapshot_counts_for_check_quorum() -> None:
-    probe, epoch = leading((1, 3))
+    probe, _epoch = leading((1, 3))
     snapshot_of(probe, (3, 1))
     probe.advance(2_900)
     probe.fetch_snapshot(2, (3, 1))

@@ -145,7 +145,7 @@ def test_i83_refusals_of_adding_a_voter(request_: Any, error: ErrorCode) -> None
 
 
 def test_i83_a_voter_without_the_version_or_behind_is_refused() -> None:
-    probe, epoch = leading(1, 2)
+    probe, _epoch = leading(1, 2)
     for response, error in (
         (supports(0), ErrorCode.INVALID_REQUEST),
         (ApiVersionsResponse(), ErrorCode.INVALID_REQUEST),
