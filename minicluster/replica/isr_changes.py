@@ -26,11 +26,13 @@ from minicluster.replica.isr_state import (
     IsrState,
     Pending,
     PendingExpand,
+    PendingRecovery,
     PendingShrink,
     ProposalItem,
 )
 from minicluster.replica.partition_steps import ProposalNotAttempted, SubmitProposal
 from minicluster.replica.replica_state import FollowerState
+from minicluster.rules import UncleanRecovery
 
 if TYPE_CHECKING:
     from minicluster.replica.partition_state import PartitionState
@@ -65,6 +67,26 @@ class IsrChanges:
 
     # --- proposing ----------------------------------------------------------------------------
 
+    def must_report_recovery(self, partition: PartitionState) -> bool:
+        """Whether the leader takes no replica into the ISR before it has told of its recovery."""
+        return (
+            partition.rules.unclean_leader_recovers is UncleanRecovery.REPORTED
+            and self.state.recovery_state == RECOVERING
+            and not partition.faults.s09_expand_while_recovering
+        )
+
+    def report_recovery(
+        self, partition: PartitionState, view: BrokerView, out: list[Effect]
+    ) -> None:
+        """Propose the ISR as it is, recovered.
+
+        Source:  KIP-704: an AlterPartition whose ISR is the leader alone, or larger.
+        """
+        state = self.state
+        if isinstance(state, Committed):
+            proposal = _proposal(partition, view, state.isr, RECOVERED)
+            self._propose(partition, PendingRecovery(proposal, state), out)
+
     def maybe_expand(
         self,
         partition: PartitionState,
@@ -80,6 +102,9 @@ class IsrChanges:
         """
         state = self.state
         if not isinstance(state, Committed) or replica_id in state.isr:
+            return
+        if self.must_report_recovery(partition):
+            self.report_recovery(partition, view, out)
             return
         follower = partition.followers[replica_id]
         in_sync = _in_sync(partition, follower)
@@ -185,7 +210,7 @@ class IsrChanges:
         partition.partition_epoch = answer.partition_epoch
         if isinstance(pending, PendingExpand):
             self.expands += 1
-        else:
+        elif isinstance(pending, PendingShrink):
             self.shrinks += 1
         partition.tracer.row(out, partition, "isr_commit")
         if partition.faults.z18_hw_waits_after_shrink and isinstance(pending, PendingShrink):

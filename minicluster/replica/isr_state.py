@@ -2,6 +2,7 @@
 
     Committed --fetch of a caught-up replica--> PendingExpand --success--> Committed (larger)
     Committed --lag of a member--> PendingShrink --success--> Committed (smaller)
+    Committed, recovering --recovered--> PendingRecovery --success--> Committed (KIP-704's text)
     Pending --INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED--> the Committed state before it
     Pending --metadata of the own or a newer partition epoch--> Committed (what that says)
 
@@ -168,5 +169,36 @@ class PendingShrink:
         return self.last_committed.recovery_state
 
 
-Pending = PendingExpand | PendingShrink
+@dataclass(frozen=True, slots=True)
+class PendingRecovery:
+    """The leader has recovered from its unclean election and tells so; the ISR stays (KIP-704).
+
+    Only where a leader reports its recovery by itself (``Rules.unclean_leader_recovers``).
+    """
+
+    proposal: IsrProposal
+    last_committed: Committed
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The committed ISR: the leader."""
+        return self.last_committed.isr
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """The committed ISR."""
+        return self.last_committed.isr
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a change is under way."""
+        return True
+
+    @property
+    def recovery_state(self) -> int:
+        """As committed: recovering."""
+        return self.last_committed.recovery_state
+
+
+Pending = PendingExpand | PendingShrink | PendingRecovery
 IsrState = Committed | Pending

@@ -47,6 +47,8 @@ from minicluster.replica.partition_steps import (
     Step,
 )
 from minicluster.replica.replica_state import FollowerState
+from minicluster.replica.unclean_recovery import abort_marker, open_transactions
+from minicluster.rules import UncleanRecovery
 
 HIGH_WATERMARK = -1  # as the offset of delete_records
 ACKS_ALL = -1
@@ -64,7 +66,8 @@ class Partition(PartitionState):
 
         Metadata below the own partition epoch is ignored, an equal one is applied; but a change
         proposed since, whose answer is on its way, outlives it (as shipped it does not). A leader
-        takes its partition as recovered, whatever the metadata says.
+        takes its partition as recovered, whatever the metadata says; or, where the rules follow
+        KIP-704's text, undoes what an unclean election left undecided and reports that.
 
         Shapes:  -> whether this broker did not lead before.
         Source:  Partition.makeLeader.
@@ -82,6 +85,7 @@ class Partition(PartitionState):
         recovery_state = (
             registration.leader_recovery_state
             if self.faults.s09_expand_while_recovering
+            or self.rules.unclean_leader_recovers is UncleanRecovery.REPORTED
             else RECOVERED
         )
         self._assign(registration)
@@ -91,15 +95,27 @@ class Partition(PartitionState):
             if replica != self.broker_id
         }
         isr = tuple(sorted(set(registration.isr)))
-        if not (is_repeat and self.isr_changes.is_asking(isr)):
+        keeps_asking = is_repeat and self.isr_changes.is_asking(isr)
+        if not keeps_asking:
             self.isr_changes.commit(isr, recovery_state)
         if is_new_epoch:
             self._begin_epoch(now_ms, registration, is_new_leader, out)
         self.leader = self.broker_id
-        self.tracer.row(out, self, "become_leader")
+        self.tracer.row(out, self, "isr_pending" if keeps_asking else "become_leader")
+        if not keeps_asking and self.isr_changes.must_report_recovery(self):
+            if is_new_epoch:
+                self._abort_transactions(now_ms, out)
+            self.isr_changes.report_recovery(self, view, out)
         if self.raise_high_watermark(now_ms, view, out):
             out.append(self.check_waiting())
         return Step(is_new_leader, out)
+
+    def _abort_transactions(self, now_ms: int, out: list[Effect]) -> None:
+        """Abort the transactions that nobody will end any more (KIP-704)."""
+        for producer in open_transactions(self.log.batches):
+            marker = abort_marker(producer, self.leader_epoch, now_ms)
+            placed = self.replica_log.append_as_leader(marker, self.leader_epoch)
+            self.tracer.row(out, self, "append", offset=placed.last_offset)
 
     def make_follower(self, now_ms: int, registration: PartitionRegistration) -> Step[bool]:
         """Follow whom the metadata log names, or nobody (leader -1).
@@ -430,7 +446,9 @@ class Partition(PartitionState):
     def maybe_shrink_isr(self, now_ms: int, view: BrokerView) -> list[Effect]:
         """Propose to drop the members that have lagged for too long; the periodic task."""
         out: list[Effect] = []
-        if self.is_leader:
+        if self.is_leader and self.isr_changes.must_report_recovery(self):
+            self.isr_changes.report_recovery(self, view, out)
+        elif self.is_leader:
             self.isr_changes.maybe_shrink(self, now_ms, view, out)
         return out
 
