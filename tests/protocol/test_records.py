@@ -118,6 +118,11 @@ def test_a_leader_change_of_version_1_says_so_in_its_first_field() -> None:
     assert decode_control(key, data) == VersionedRecord(record, 1)
 
 
+def test_a_transaction_marker_has_its_version_before_it() -> None:
+    marker = decode_control(b"\0\0\0\x01", b"\0\0\0\0\0\x07")
+    assert marker == VersionedRecord(EndTxnMarker(coordinator_epoch=7), 0)
+
+
 def test_an_unknown_control_type_is_passed_over_and_a_short_key_refused() -> None:
     assert decode_control(b"\0\0\0\x63", b"\0\0") is None
     with pytest.raises(ProtocolError, match="3 bytes, not 4"):

@@ -158,4 +158,6 @@ def decode_control(key: bytes, value: bytes) -> VersionedRecord | None:
     if len(value) < 2:
         raise ProtocolError(cls.__name__, "version", "the value is too short", offset=0)
     version = min(int.from_bytes(value[:2], "big", signed=True), cls.latest_version)
+    if cls is control.EndTxnMarker:  # its version stands before it, not in it
+        return VersionedRecord(decode(cls, value[2:], version), version)
     return VersionedRecord(decode(cls, value, version), version)
