@@ -15,7 +15,7 @@ from minicluster.protocol.messages import (
     AssignReplicasToDirsResponse,
 )
 from minicluster.protocol.records import FeatureLevelRecord, PartitionRecord, TopicRecord
-from minicluster.replica.disk import MemoryDisk
+from minicluster.replica.disk import MemoryDisk, ReplicaStore
 from minicluster.replica.replica_manager import (
     DirectoryFailed,
     ReplicaManagerConfig,
@@ -198,3 +198,12 @@ def test_a_new_log_for_a_failed_directory_is_not_made_unless_it_is_free_to_go_an
     story.see(story.manager.on_metadata(0, MetadataDelta.between(before, after)))
     assert list(story.manager.partitions) == [(ORDERS, 1), (ORDERS, 2)]
     assert story.told() == {2: SECOND}
+
+
+def test_a_log_of_another_topic_id_gives_way() -> None:
+    store = ReplicaStore(MemoryDisk(directory_ids=(FIRST,)))
+    old = store.open("orders-0", ORDERS, FIRST)
+    store.checkpoint({"orders-0": 7, "bills-0": 3})
+    assert store.open("orders-0", ORDERS, FIRST) is old
+    assert store.open("orders-0", uuid.UUID(int=0xAA), FIRST) is not old
+    assert store.high_watermarks() == {"bills-0": 3}

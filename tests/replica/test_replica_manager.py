@@ -393,6 +393,26 @@ def test_a_clean_shutdown_leaves_its_epoch_and_a_flushed_log() -> None:
     assert (cluster.partition(1).log_end_offset, cluster.partition(1).high_watermark) == (1, 1)
 
 
+def test_a_clean_shutdown_checkpoints_the_high_watermarks_of_followers() -> None:
+    cluster = Cluster()
+    cluster.create_topic()
+    cluster.produce(1, b"a")
+    cluster.advance(FETCH_WAIT_MS + 10)
+    cluster.see(2, cluster.managers[2].shut_down(cluster.now_ms))
+    cluster.crash(2)
+    cluster.start(2, epoch=2_002)
+    assert cluster.partition(2).high_watermark == 1
+
+
+def test_who_becomes_leader_stops_fetching() -> None:
+    cluster = Cluster()
+    cluster.create_topic()
+    cluster.advance(FETCH_WAIT_MS)
+    cluster.change(leader=2)
+    assert not cluster.managers[2].fetchers
+    assert list(cluster.managers[1].fetchers) == list(cluster.managers[3].fetchers) == [2]
+
+
 def test_a_failed_directory_takes_its_replicas_offline() -> None:
     cluster = Cluster()
     cluster.create_topic()
