@@ -174,6 +174,7 @@ class Broker(QuorumShell):
                 self.clients.metadata_offset = offset
             case Published():
                 self.clients.on_metadata(message.image, message.offset)
+                self.perform(self.lifecycle.on_metadata(self.now(), message.image))
                 self._ready("image")
             case ReplicasReady():
                 self._ready("replicas")
