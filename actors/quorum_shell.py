@@ -102,6 +102,7 @@ class QuorumShell(Shell):
             qx.SnapshotInstalled: lambda _: None,
             qx.HighWatermarkChanged: self._high_watermark_changed,
             qx.Deposed: self._deposed,
+            qx.Voted: self._voted,
             qx.Commit: self.on_commit,
             qx.LoadSnapshot: self.on_load_snapshot,
             qx.LoadBootstrap: self.on_load_bootstrap,
@@ -190,11 +191,6 @@ class QuorumShell(Shell):
         self.context.disk.write(QUORUM_STATE, state)
         if before is None or before.leader_epoch != state.leader_epoch:
             self._raft_event("epoch", epoch=state.leader_epoch, leader=state.leader_id)
-        if state.voted_id >= 0 and (
-            before is None
-            or (before.voted_id, before.leader_epoch) != (state.voted_id, state.leader_epoch)
-        ):
-            self._raft_event("voted", epoch=state.leader_epoch, voted_for=state.voted_id)
         if state.leader_id == self.node_id and (
             before is None
             or (before.leader_id, before.leader_epoch) != (state.leader_id, state.leader_epoch)
@@ -207,6 +203,9 @@ class QuorumShell(Shell):
 
     def _truncated(self, truncated: qx.Truncated) -> None:
         self._raft_event("truncate", epoch=self.quorum.epoch, offset=truncated.end_offset)
+
+    def _voted(self, voted: qx.Voted) -> None:
+        self._raft_event("voted", epoch=voted.epoch, voted_for=voted.candidate_id)
 
     def _deposed(self, deposed: qx.Deposed) -> None:
         self._raft_event("resign", epoch=deposed.epoch, leader=self.node_id)

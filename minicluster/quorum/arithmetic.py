@@ -19,12 +19,15 @@ def fetchers_needed(voters: int, *, leader_votes: bool) -> int:
     return majority(voters) - (1 if leader_votes else 0)
 
 
-def replicated_offset(end_offsets: Sequence[int | None]) -> int | None:
-    """The highest offset that a majority of the voters has reached; None while unknown."""
+def replicated_offset(end_offsets: Sequence[int | None], *, missing: int = 0) -> int | None:
+    """The highest offset that a majority of the voters has reached; None while unknown.
+
+    Shapes:  ``missing`` is a planted fault: so many voters less than a majority are enough.
+    """
     if not end_offsets:
         return None
     descending = sorted((-1 if end is None else end for end in end_offsets), reverse=True)
-    reached = descending[len(descending) // 2]
+    reached = descending[max(0, len(descending) // 2 - missing)]
     return None if reached < 0 else reached
 
 

@@ -30,6 +30,14 @@ class Persist(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Voted(Effect):
+    """This node's vote of an epoch, its own candidacy included; ``Persist`` has come before."""
+
+    epoch: int
+    candidate_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Appended(Effect):
     """The machine has appended a batch to its log (its own as leader, or the leader's)."""
 

@@ -86,6 +86,8 @@ class Leader(Role):
     pending_remove: PendingRemove | None = None
     reported_voters: dict[int, Voter] = field(default_factory=dict)
     upgraded_version: int | None = None
+    commits_early: bool = False  # the planted fault S24
+    committed_early: bool = False
 
     def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         """A leader grants nothing."""
@@ -174,7 +176,12 @@ class Leader(Role):
         return self.is_voter(key) and self._advance()
 
     def _advance(self) -> bool:
-        reached = replicated_offset([p.end_offset for p in self.voters.values()])
+        ends = [progress.end_offset for progress in self.voters.values()]
+        reached = replicated_offset(ends)
+        if self.commits_early:
+            early = replicated_offset(ends, missing=1)
+            self.committed_early = early is not None and (reached is None or early > reached)
+            reached = early
         if reached is None or reached <= self.epoch_start_offset:
             return False
         if self.high_watermark is not None and reached <= self.high_watermark:

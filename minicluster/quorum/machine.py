@@ -27,7 +27,7 @@ truncates and flushes it itself; ``Appended`` and ``Truncated`` only report it. 
 After a crash, build a new machine from the last persisted state and the same ``Log``, on which
 the shell has called ``lose_unflushed()`` if the crash was lossy.
 
-Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Reply``, ``Persist``,
+Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Reply``, ``Persist``, ``Voted``,
 ``Appended``, ``Truncated``, ``SnapshotInstalled``, ``HighWatermarkChanged``, ``Deposed``,
 ``Commit``, ``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
 ``Deposed`` comes at once when leadership ends; the listeners hear of another epoch or leader

@@ -11,7 +11,11 @@ from minicluster.quorum.voters import node_at
 
 def earliest(*waits_ms: int | None) -> int | None:
     """The shortest wait; None, which is for ever, only if there is no other."""
-    return min((wait for wait in waits_ms if wait is not None), default=None)
+    shortest: int | None = None
+    for wait in waits_ms:
+        if wait is not None and (shortest is None or wait < shortest):
+            shortest = wait
+    return shortest
 
 
 def ask(

@@ -14,7 +14,7 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.quorum import control, listening, parking
 from minicluster.quorum.accumulator import Accumulator
 from minicluster.quorum.arithmetic import Tally
-from minicluster.quorum.effects import Deposed
+from minicluster.quorum.effects import Deposed, Voted
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
@@ -38,6 +38,11 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     if epoch < node.log.last_epoch:
         deadline = node.election_deadline(now_ms)
         role = Unattached(epoch=node.log.last_epoch, election_deadline_ms=deadline)
+    elif leader_id == node.key.id and node.faults.z32_leader_resumes_epoch and node.is_voter:
+        node.hit("Z32")
+        role = _candidate(node, epoch, now_ms)
+        for voter in node.history.voters.ids:
+            role.tally.record(voter, granted=True)
     elif leader_id == node.key.id:
         role = _resigned(node, epoch, (), now_ms)
     elif voted is not None and voted.stands_for(node.key) and node.is_voter:
@@ -55,6 +60,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     node.role = role
     _persist(node)
     if isinstance(role, Candidate):
+        node.emit(Voted(role.epoch, node.key.id))
         go_forward(node, now_ms)
     if node.is_only_voter and not isinstance(node.role, Leader | Candidate):
         to_prospective(node, now_ms)
@@ -165,6 +171,7 @@ def to_candidate(node: QuorumNode, now_ms: int) -> None:
     role.high_watermark = old.high_watermark
     _become(node, role)
     _persist(node)
+    node.emit(Voted(role.epoch, node.key.id))
     _after(node, old, now_ms)
     go_forward(node, now_ms)
 
@@ -189,6 +196,7 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
         check_quorum_deadline_ms=now_ms + settings.check_quorum_timeout_ms,
         begin_epoch_deadline_ms=now_ms,
         begin_epoch_interval_ms=settings.begin_epoch_interval_ms,
+        commits_early=node.faults.s24_commits_below_majority,
     )
     role.set_voters(node.history.voters)
     _become(node, role)
@@ -239,7 +247,11 @@ def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
     elif isinstance(role, Prospective):
         role.election_deadline_ms = deadline
         role.tally = _own_tally(node)
-    _persist(node)
+    if node.faults.s22_vote_not_persisted:
+        node.hit("S22")
+    else:
+        _persist(node)
+    node.emit(Voted(role.epoch, candidate.id))
 
 
 # --- inside -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from minicluster.effects import Effect, Reply
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import VotersRecord
-from minicluster.quorum.effects import Appended, Commit, HighWatermarkChanged, Persist
+from minicluster.quorum.effects import Appended, Commit, HighWatermarkChanged, Persist, Voted
 from minicluster.quorum.history import decode_snapshot_control
 from minicluster.quorum.raft_log import RaftLog
 from minicluster.quorum.voters import VoterSet
@@ -39,6 +39,8 @@ class Checks:
         self.looked_at += 1
         if isinstance(effect, Persist):
             self._on_persist(network, member, effect)
+        elif isinstance(effect, Voted):
+            self._on_vote(member, effect)
         elif isinstance(effect, Appended):
             self._on_append(member, effect.batch)
         elif isinstance(effect, Commit):
@@ -54,17 +56,13 @@ class Checks:
         for key in [key for key in self.votes if key[0] == node_id]:
             del self.votes[key]
 
-    # E02 (per node), E03, E04
+    # E02 (per node), E03; E04 below
     def _on_persist(self, network, member, effect) -> None:  # type: ignore[no-untyped-def]
         state = effect.state
         epoch = state.leader_epoch
         if epoch < self.epochs.get(member.id, 0):
             raise Violated(f"node {member.id}: epoch {epoch} after {self.epochs[member.id]}")
         self.epochs[member.id] = epoch
-        if state.voted_id >= 0:
-            voted = self.votes.setdefault((member.id, epoch), state.voted_id)
-            if voted != state.voted_id:
-                raise Violated(f"E04: {member.id} in {epoch}: {voted}, {state.voted_id}")
         if state.leader_id >= 0:
             leader = self.leaders.setdefault(epoch, state.leader_id)
             if leader != state.leader_id:
@@ -72,6 +70,11 @@ class Checks:
             if state.leader_id == member.id and member.machine.is_leader:
                 self.elections += 1
                 self._on_elected(member, epoch)
+
+    def _on_vote(self, member, effect: Voted) -> None:  # type: ignore[no-untyped-def]
+        voted = self.votes.setdefault((member.id, effect.epoch), effect.candidate_id)
+        if voted != effect.candidate_id:
+            raise Violated(f"E04: {member.id} in {effect.epoch}: {voted}, {effect.candidate_id}")
 
     # E07
     def _on_elected(self, member, epoch: int) -> None:  # type: ignore[no-untyped-def]
@@ -162,5 +165,3 @@ def voters_of(log: object) -> VoterSet | None:
             if isinstance(record.message, VotersRecord):
                 found = VoterSet.from_record(record.message)
     return found
-
-

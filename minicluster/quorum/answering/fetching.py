@@ -146,6 +146,8 @@ def on_high_watermark(node: QuorumNode, role: Leader, now_ms: int) -> None:
     assert role.high_watermark is not None
     node.log.high_watermark = max(node.log.high_watermark, role.high_watermark)
     node.news = True
+    if role.committed_early:
+        node.hit("S24")
     node.emit(HighWatermarkChanged(role.high_watermark))
     pending.on_high_watermark(node, role)
     wake_all(node, now_ms)
