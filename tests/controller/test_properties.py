@@ -1,0 +1,181 @@
+"""Properties over generated requests: epochs of AlterPartition, and E42: nothing is ever raised."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from minicluster.controller.api import APIS
+from minicluster.controller.machine import ControllerMachine
+from minicluster.metadata.partition import RECOVERED, RECOVERING
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+from minicluster.protocol.schema import FieldSpec, Struct
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.rules import Rules
+from tests.controller.kit import CLUSTER_ID, Cluster, dir_id, incarnation
+
+BROKERS = range(5)
+UNHURRIED = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@st.composite
+def proposals(draw: st.DrawFn) -> dict[str, Any]:
+    """A proposal near the truth: leader 1, replicas 1 to 4, 3 fenced, 0 no replica."""
+    return {
+        "broker_id": draw(st.sampled_from([1, 1, 1, 2])),
+        "isr": tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 0, -1]), max_size=5))),
+        "version": draw(st.integers(0, 3)),
+        "leader_delta": draw(st.sampled_from([0, 0, 0, -1, 1])),
+        "partition_delta": draw(st.sampled_from([0, 0, 0, -1, 1])),
+        "leader_recovery_state": draw(st.sampled_from([RECOVERED, RECOVERED, RECOVERING])),
+        "stale_member": draw(st.booleans()),
+    }
+
+
+def first_refusal(cluster: Cluster, asked: dict[str, Any]) -> ErrorCode:
+    """The table of refusals once more, as a list of conditions in their order."""
+    state, isr = cluster.partition("foo"), asked["isr"]
+    brokers = cluster.machine.image.cluster.brokers
+    stale = asked["stale_member"] and asked["version"] >= 3
+    ineligible = ErrorCode.INELIGIBLE_REPLICA
+    if asked["version"] < 2:
+        ineligible = ErrorCode.OPERATION_NOT_ATTEMPTED
+    recovering = asked["leader_recovery_state"] == RECOVERING
+    table = (
+        (asked["leader_delta"] > 0, ErrorCode.NOT_CONTROLLER),
+        (asked["partition_delta"] > 0, ErrorCode.NOT_CONTROLLER),
+        (asked["leader_delta"] < 0, ErrorCode.FENCED_LEADER_EPOCH),
+        (asked["broker_id"] != state.leader, ErrorCode.INVALID_REQUEST),
+        (asked["partition_delta"] < 0, ErrorCode.INVALID_UPDATE_VERSION),
+        (len(set(isr)) < len(isr), ErrorCode.INVALID_REQUEST),
+        (not set(isr) <= set(state.replicas), ErrorCode.INVALID_REQUEST),
+        (state.leader not in isr, ErrorCode.INVALID_REQUEST),
+        (recovering and len(isr) > 1, ErrorCode.INVALID_REQUEST),
+        (recovering and not state.is_recovering, ErrorCode.INVALID_REQUEST),
+        (stale or any(brokers[b].fenced for b in isr if b in brokers), ineligible),
+    )
+    return next((error for wrong, error in table if wrong), ErrorCode.NONE)
+
+
+@UNHURRIED
+@given(st.lists(proposals(), min_size=1, max_size=6))
+def test_the_earliest_refusal_wins_and_an_accepted_change_is_one_partition_epoch(
+    asked: list[dict[str, Any]],
+) -> None:
+    cluster = Cluster()
+    cluster.start(*BROKERS)
+    cluster.create("foo", (1, 2, 3, 4))
+    cluster.fence(3)
+    for proposal in asked:
+        before = cluster.partition("foo")
+        expected = first_refusal(cluster, proposal)
+        end = cluster.end
+        answer = cluster.alter(
+            "foo",
+            proposal["isr"],
+            version=proposal["version"],
+            broker_id=proposal["broker_id"],
+            leader_epoch=before.leader_epoch + proposal["leader_delta"],
+            partition_epoch=before.partition_epoch + proposal["partition_delta"],
+            leader_recovery_state=proposal["leader_recovery_state"],
+            member_epochs={1: 10_000} if proposal["stale_member"] else {},
+        )
+        part = answer.topics[0].partitions[0]
+        after = cluster.partition("foo")
+        assert part.error_code == expected
+        if expected is not ErrorCode.NONE:
+            assert after == before and cluster.end == end
+            continue
+        changes = proposal["isr"] != before.isr
+        assert after.isr == part.isr == proposal["isr"]
+        assert after.partition_epoch == part.partition_epoch == before.partition_epoch + changes
+        assert cluster.end == end + changes
+        assert cluster.machine.state.check_indexes() == ()
+
+
+NAMES = st.sampled_from(["foo", "bar", "baz.qux", "baz_qux", "", "a/b", "__cluster_metadata"])
+IDS = st.sampled_from([ZERO_UUID, UUID(int=1), UUID(int=2), UUID(int=3 << 64), UUID(int=99)])
+DIRS = [dir_id(b, n) for b in range(3) for n in range(2)]
+TEXTS = st.sampled_from(
+    [CLUSTER_ID, "min.insync.replicas", "unclean.leader.election.enable", "true", "2", "0", "x"]
+)
+PLAIN: dict[str, st.SearchStrategy[Any]] = {
+    "boolean": st.booleans(),
+    "string": TEXTS,
+    "uuid": st.one_of(IDS, st.sampled_from(DIRS), st.builds(incarnation, st.integers(0, 3))),
+}
+NUMBERS = st.one_of(st.integers(-2, 8), st.sampled_from([30, 31, 127, -128]))
+
+
+def of_field(spec: FieldSpec) -> st.SearchStrategy[Any]:
+    """Values for a field: few and near to what exists, so that they often fit together."""
+    kind = spec.element
+    if spec.entity == "topicName":
+        values: st.SearchStrategy[Any] = NAMES
+    elif spec.entity == "brokerId":
+        values = st.integers(-1, 5)
+    elif kind == "struct" or spec.struct is not None:
+        assert spec.struct is not None
+        values = of_struct(spec.struct)
+    else:
+        values = PLAIN.get(kind, NUMBERS)
+    if spec.type_ == "array":
+        values = st.lists(values, max_size=3).map(tuple)
+    return st.one_of(st.none(), values) if spec.nullable else values
+
+
+def of_struct(cls: type[Struct]) -> st.SearchStrategy[Any]:
+    """Any instance of a message or of a part of one."""
+    return st.builds(cls, **{spec.name: of_field(spec) for spec in cls.schema})
+
+
+REQUESTS = st.one_of([of_struct(cls) for cls in APIS])
+
+
+def fitted(cluster: Cluster, request: Any) -> Any:
+    """A request with the broker's real epoch more often than chance would give it."""
+    from dataclasses import replace
+
+    if hasattr(request, "broker_epoch") and request.broker_epoch % 2 == 0:
+        request = replace(request, broker_epoch=cluster.epoch(request.broker_id))
+    if isinstance(request, m.BrokerRegistrationRequest):
+        feature = request.Feature(
+            name="metadata.version", min_supported_version=1, max_supported_version=31
+        )
+        request = replace(request, cluster_id=CLUSTER_ID, features=(feature,))
+    return request
+
+
+@UNHURRIED
+@given(
+    st.sampled_from([(Rules.KAFKA_4_3, "4.3-IV0", True), (Rules.KAFKA_3_9, "3.9-IV0", False)]),
+    st.lists(st.tuples(REQUESTS, st.integers(0, 3), st.integers(0, 20_000)), max_size=12),
+)
+def test_E42_whatever_is_asked_nothing_is_raised_and_everything_is_answered_once(
+    release: tuple[Rules, str, bool], asked: list[tuple[Any, int, int]]
+) -> None:
+    rules, metadata_version, elr = release
+    cluster = Cluster(rules=rules, metadata_version=metadata_version, elr=elr)
+    for broker_id in range(3):
+        cluster.start(broker_id, dirs=(dir_id(broker_id, 0), dir_id(broker_id, 1)))
+    cluster.create("foo", (0, 1, 2), (1, 2, 0))
+    cluster.create("bar", (2,), configs={"min.insync.replicas": "2"})
+    for request, version, wait_ms in asked:
+        cluster.run(cluster.now_ms + wait_ms)
+        token = cluster.send(fitted(cluster, request), version)
+        assert token in cluster.replies
+        machine: ControllerMachine = cluster.machine
+        assert machine.state.check_indexes() == ()
+        assert machine.committed_image == machine.image
+        if not machine.is_active:  # an unreadable listener is the one thing that does this
+            assert isinstance(request, m.BrokerRegistrationRequest)
+            cluster.take(machine.on_claim(2, cluster.end, cluster.now_ms))

@@ -1,0 +1,199 @@
+"""Where 4.3 and 3.9 part: one field of the rules each, seen from either side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from minicluster.controller import timers
+from minicluster.controller.decision import ControllerFault
+from minicluster.controller.placement import PlacementError, RackList
+from minicluster.controller.registration import register_broker
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+from minicluster.rules import Rules
+from tests.controller.kit import CLUSTER_ID, Cluster, JavaRandom, dir_id, incarnation
+
+BOTH = pytest.mark.parametrize("on", [True, False])
+
+
+def rules(**fields: Any) -> Rules:
+    return replace(Rules.KAFKA_4_3, **fields)
+
+
+@BOTH
+def test_previous_broker_epoch_counts(on: bool) -> None:
+    cluster = Cluster(elr=True, rules=rules(previous_broker_epoch_counts=on))
+    cluster.start(1, 2, 3)
+    cluster.create("foo", (1, 2, 3), configs={"min.insync.replicas": "2"})
+    cluster.fence(2, 3)
+    cluster.now_ms += 10_000
+    cluster.register(3, number=1, previous_epoch=cluster.epoch(3))
+    assert cluster.partition("foo").elr == ((3,) if on else ())
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_only_from_version_3_on_a_clean_restart_can_be_proved(version: int) -> None:
+    cluster = Cluster(elr=True)
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2), configs={"min.insync.replicas": "2"})
+    cluster.fence(2)
+    cluster.now_ms += 10_000
+    request = m.BrokerRegistrationRequest
+    feature = request.Feature(
+        name="metadata.version", min_supported_version=7, max_supported_version=31
+    )
+    elr = request.Feature(
+        name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
+    )
+    asked = request(
+        broker_id=2,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=incarnation(2, 1),
+        features=(feature, elr),
+        log_dirs=(dir_id(2),),
+        previous_broker_epoch=cluster.epoch(2),
+    )
+    assert cluster.ask(asked, version).error_code == 0
+    assert cluster.partition("foo").elr == ((2,) if version >= 3 else ())
+
+
+@BOTH
+def test_register_broker_is_atomic(on: bool) -> None:
+    cluster = Cluster(rules=rules(register_broker_is_atomic=on))
+    request = m.BrokerRegistrationRequest(
+        broker_id=1,
+        cluster_id=CLUSTER_ID,
+        log_dirs=(dir_id(1),),
+        features=(
+            m.BrokerRegistrationRequest.Feature(
+                name="metadata.version", min_supported_version=7, max_supported_version=31
+            ),
+        ),
+    )
+    decision = register_broker(cluster.machine.state, request, 4, 0, next_offset=9)
+    assert decision.atomic == on
+
+
+@BOTH
+def test_failed_task_renounces(on: bool) -> None:
+    cluster = Cluster(rules=rules(failed_task_renounces=on))
+
+    def broken(state: Any, now_ms: int) -> Any:
+        raise ControllerFault("broken")
+
+    before = dict(timers._RUN)
+    timers._RUN[timers.ELECT_UNCLEAN] = broken
+    try:
+        cluster.take(cluster.machine.on_timer(timers.ELECT_UNCLEAN, 1_000))
+    finally:
+        timers._RUN.update(before)
+    assert cluster.resigned == on
+    assert cluster.machine.is_active == (not on)
+    if not on:
+        assert cluster.timers[timers.ELECT_UNCLEAN] == 1_000 + 300_000
+
+
+@BOTH
+def test_create_topics_partitions_max(on: bool) -> None:
+    limit = 3 if on else 0
+    cluster = Cluster(rules=rules(create_topics_partitions_max=limit))
+    cluster.start(1)
+    topic = m.CreateTopicsRequest.CreatableTopic(name="foo", num_partitions=4, replication_factor=1)
+    refused = cluster.create_topic(topic).error_code == ErrorCode.POLICY_VIOLATION
+    assert refused == on
+
+
+def test_a_request_that_needs_too_many_records_is_refused_as_a_whole_by_either_release() -> None:
+    for release, version in ((Rules.KAFKA_4_3, "4.3-IV0"), (Rules.KAFKA_3_9, "3.9-IV0")):
+        cluster = Cluster(rules=release, metadata_version=version)
+        cluster.start(1)
+        topics = tuple(
+            m.CreateTopicsRequest.CreatableTopic(
+                name=name, num_partitions=count, replication_factor=1
+            )
+            for name, count in (("a", 1), ("b", 2_000_000_000))
+        )
+        answer = cluster.ask(m.CreateTopicsRequest(topics=topics))
+        assert [t.error_code for t in answer.topics] == [ErrorCode.POLICY_VIOLATION] * 2
+        cluster.create("c", (1,))
+        grown = m.CreatePartitionsRequest.CreatePartitionsTopic(
+            name="c", count=2_000_000_000, assignments=None
+        )
+        more = cluster.ask(m.CreatePartitionsRequest(topics=(grown,)))
+        assert more.results[0].error_code == ErrorCode.POLICY_VIOLATION
+        assert len(cluster.machine.image.topics) == 1
+
+
+@BOTH
+def test_config_value_length_max(on: bool) -> None:
+    cluster = Cluster(rules=rules(config_value_length_max=10 if on else 0))
+    cluster.start(1)
+    result = cluster.create("foo", (1,), configs={"note": "x" * 11})
+    assert (result.error_code == ErrorCode.INVALID_CONFIG) == on
+
+
+@BOTH
+def test_placement_speaks_of_cordoned(on: bool) -> None:
+    with pytest.raises(PlacementError) as refused:
+        RackList([], JavaRandom(), cordoned_in_messages=on).refuse_all_fenced()
+    assert ("cordoned" in str(refused.value)) == on
+
+
+@BOTH
+def test_sessions_by_epoch(on: bool) -> None:
+    """In 4.x a heartbeat counts by its epoch, known or not; in 3.9 the broker's contact counts."""
+    cluster = Cluster(rules=rules(sessions_by_epoch=on), metadata_version="3.9-IV0")
+    cluster.start(1)
+    cluster.now_ms += 8_000
+    stale = cluster.heartbeat(1, broker_epoch=99_999)
+    assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH
+    heartbeats = cluster.machine.state.heartbeats
+    assert heartbeats is not None
+    assert heartbeats.has_valid_session(1, 99_999, 12_000) == on
+    assert not heartbeats.has_valid_session(1, cluster.epoch(1), 12_000)
+
+
+@BOTH
+def test_tasks_are_periodic(on: bool) -> None:
+    cluster = Cluster(rules=rules(tasks_are_periodic=on))
+    assert (timers.BALANCE in cluster.timers) == on
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2))
+    cluster.fence(1)
+    assert timers.BALANCE in cluster.timers
+
+
+@BOTH
+def test_new_incarnation_leaves_isr(on: bool) -> None:
+    cluster = Cluster(rules=rules(new_incarnation_leaves_isr=on))
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2))
+    cluster.now_ms += 10_000
+    cluster.register(1, number=1)
+    assert (cluster.partition("foo").leader == 2) == on
+
+
+@BOTH
+def test_registration_needs_metadata_version(on: bool) -> None:
+    cluster = Cluster(
+        rules=rules(registration_needs_metadata_version=on), metadata_version="3.3-IV3"
+    )
+    request = m.BrokerRegistrationRequest(broker_id=1, cluster_id=CLUSTER_ID)
+    error = cluster.ask(request).error_code
+    assert error == (ErrorCode.INVALID_REGISTRATION if on else ErrorCode.UNSUPPORTED_VERSION)
+
+
+@BOTH
+def test_reassignment_needs_all_replicas(on: bool) -> None:
+    cluster = Cluster(rules=rules(reassignment_needs_all_replicas=on))
+    cluster.start(0, 1, 2, 3)
+    cluster.create("foo", (0, 1, 2))
+    cluster.propose("foo", (0, 2))
+    kind = m.AlterPartitionReassignmentsRequest
+    wanted = kind.ReassignablePartition(partition_index=0, replicas=(0, 1, 3))
+    cluster.ask(kind(topics=(kind.ReassignableTopic(name="foo", partitions=(wanted,)),)))
+    cluster.alter("foo", (0, 2, 3))
+    assert cluster.partition("foo").is_reassigning == on
