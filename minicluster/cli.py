@@ -7,13 +7,15 @@ to change. click parses and rich shows the progress: both are kept up by large p
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from minicluster.errors import MiniclusterError, UserError
@@ -23,12 +25,22 @@ if TYPE_CHECKING:
     from minicluster.verify import Report
 
 EXIT_USAGE = 64
+EXIT_FILES = 74
 EXIT_INVALID = 1
 EXIT_UNKNOWN = 2
 TEXT, JSON = "text", "json"
 
-_out = Console(highlight=False, soft_wrap=True)
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class _Output(Console):
+    """A console whose reader may leave early, as ``head`` does; that is no error."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        _write_no_more()
+
+
+_out = _Output(highlight=False, soft_wrap=True)
+_err = _Output(stderr=True, highlight=False, soft_wrap=True)
 
 _path = click.Path(path_type=Path)
 _runs = click.option(
@@ -122,11 +134,9 @@ def show_log(path: Path, form: str) -> int:
 
     located = locate(path)
     if form == JSON:
-        for item in dump_json(located):
-            sys.stdout.write(json.dumps(item, separators=(",", ":")) + "\n")
+        _print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(located))
     else:
-        for line in dump_text(located):
-            sys.stdout.write(line + "\n")
+        _print_lines(dump_text(located))
     return 0
 
 
@@ -141,7 +151,10 @@ def _play(path: Path, seed: int | None, runs: Path, form: str) -> int:
         task = progress.add_task("starting the cluster", total=len(scenario.steps))
 
         def show(done: int, text: str, now_ms: int) -> None:
-            progress.update(task, completed=done, description=f"{now_ms / 1000:8.1f}s  {text}")
+            line = f"{now_ms / 1000:8.1f}s  {text}"
+            progress.update(task, completed=done, description=escape(line))
+            if not _err.is_terminal:  # nothing moves there: one line per step
+                _err.print(line, markup=False)
 
         try:
             played = play(scenario, seed=seed, runs=runs, on_step=show)
@@ -171,9 +184,24 @@ def _exit_code(report: Report, failure: Failure | None) -> int:
 
 def _print_report(report: Report, form: str) -> None:
     if form == JSON:
-        sys.stdout.write(report.to_json() + "\n")
+        _print_lines([report.to_json()])
     else:
         report.print_to(_out)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print for programs; a reader that has read enough ends it."""
+    try:
+        for line in lines:
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _write_no_more()
+
+
+def _write_no_more() -> None:
+    """Let what is still in the buffer go nowhere, so that leaving says nothing about the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write(path: Path, text: str) -> None:
@@ -185,7 +213,7 @@ def _write(path: Path, text: str) -> None:
 
 def _progress() -> Progress:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=_err, transient=True)
+    return Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -205,12 +233,12 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         _err.print("minicluster: stopped")
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
     except UserError as error:
         _err.print(f"minicluster: {error}", markup=False)
         return error.exit_code
     except MiniclusterError as error:
         _err.print(f"minicluster: {error}", markup=False)
         return EXIT_UNKNOWN
+    except OSError as error:
+        _err.print(f"minicluster: {error.filename}: {error.strerror}", markup=False)
+        return EXIT_FILES

@@ -129,8 +129,10 @@ def load_scenario(path: Path) -> Scenario:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ScenarioError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}: cannot be read: it is not a text in UTF-8") from None
     return parse_scenario(text, where=str(path), name=path.stem)
 
 
