@@ -138,6 +138,9 @@ class Rules:
     # Eligible leader replicas are turned on while a partition has one member in its ISR and no
     # leader: once that member has restarted uncleanly, nobody is left to be elected, ever.
     kept_member_is_forgotten: bool = field(default=False, metadata={"bug": True})
+    # A leader that is elected from the ELR is an ISR as large as it must be, where the minimum has
+    # come down to one (with partition 0's replicas, say), and yet other members stay eligible.
+    elr_outlives_min_isr: bool = field(default=False, metadata={"bug": True})
     # A finished reassignment leaves removed replicas in the ELR and as last known leader.
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
     # 4.5: a broker that lost its last directory keeps it on record.

@@ -229,7 +229,11 @@ class _Builder:
             self.changes["leader"] = self.old.leader
 
     def _write_elr(self) -> None:
-        if "isr" in self.changes or not self.gates.elr_enabled:
+        if (
+            "isr" in self.changes
+            or not self.gates.elr_enabled
+            or (not self.gates.rules.elr_outlives_min_isr and len(self.isr) >= self.min_isr)
+        ):
             self.elr = ()
         if self.elr != self.old.elr:
             self.changes["eligible_leader_replicas"] = self.elr
@@ -264,11 +268,11 @@ class _Builder:
             kept = self.changes.get("last_known_elr", old.last_known_elr)
             if isinstance(kept, tuple) and any(r >= 0 and r not in self.replicas for r in kept):
                 self.changes["last_known_elr"] = ()
-        if not rules.kept_member_is_forgotten and self.changes.get("isr") == () and not self.elr:
+        if not rules.kept_member_is_forgotten and not self.changes.get("isr", old.isr):
             known = self.changes.get("last_known_elr", old.last_known_elr)
-            kept_members = tuple(r for r in old.isr if r in self.replicas)
-            if not known and kept_members:
-                self.changes["last_known_elr"] = kept_members[:1]
+            lost = [r for r in (*old.isr, *old.elr) if r in self.replicas]
+            if not known and not self.elr and lost:
+                self.changes["last_known_elr"] = tuple(lost[:1])
 
     def write_assignment(
         self, given: Mapping[int, UUID], default_dir: Callable[[int], UUID]

@@ -1,0 +1,1 @@
+"""A random workload of administration and failures against the controller machine alone."""

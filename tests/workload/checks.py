@@ -1,0 +1,64 @@
+"""What answers promise about the state, beside what the log rules say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.partition import PartitionRegistration
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+
+Change = tuple[int, PartitionRegistration | None]
+"""A partition number and the state that it had right after the request was handled."""
+
+
+def changed_partitions(request: Any, image: MetadataImage) -> tuple[Change, ...]:
+    """The partitions that an AlterPartition names, as they stand."""
+    if not isinstance(request, m.AlterPartitionRequest):
+        return ()
+    return tuple(
+        (part.partition_index, _partition(image, topic, part.partition_index))
+        for topic in request.topics
+        for part in topic.partitions
+    )
+
+
+def answer_problems(
+    request: Any, response: Any, expected: tuple[Change, ...]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with an answer: a rule and why.
+
+    E42: no caller ever hears that the controller broke. B5: an accepted proposal tells the state,
+    epochs included, that it led to.
+    """
+    for error in _errors(response):
+        if error == ErrorCode.UNKNOWN_SERVER_ERROR:
+            yield "E42", f"{type(request).__name__} is answered UNKNOWN_SERVER_ERROR"
+    if not isinstance(response, m.AlterPartitionResponse):
+        return
+    answers = [part for topic in response.topics for part in topic.partitions]
+    for part, (index, state) in zip(answers, expected, strict=False):
+        if part.error_code != ErrorCode.NONE or state is None:
+            continue
+        told = (part.leader_id, part.leader_epoch, part.partition_epoch, tuple(part.isr))
+        holds = (state.leader, state.leader_epoch, state.partition_epoch, state.isr)
+        if part.partition_index != index or told != holds:
+            yield "B5", f"partition {index} is told {told} and is {holds}"
+
+
+def _partition(
+    image: MetadataImage, topic: m.AlterPartitionRequest.TopicData, index: int
+) -> PartitionRegistration | None:
+    found = image.topics.get(topic.topic_id)
+    return None if found is None else found.partitions.get(index)
+
+
+def _errors(response: Any) -> Iterator[int]:
+    """The error codes of an answer: at its top, and one level below."""
+    names = ("topics", "responses", "results", "replica_election_results")
+    for item in (response, *(i for name in names for i in getattr(response, name, ()))):
+        code = getattr(item, "error_code", None)
+        if code is not None:
+            yield code
