@@ -107,6 +107,7 @@ class MetadataPublisher(Shell):
         self.delay_ms = 0
         self.image = MetadataImage.EMPTY  # what was last published here
         self.offset = -1
+        self._digest = self.image.digest()
         self._targets: dict[str, ClusterActor] = {}
         self._waiting: deque[tuple[int, Any]] = deque()
         self._high_watermark: int | None = None
@@ -187,7 +188,9 @@ class MetadataPublisher(Shell):
         self.perform(effects)
         offset = loader.last_applied_offset
         if offset != self.offset:
-            self.image, self.offset = loader.image, offset
+            if loader.image is not self.image:
+                self.image, self._digest = loader.image, loader.image.digest()
+            self.offset = offset
             provenance = loader.last_applied
             from_log = all(
                 isinstance(effect.manifest, LogDeltaManifest)
@@ -201,7 +204,7 @@ class MetadataPublisher(Shell):
                     "incarnation": self._incarnation,
                     "offset": offset,
                     "epoch": provenance.last_contained_epoch,
-                    "image_hash": self.image.digest(),
+                    "image_hash": self._digest,
                     "manifest": "log" if from_log else "snapshot",
                     "in_tx": False,
                 },

@@ -6,6 +6,7 @@ canonical text is made when somebody asks for the hash, and their JSON form when
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections import deque
@@ -102,7 +103,8 @@ class Recorder:
     def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
         self.run_id = run_id
         self.clock = clock
-        self.sequence = 0
+        self._count = itertools.count(1)
+        self._folded = 0
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
         self.rows: dict[str, list[dict[str, Any]]] = {
@@ -116,12 +118,18 @@ class Recorder:
 
     def event(self, kind: str, *details: Any) -> int:
         """Note that something happened; returns its event number."""
-        with self._lock:
-            self.sequence = sequence = self.sequence + 1
-            self._events.append((sequence, self.clock(), kind, *details))
-            if len(self._events) >= FOLD_AT:
+        sequence = next(self._count)  # in one step: actors on threads share this book
+        events = self._events
+        events.append((sequence, self.clock(), kind, *details))
+        if len(events) >= FOLD_AT:
+            with self._lock:
                 self._fold()
         return sequence
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last event."""
+        return self._events[-1][0] if self._events else self._folded
 
     def trace(self, table: str, row: Mapping[str, Any]) -> int:
         """Add a row to a trace table; returns its event number.
@@ -158,6 +166,8 @@ class Recorder:
     def _fold(self) -> None:
         """Take the events into the hash and keep the latest for people."""
         events, self._events = self._events, []
+        if events:
+            self._folded = events[-1][0]
         for event in events:
             self._hash.update(canonical(event).encode())
             self._hash.update(b"\n")

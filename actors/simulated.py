@@ -33,10 +33,15 @@ class _Idle(BaseException):
 
 
 _IDLE = _Idle()
+_Envelope = pykka._envelope.Envelope
 
 
 class SimulatedInbox:
-    """An inbox that hands out one envelope per step and tells the scheduler when it fills."""
+    """An inbox that tells the scheduler when it fills.
+
+    It holds Pykka's envelopes, and bare messages (``hear``), which no one waits for. Pykka's loop
+    gets one envelope each time the scheduler lets it.
+    """
 
     __slots__ = ("granted", "owner", "waiting")
 
@@ -100,6 +105,12 @@ class SimulatedBackend(pykka.Actor):
     paused = False
     started = False
     number = -1  # what it has drawn for its turn, -1: nothing yet
+
+    def hear(self, message: Any) -> None:
+        """A message that no one waits for; a dead actor is passed over when it has its turn."""
+        self.actor_inbox.waiting.append(message)  # type: ignore[attr-defined]
+        if not self.queued:
+            self.rt._enqueue(self)
 
     @staticmethod
     def _create_actor_inbox() -> Any:
@@ -223,45 +234,77 @@ class SimulatedRuntime(Runtime):
     def _turns(self) -> None:
         """Let the ready actors take their turns until none has a message."""
         ready = self._ready
+        if not ready:
+            return
         budget = STEPS_PER_INSTANT_MAX
-        while ready:
-            actor = self._next()
-            if actor.paused or actor.actor_stopped.is_set():
-                continue
-            self._step(actor)
-            if self.crashes or self._interrupt is not None:
-                return
-            budget -= 1
-            if budget == 0:
-                names = sorted({other.name for other in ready} | {actor.name})  # type: ignore[attr-defined]
-                raise Livelock(
-                    f"{STEPS_PER_INSTANT_MAX} steps at {self._now_ms} ms without the clock moving; "
-                    f"busy: {', '.join(names)}"
-                )
+        tripwire.enter()
+        try:
+            while ready:
+                actor = self._next()
+                if actor.paused or actor.actor_stopped.is_set():
+                    continue
+                self._step(actor)
+                if self.crashes or self._interrupt is not None:
+                    return
+                budget -= 1
+                if budget == 0:
+                    names = sorted({other.name for other in ready} | {actor.name})  # type: ignore[attr-defined]
+                    raise Livelock(
+                        f"{STEPS_PER_INSTANT_MAX} steps at {self._now_ms} ms without the clock "
+                        f"moving; busy: {', '.join(names)}"
+                    )
+        finally:
+            tripwire.leave()
 
     def _step(self, actor: SimulatedBackend) -> None:
-        """One message of one actor, through Pykka's own loop."""
+        """One message of one actor."""
         inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
+        waiting = inbox.waiting
         self.steps += 1
         self._running = actor
-        tripwire.enter()
         try:
             if not actor.started:
                 actor.started = True
                 actor._actor_loop_setup()
-            elif inbox.waiting:
-                inbox.granted = True
-                try:  # noqa: SIM105 (a context manager per step costs)
-                    actor._actor_loop_running()
-                except _Idle:
-                    pass
+            elif waiting:
+                if waiting[0].__class__ is _Envelope:
+                    self._pykkas_step(actor, inbox)
+                else:
+                    self._plain_step(actor, waiting.popleft())
             if actor.actor_stopped.is_set():
-                actor._actor_loop_teardown()
+                self._teardown(actor, inbox)
+                return
         finally:
-            tripwire.leave()
             self._running = None
-        if inbox.waiting and not actor.queued and not actor.actor_stopped.is_set():
+        if waiting and not actor.queued:
             self._enqueue(actor)
+
+    def _plain_step(self, actor: SimulatedBackend, message: Any) -> None:
+        """A message that no one waits for: what Pykka's loop does with it, without the detour."""
+        try:
+            actor.on_receive(message)
+        except Exception:
+            actor._handle_failure(*sys.exc_info())
+            actor.on_failure(*sys.exc_info())
+        except BaseException as error:
+            # Pykka would stop every actor of the process; here it leaves through the test.
+            self.interrupted(error)
+            actor._handle_failure(type(error), error, error.__traceback__)
+
+    def _pykkas_step(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
+        """A tell, an ask, a proxy call or a stop, through Pykka's own loop."""
+        inbox.granted = True
+        try:  # noqa: SIM105 (a context manager per step costs)
+            actor._actor_loop_running()
+        except _Idle:
+            pass
+
+    def _teardown(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
+        """Tell whoever still waits that the actor is gone."""
+        envelopes = [entry for entry in inbox.waiting if entry.__class__ is _Envelope]
+        inbox.waiting.clear()
+        inbox.waiting.extend(envelopes)
+        actor._actor_loop_teardown()
 
     def _refuse_in_actor(self) -> None:
         if self._running is not None:
@@ -270,8 +313,10 @@ class SimulatedRuntime(Runtime):
     def _discard(self, actor: ClusterActor) -> None:
         inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
         for envelope in inbox.waiting:
-            if envelope.reply_to is not None and not isinstance(
-                envelope.message, messages._ActorStop
+            if (
+                envelope.__class__ is _Envelope
+                and envelope.reply_to is not None
+                and not isinstance(envelope.message, messages._ActorStop)
             ):
                 error = pykka.ActorDeadError(f"{actor.name} was killed")
                 envelope.reply_to.set_exception((type(error), error, None))
