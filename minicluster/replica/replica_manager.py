@@ -88,6 +88,7 @@ class ReplicaManagerConfig:
     replica_lag_time_max_ms: int = REPLICA_LAG_TIME_MAX_MS
     min_insync_replicas: int = 1
     checkpoint_interval_ms: int = 5_000
+    flush_interval_ms: int = 30_000  # Kafka leaves it to the system, which writes back in time
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     traced: bool = True
 
@@ -140,11 +141,13 @@ class ReplicaManagerMachine:
         self.assignments = DirectoryAssignments(config.broker_id, self.ids)
         self.states = ReplicaStateReports(config.broker_id, self.ids)
         self._checkpointed: Mapping[str, int] = {}
+        self._flush_at_ms = 0
 
     # -- life ------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> list[Effect]:
         """Begin the periodic tasks."""
+        self._flush_at_ms = now_ms + self.config.flush_interval_ms
         return [
             SetTimer(SHRINK_TIMER, now_ms + self.config.replica_lag_time_max_ms // 2),
             SetTimer(CHECKPOINT_TIMER, now_ms + self.config.checkpoint_interval_ms),
@@ -319,6 +322,9 @@ class ReplicaManagerMachine:
             return self._shrink(now_ms)
         if name == CHECKPOINT_TIMER:
             self._checkpoint()
+            if now_ms >= self._flush_at_ms:
+                self.store.flush()
+                self._flush_at_ms = now_ms + self.config.flush_interval_ms
             return [SetTimer(CHECKPOINT_TIMER, now_ms + self.config.checkpoint_interval_ms)]
         if name == ALTER_PARTITION_TIMER:
             return self.settle(now_ms, self._alter.on_timer(now_ms))

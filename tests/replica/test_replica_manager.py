@@ -217,6 +217,16 @@ def test_a_machine_that_loses_its_unflushed_tail_takes_it_from_the_leader_again(
     assert cluster.log_values(2) == [b"a", b"b"]
 
 
+def test_what_was_written_half_a_minute_ago_has_reached_the_disk() -> None:
+    cluster = Cluster()
+    cluster.create_topic(replicas=(1,))
+    cluster.produce(1, b"old")
+    cluster.advance(31_000)
+    cluster.produce(1, b"new")
+    cluster.disks[1].logs["orders-0"].lose_unflushed()
+    assert cluster.log_values(1) == [b"old"]
+
+
 def test_a_fenced_follower_is_not_proposed_until_it_is_unfenced() -> None:
     cluster = Cluster()
     cluster.create_topic(isr=(1, 2))
