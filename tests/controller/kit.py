@@ -16,6 +16,7 @@ from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.metadata.partition import PartitionRegistration
+from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
@@ -306,3 +307,17 @@ class Cluster:
         )
         answer = self.ask(Request(resources=(resource,)))
         return int(answer.responses[0].error_code)
+
+    def assign_dir(self, broker_id: int, directory: UUID, name: str, index: int) -> ErrorCode:
+        """Say in which directory a broker has a replica; the partition's error."""
+        Request = m.AssignReplicasToDirsRequest
+        part = Request.PartitionData(partition_index=index)
+        topic = Request.TopicData(topic_id=self.topic_id(name), partitions=(part,))
+        request = Request(
+            broker_id=broker_id,
+            broker_epoch=self.epoch(broker_id),
+            directories=(Request.DirectoryData(id=directory, topics=(topic,)),),
+        )
+        answer = self.ask(request)
+        assert answer.error_code == 0
+        return ErrorCode(answer.directories[0].topics[0].partitions[0].error_code)
