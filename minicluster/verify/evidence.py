@@ -40,15 +40,19 @@ HEADER_SCHEMA = pa.schema(
         "run": pa.string(),
         "trace_hash": pa.string(),
         "repeat_trace_hash": pa.string(),
-        "first_image": pa.int64(),  # the first offset at which the log can be folded
     }
 )
+
+# Up to so many rows one partition is quicker: nothing is ever exchanged between partitions.
+SMALL_ROWS = 60_000
 
 
 def trace_schema(table: str) -> pa.Schema:
     """The Arrow schema of a trace table as the queries see it."""
     columns = {"run": pa.string(), "vt": pa.int64(), "seq": pa.int64()}
     columns |= {name: _TYPES[kind] for name, kind in TABLES[table].items()}
+    if table == "publish":
+        columns["first_image"] = pa.int64()  # the first offset at which the log can be folded
     return pa.schema(columns)
 
 
@@ -81,7 +85,6 @@ def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Tab
             "run": run.name,
             "trace_hash": _text(run.header, "trace_hash"),
             "repeat_trace_hash": _text(run.header, "repeat_trace_hash"),
-            "first_image": 0 if run.start is None else run.start.end_offset - 1,
         }
         for run in runs
         if run.is_run
@@ -107,6 +110,9 @@ def _trace(table: str, runs: Sequence[Run]) -> pa.Table:
         for column in schema:
             if column.name == "run":
                 columns.append(pa.array([run.name] * read.num_rows, type=pa.string()))
+            elif column.name == "first_image":
+                first = 0 if run.start is None else run.start.end_offset - 1
+                columns.append(pa.array([first] * read.num_rows, type=pa.int64()))
             elif column.name in read.column_names:
                 columns.append(read[column.name].cast(column.type))
             else:
@@ -129,11 +135,16 @@ def frames(
 ) -> dict[str, Any]:
     """The tables as data frames, by way of files where Spark can see them."""
     if files is None:
-        return {name: _sent(spark, table) for name, table in tables.items()}
-    return {
-        name: spark.read.schema(sql_schema(tables[name].schema)).parquet(str(path))
-        for name, path in files.items()
-    }
+        made = {name: _sent(spark, table) for name, table in tables.items()}
+    else:
+        made = {
+            name: spark.read.schema(sql_schema(tables[name].schema)).parquet(str(path))
+            for name, path in files.items()
+        }
+    rows = sum(table.num_rows for table in tables.values())
+    if rows > SMALL_ROWS:
+        return made
+    return {name: frame.coalesce(1) for name, frame in made.items()}
 
 
 def _sent(spark: SparkSession, table: pa.Table) -> Any:

@@ -50,6 +50,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "directories": _STRINGS,
             "leader_epoch": pa.int32(),
             "partition_epoch": pa.int32(),
+            "traced": pa.bool_(),  # whether the run left a trace that says who caused it
         }
     ),
     "brokers": pa.schema(
@@ -111,8 +112,11 @@ class Facts:
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in SCHEMAS}
 
     def add(self, run: Run) -> None:
-        """Take in one run: its committed log, and every node's batches."""
-        reader = _Reader(run.name, self._rows)
+        """Take in one run: every node's batches, and its committed log if it can be folded."""
+        self._add_batches(run)
+        if not run.foldable:
+            return
+        reader = _Reader(run.name, self._rows, traced=run.is_run)
         skip_to = 0
         if run.start is not None:
             skip_to = run.start.end_offset
@@ -120,7 +124,6 @@ class Facts:
         for operation in operations(run.committed):
             if operation.end >= skip_to:
                 reader.take(operation, skip_to)
-        self._add_batches(run)
 
     def _add_batches(self, run: Run) -> None:
         out = self._rows["batches"]
@@ -160,8 +163,9 @@ class Facts:
 class _Reader:
     """One pass over one committed log."""
 
-    def __init__(self, run: str, rows: dict[str, list[tuple[Any, ...]]]) -> None:
+    def __init__(self, run: str, rows: dict[str, list[tuple[Any, ...]]], *, traced: bool) -> None:
         self._run = run
+        self._traced = traced
         self._partitions = rows["partitions"]
         self._brokers = rows["brokers"]
         self._topics = rows["topics"]
@@ -272,6 +276,7 @@ class _Reader:
                 self._id(topic_id),
                 part,
                 *(fields or (None,) * 11),
+                self._traced,
             )
         )
 

@@ -28,6 +28,8 @@ def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
     """The hash after each batch, and a problem if a record does not fit the image before it."""
     image, rows = MetadataImage.EMPTY, []
     skip_to = 0
+    if not run.foldable:
+        return rows, None
     try:
         if run.start is not None:
             skip_to = run.start.end_offset

@@ -89,6 +89,11 @@ class Run:
     notes: tuple[str, ...] = ()
 
     @property
+    def foldable(self) -> bool:
+        """Whether the state that its committed log begins from is known."""
+        return self.start is not None or not self.committed or self.committed[0].base_offset == 0
+
+    @property
     def is_run(self) -> bool:
         """Whether it is a run of minicluster, which has a header and a trace."""
         return self.header is not None
@@ -151,7 +156,7 @@ def read_run(path: Path, name: str) -> Run:
         start = _start(reference, nodes, committed) if reference else None
     except (LogError, ProtocolError) as error:
         problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
-    if start is None and committed and committed[0].base_offset > 0:
+    if start is None and committed and committed[0].base_offset > 0 and not problems:
         what = f"the log begins at offset {committed[0].base_offset}, no snapshot reaches into it"
         problems.append(Problem(evidence=Evidence.LOG, why=what, partial=True))
     if start is not None and start.end_offset:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from minicluster.errors import UserError
 from minicluster.verify import evidence, session
 from minicluster.verify.inputs import Problem, Run, read_runs
-from minicluster.verify.queries import Answer, collect, needed_groups
+from minicluster.verify.queries import Answer, collect, needed_groups, prepare
 from minicluster.verify.report import Report, RuleResult, RunSummary
 from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verdict
 from minicluster.verify.rules.model import finding_message
@@ -77,8 +77,9 @@ def _ask(
 ) -> tuple[list[Answer], dict[str, str]]:
     """All groups as one job; if it fails, group by group, so that one fault spoils one group."""
     groups = needed_groups(rules, with_trace=any(run.is_run for run in runs))
+    prepare(spark, frames)
     try:
-        return collect(spark, frames, rules, groups), {}
+        return collect(spark, rules, groups), {}
     except Exception as error:
         if len(groups) == 1:
             return [], {groups[0]: _first_line(error)}
@@ -86,7 +87,7 @@ def _ask(
     crashes: dict[str, str] = {}
     for group in groups:
         try:
-            answers += collect(spark, frames, rules, [group])
+            answers += collect(spark, rules, [group])
         except Exception as error:
             crashes[group] = _first_line(error)
     return answers, crashes

@@ -1,14 +1,13 @@
 """One query per group: a pass that computes the group's view and judges all of its checks.
 
-Planning costs more than rows do, so every group is one aggregate over one view, and all groups are
-one job. Each query gives one row per run: how many cases each check looked at, how many of them it
-could not hold against the run because their metadata.version does not promise the rule, and the
-findings.
+Planning costs more than rows do. So the two folds that everything builds on (partitions, brokers)
+are computed once and kept, every group is one aggregate of counters over one view, and all groups
+are one job. What a finding says is asked for in a second pass, over the checks that found any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,13 @@ if TYPE_CHECKING:
 
 Item = tuple[Rule, Check]
 
-# Each group's view is a name; views may build on each other.
-_VIEWS: Mapping[str, str] = {
+# Computed once, kept, and read by many.
+_FOLDS: Mapping[str, str] = {
     "partition_states": partition.DERIVED.format(view=partition.VIEW),
     "broker_states": broker.VIEW,
+}
+# Written out where they are used; in an order in which each builds only on earlier ones.
+_VIEWS: Mapping[str, str] = {
     "topic_states": topic.VIEW,
     "log_states": log.VIEW,
     "questions": activity.QUESTIONS,
@@ -37,7 +39,7 @@ _VIEWS: Mapping[str, str] = {
     "additions": trace_views.ADDITIONS,
     "commits": trace_views.COMMITS,
     "quorums": trace_views.QUORUMS,
-    "replicas_events": trace_views.REPLICAS,
+    "replica_events": trace_views.REPLICAS,
     "publications": trace_views.PUBLICATIONS,
     "header_states": trace_views.HEADERS,
 }
@@ -53,7 +55,7 @@ _SOURCE = {
     "unfencings": "unfencings",
     "additions": "additions",
     "quorums": "quorums",
-    "replicas": "replicas_events",
+    "replicas": "replica_events",
     "publications": "publications",
     "header": "header_states",
 }
@@ -69,41 +71,7 @@ class Answer:
     run: str
     looked_at: int
     not_promised: int
-    findings: tuple[Any, ...]
-
-
-def items_of(rules: Iterable[Rule], group: str) -> list[Item]:
-    """The checks that a group judges."""
-    return [(rule, check) for rule in rules for check in rule.checks if check.group == group]
-
-
-def group_query(group: str, items: list[Item], source: str | None = None) -> str:
-    """The SQL of one group; the i-th counters and findings are the i-th item's."""
-    looked, skipped, broken = [], [], []
-    for index, (rule, check) in enumerate(items):
-        promise = check.promised or (
-            "true" if rule.promised_from is None else f"coalesce(mv, 99) >= {rule.promised_from}"
-        )
-        always = promise == "true"
-        looked.append(f"count_if(({check.when}) and {promise})")
-        skipped.append("0L" if always else f"count_if(({check.when}) and not ({promise}))")
-        if check.bad == "false":
-            continue
-        broken.append(
-            f"if(({check.when}) and {promise} and ({check.bad}), named_struct("
-            f"'item', {index}, 'offset', cast({check.offset} as bigint), "
-            f"'topic', cast({check.topic} as string), 'part', cast({check.partition} as int), "
-            f"'broker', cast({check.broker} as int), "
-            f"'old', cast({check.old} as array<int>), 'new', cast({check.new} as array<int>), "
-            f"'number', cast({check.number} as bigint)), null)"
-        )
-    found = f"array_compact(array({', '.join(broken)}))"
-    return (
-        f"select '{group}' as grp, run, array({', '.join(looked)}) as looked, "
-        f"array({', '.join(skipped)}) as skipped, "
-        f"flatten(collect_list(case when size(found) > 0 then found end)) as findings "
-        f"from (select *, {found} as found from {source or _SOURCE[group]}) group by run"
-    )
+    findings: tuple[Any, ...] = ()
 
 
 def needed_groups(rules: Iterable[Rule], *, with_trace: bool) -> list[str]:
@@ -112,30 +80,90 @@ def needed_groups(rules: Iterable[Rule], *, with_trace: bool) -> list[str]:
     return [group for group in named if with_trace or group in LOG_GROUPS]
 
 
-def collect(
-    spark: SparkSession,
-    frames: Mapping[str, Any],
-    rules: Iterable[Rule],
-    groups: Iterable[str],
-) -> list[Answer]:
-    """Run the groups as one job."""
+def items_of(rules: Iterable[Rule], group: str) -> list[Item]:
+    """The checks that a group judges."""
+    return [(rule, check) for rule in rules for check in rule.checks if check.group == group]
+
+
+def prepare(spark: SparkSession, frames: Mapping[str, Any]) -> None:
+    """Name the tables for SQL, and compute the folds that the views read."""
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    for name, sql in _FOLDS.items():
+        spark.sql(sql).localCheckpoint().createOrReplaceTempView(name)
+
+
+def collect(spark: SparkSession, rules: Iterable[Rule], groups: Iterable[str]) -> list[Answer]:
+    """Judge all checks of the groups: one job for the counters, one more if any found something."""
     rules = tuple(rules)
     by_group = {group: items_of(rules, group) for group in groups}
     if not by_group:
         return []
-    for name, frame in frames.items():
-        frame.createOrReplaceTempView(name)
-    queries = " union all ".join(group_query(group, items) for group, items in by_group.items())
-    answers = []
-    for row in spark.sql(f"with {_with(by_group)} {queries}").collect():
-        found: dict[int, list[Any]] = {}
-        for one in row.findings:
-            found.setdefault(one.item, []).append(one)
-        for index, (rule, check) in enumerate(by_group[row.grp]):
-            looked_at, skipped = row.looked[index], row.skipped[index]
-            findings = tuple(found.get(index, ()))
-            answers.append(Answer(rule, check, row.run, looked_at, skipped, findings))
-    return answers
+    counted: dict[tuple[str, int, str], tuple[int, int]] = {}
+    broken: dict[str, list[int]] = {}
+    for row in _run(
+        spark, [_counters(group, items) for group, items in by_group.items()], by_group
+    ):
+        for index in range(len(by_group[row.grp])):
+            counted[row.grp, index, row.run] = (row.looked[index], row.skipped[index])
+            if row.bad[index] and index not in broken.setdefault(row.grp, []):
+                broken[row.grp].append(index)
+    found: dict[tuple[str, int, str], list[Any]] = {}
+    asked = [
+        _findings(group, index, by_group[group][index])
+        for group, indices in broken.items()
+        for index in indices
+    ]
+    for row in _run(spark, asked, broken) if asked else ():
+        found.setdefault((row.grp, row.item, row.run), []).append(row)
+    return [
+        Answer(*by_group[group][index], run, *counts, tuple(found.get((group, index, run), ())))
+        for (group, index, run), counts in counted.items()
+    ]
+
+
+def _run(spark: SparkSession, queries: Sequence[str], groups: Iterable[str]) -> list[Any]:
+    views = _with(groups)
+    clause = f"with {views} " if views else ""
+    return list(spark.sql(clause + " union all ".join(queries)).collect())
+
+
+def _promise(rule: Rule, check: Check) -> str | None:
+    """The SQL that says whether a row's promise holds, None if it always does."""
+    if check.promised is not None:
+        return check.promised
+    level = rule.promised_from
+    return None if level is None else f"coalesce(mv, 99) >= {level}"
+
+
+def _counters(group: str, items: Sequence[Item]) -> str:
+    """Counts of what each check looked at, what was not promised, what is bad."""
+    looked, skipped, bad = [], [], []
+    for rule, check in items:
+        promise = _promise(rule, check)
+        held = "" if promise is None else f" and {promise}"
+        looked.append(f"count_if(({check.when}){held})")
+        skipped.append("0L" if promise is None else f"count_if(({check.when}) and not {promise})")
+        never = check.bad == "false"
+        bad.append("0L" if never else f"count_if(({check.when}){held} and ({check.bad}))")
+    columns = (f"array({', '.join(counters)})" for counters in (looked, skipped, bad))
+    names = ("looked", "skipped", "bad")
+    told = ", ".join(f"{column} as {name}" for column, name in zip(columns, names, strict=True))
+    return f"select '{group}' as grp, run, {told} from {_SOURCE[group]} group by run"
+
+
+def _findings(group: str, index: int, item: Item) -> str:
+    """The rows that break one check, with what a finding says of them."""
+    rule, check = item
+    promise = _promise(rule, check)
+    held = "" if promise is None else f" and {promise}"
+    return (
+        f"select '{group}' as grp, {index} as item, run, cast({check.offset} as bigint) as offset, "
+        f"cast({check.topic} as string) as topic, cast({check.partition} as int) as part, "
+        f"cast({check.broker} as int) as broker, cast({check.old} as array<int>) as old, "
+        f"cast({check.new} as array<int>) as new, cast({check.number} as bigint) as number "
+        f"from {_SOURCE[group]} where ({check.when}){held} and ({check.bad})"
+    )
 
 
 def _with(groups: Iterable[str]) -> str:
@@ -144,6 +172,7 @@ def _with(groups: Iterable[str]) -> str:
     pending = [_SOURCE[group] for group in groups]
     while pending:
         view = pending.pop()
-        needed[view] = None
-        pending += [other for other in _VIEWS if other in _VIEWS[view] and other not in needed]
+        if view in _VIEWS:
+            needed[view] = None
+            pending += [other for other in _VIEWS if other in _VIEWS[view] and other not in needed]
     return ", ".join(f"{view} as ({_VIEWS[view]})" for view in _VIEWS if view in needed)

@@ -239,6 +239,7 @@ def spark_session(
             for key, value in _LEAN.items():
                 builder = builder.config(key, value)
             _session = builder.master(master or "local[2]").getOrCreate()
+            _forget_connection()
     except SparkUnavailable:
         raise
     except Exception as error:
@@ -261,9 +262,8 @@ def close() -> None:
         _session = None
     if _jvm is not None:
         _jvm.close()
+        _forget_connection()
         _jvm = None
-        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
-            os.environ.pop(name, None)
 
 
 def _drop_local_session(session: SparkSession) -> None:
@@ -285,6 +285,13 @@ def _connect() -> None:
     port, secret = _jvm.connection()
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+
+
+def _forget_connection() -> None:
+    """A process that this one starts must not take this one's JVM for its own."""
+    if _jvm is not None:  # else the user set them
+        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+            os.environ.pop(name, None)
 
 
 def _active() -> SparkSession | None:

@@ -74,7 +74,7 @@ def timeline(run: Run) -> Timeline:
         end = max(end, first + 1)
         for versioned in run.start.records:
             reader.take(versioned.record, first)
-    for operation in operations(run.committed):
+    for operation in operations(run.committed if run.foldable else ()):
         for entry in operation.entries:
             if entry.offset >= first:
                 reader.take(entry.record, entry.offset)

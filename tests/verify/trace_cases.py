@@ -181,7 +181,9 @@ def c6_nobody() -> RunBuilder:
 
 def c6_near() -> RunBuilder:
     run = _recovered()
-    return run.alter_partition(2, (2,), leader_epoch=2, written=(run.log.offset - 1,))
+    return run.alter_partition(
+        2, (2,), leader_epoch=2, partition_epoch=4, written=(run.log.offset - 1,)
+    )
 
 
 def c6_near_unanswered() -> RunBuilder:

@@ -29,7 +29,7 @@ _EPOCHS = """sum(case when kind = 'Partition' then leader_epoch
     when kind in ('Change', 'ClearElr') then 1 else 0 end) over {window} as {prefix}pe"""
 
 VIEW = f"""
-select run, offset, pos, op, kind, judged, topic, topic_id, part, mv, elr_on, min_isr,
+select run, offset, pos, op, kind, judged, traced, topic, topic_id, part, mv, elr_on, min_isr,
   leader_epoch, partition_epoch,
   {", ".join(f"{name} as d_{name}" for name in FIELDS)},
   {", ".join(f"last({name}, true) over s as {name}" for name in FIELDS)},

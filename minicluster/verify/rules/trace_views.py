@@ -67,8 +67,7 @@ left join effects e on i.run = e.run and i.id = e.id and i.part = e.part
 # Records that end a recovery, and the request that caused each.
 RECOVERIES = """
 select s.run, s.offset, s.topic, s.part, s.p_leader, w.api, w.src, u.open
-from (select * from partition_states where change and p_rec = 1 and d_rec = 0) s
-join (select run from headers) h on s.run = h.run
+from (select * from partition_states where traced and change and p_rec = 1 and d_rec = 0) s
 left join written w on s.run = w.run and s.offset = w.offset
 left join (select run, src, count(*) as open from rpc
   where api = 'AlterPartition' and resp_seq is null group by run, src) u
@@ -165,18 +164,18 @@ left join (select run, topic_id, part, min(le) as unclean_from from partition_st
 
 PUBLICATIONS = f"""
 select p.*, cast(null as string) as topic, cast(null as int) as part,
-  i.hash, i.offset is not null as aligned, h.first_image,
+  i.hash, i.offset is not null as aligned,
   lag(p.offset) over (partition by p.run, p.node, p.incarnation order by p.seq) as p_offset
 from (
   select *, max(hw) over (partition by run order by seq {UP_TO_HERE}) as high_watermark
   from (
-    select run, seq, node, incarnation, offset, image_hash, in_tx, cast(null as bigint) as hw
+    select run, seq, node, incarnation, offset, image_hash, in_tx, first_image,
+      cast(null as bigint) as hw
     from publish
     union all
-    select run, seq, null, null, null, null, null, offset from raft_event where kind = 'hw'
+    select run, seq, null, null, null, null, null, null, offset from raft_event where kind = 'hw'
   )
 ) p
-join headers h on p.run = h.run
 left join images i on p.run = i.run and p.offset = i.offset
 where p.node is not null
 """
