@@ -113,6 +113,20 @@ class Rules:
     failed_replicas_reported_by: FailedReplicas = FailedReplicas.HEARTBEAT
     isr_changes_by: IsrChanges = IsrChanges.ALTER_PARTITION
     unclean_leader_recovers: UncleanRecovery = UncleanRecovery.AT_ONCE
+    # KIP-497: the ISR changes that one request of a follower brings go together. As shipped the
+    # first leaves alone, at once, and the others when it has been answered.
+    isr_changes_of_one_fetch_leave_together: bool = False
+    # KIP-841: no fenced or stopping replica is in any ISR. As shipped the last member stays, for
+    # else none but an unclean election could bring the partition back.
+    last_member_leaves_isr: bool = False
+    # KIP-841: one ineligible member refuses the request. As shipped, its partition only.
+    ineligible_member_refuses_all_partitions: bool = False
+    # KIP-841: NEW_LEADER_ELECTED says that a reassignment has ended without the leader. As shipped
+    # it says that the change names another leader, for whatever reason.
+    only_reassignment_tells_new_leader: bool = False
+    # KIP-841: whoever registers is in controlled shutdown no more. As shipped, only a new
+    # incarnation; who registers again keeps the state.
+    amend_ends_controlled_shutdown: bool = False
 
     # Bugs that stay on by default, because others can see them on the wire.
     # 5.1-N1: a fenced broker that was heard of lately keeps out its next incarnation.
@@ -132,6 +146,14 @@ class Rules:
     # Removing a topic skips the directory index of partitions whose ISR is empty.
     removed_topic_stays_in_directory_index: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z53"}
+    )
+    # 3.6: the last known leader is elected dead or alive (3.9; KAFKA-19522).
+    fenced_last_known_leader_is_elected: bool = field(
+        default=False, metadata={"bug": True, "release": "kafka-3.9"}
+    )
+    # 3.6: a broker that names the directory of a replica empties the partition's ELR (3.9).
+    assigned_directory_empties_elr: bool = field(
+        default=False, metadata={"bug": True, "release": "kafka-3.9"}
     )
     # 3.6-N3: the last known leader can be nobody.
     last_known_leader_may_be_none: bool = field(default=False, metadata={"bug": True, "zoo": "Z55"})
@@ -236,7 +258,13 @@ class Rules:
 
     def as_shipped(self) -> Rules:
         """These rules with every bug of the release as it shipped."""
-        return replace(self, **dict.fromkeys(self.bugs(), True))  # type: ignore[arg-type]
+        release = self.name.partition(" ")[0]
+        bugs = {
+            f.name: True
+            for f in fields(self)
+            if f.metadata.get("bug") and f.metadata.get("release", release) == release
+        }
+        return replace(self, **bugs)  # type: ignore[arg-type]
 
 
 Rules.KAFKA_4_3 = Rules()

@@ -7,6 +7,9 @@ Versions:  0-3. Names below 2, ids from 2 on; broker epochs of the members from 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from minicluster.controller.decision import Decision
 from minicluster.controller.partition_change import Election, Targets, change_partition
 from minicluster.controller.state import ClusterState
@@ -61,6 +64,10 @@ def alter_partition(
                 partitions=tuple(answers),
             )
         )
+    if state.rules.ineligible_member_refuses_all_partitions:
+        ineligible = _ineligible_error(version)
+        if any(p.error_code == ineligible for topic in topics for p in topic.partitions):
+            return Decision(response=_refused_alike(topics, ineligible))
     return Decision(
         records=tuple(records),
         response=AlterPartitionResponse(topics=tuple(topics)),
@@ -114,7 +121,8 @@ def _alter_one(
     records.append(record)
     change = record.record
     assert isinstance(change, PartitionChangeRecord)
-    if change.leader not in (NO_LEADER_CHANGE, request.broker_id):
+    tells = change.replicas is not None or not state.rules.only_reassignment_tells_new_leader
+    if change.leader not in (NO_LEADER_CHANGE, request.broker_id) and tells:
         # The record is written all the same: it completes a reassignment that drops the leader.
         return _error(
             data.partition_index,
@@ -168,10 +176,8 @@ def _refusal(
     if any(_ineligible(state, broker_id, epoch) for broker_id, epoch in members):
         if state.faults.z01_no_eligibility_check:
             hits.append("Z01")
-        elif version > 1:
-            return ErrorCode.INELIGIBLE_REPLICA
         else:
-            return ErrorCode.OPERATION_NOT_ATTEMPTED
+            return _ineligible_error(version)
     return ErrorCode.NONE
 
 
@@ -190,6 +196,24 @@ def _ineligible(state: ClusterState, broker_id: int, epoch: int) -> str:
     if epoch not in (ANY_EPOCH, broker.epoch):
         return "broker epoch mismatch"
     return ""
+
+
+def _ineligible_error(version: int) -> ErrorCode:
+    return ErrorCode.INELIGIBLE_REPLICA if version > 1 else ErrorCode.OPERATION_NOT_ATTEMPTED
+
+
+def _refused_alike(
+    topics: Sequence[AlterPartitionResponse.TopicData], error: ErrorCode
+) -> AlterPartitionResponse:
+    """The same error for everything that was asked (KIP-841's text)."""
+    return AlterPartitionResponse(
+        topics=tuple(
+            replace(
+                topic, partitions=tuple(_error(p.partition_index, error) for p in topic.partitions)
+            )
+            for topic in topics
+        )
+    )
 
 
 def _error(index: int, error: ErrorCode) -> AlterPartitionResponse.PartitionData:

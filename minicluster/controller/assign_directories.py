@@ -5,6 +5,7 @@ Versions:  0; needs metadata.version 3.7-IV2.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.broker_changes import partition_updates
@@ -81,12 +82,15 @@ def _assign(
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    gates = state.gates
+    if state.rules.assigned_directory_empties_elr:
+        gates = replace(gates, elr_enabled=False)
     record = change_partition(
         topic_id,
         index,
         partition,
         Targets(directories={broker_id: directory}),
-        gates=state.gates,
+        gates=gates,
         acceptable=state.acceptor(partition, key=key),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),

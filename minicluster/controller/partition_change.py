@@ -208,6 +208,8 @@ class _Builder:
         if not self.gates.elr_enabled or self.isr or self.elr:
             return False
         last = self.old.last_known_elr
+        if self.gates.rules.fenced_last_known_leader_is_elected:
+            return len(last) == 1
         return len(last) == 1 and self.acceptable(last[0])
 
     def _elect_leader(self) -> None:
@@ -239,7 +241,8 @@ class _Builder:
             self.changes["eligible_leader_replicas"] = self.elr
 
     def _write_isr(self) -> None:
-        may_be_written = bool(self.isr) or self.gates.elr_enabled
+        leaves = self.gates.elr_enabled or self.gates.rules.last_member_leaves_isr
+        may_be_written = bool(self.isr) or leaves
         if "isr" not in self.changes and may_be_written and self.isr != self.old.isr:
             self.changes["isr"] = self.isr
 

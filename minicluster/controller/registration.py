@@ -142,7 +142,9 @@ def _record(
         ),
         rack=request.rack,
         fenced=True if amended is None else amended.fenced,
-        in_controlled_shutdown=False if amended is None else amended.in_controlled_shutdown,
+        in_controlled_shutdown=amended is not None
+        and amended.in_controlled_shutdown
+        and not state.rules.amend_ends_controlled_shutdown,
         log_dirs=request.log_dirs if version.directory_assignment_supported else (),
         cordoned_log_dirs=cordoned,
     )
