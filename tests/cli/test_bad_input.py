@@ -1,0 +1,192 @@
+"""A user's mistake at the command line: one clear line, an exit code from 64 up, no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minicluster.cli import run
+
+SMOKE = Path(__file__).resolve().parents[1] / "data/kafka-logs/smoke/controller-1"
+SEGMENT = SMOKE / "__cluster_metadata-0/00000000000000000000.log"
+
+Bad = Callable[[Path], list[str]]
+
+
+def one_line(capfd: pytest.CaptureFixture[str]) -> str:
+    """What was said on standard error, which is one line; nothing went to standard output."""
+    out, err = capfd.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == 1, err
+    assert lines[0].startswith("minicluster: ")
+    return lines[0]
+
+
+def file(name: str, content: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(content)
+        return path
+
+    return make
+
+
+def damaged() -> bytes:
+    content = bytearray(SEGMENT.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    return bytes(content)
+
+
+LOGS = {
+    "does not exist": (lambda folder: folder / "nowhere", 66, "there is no such file or folder"),
+    "empty file": (file("00000000000000000000.log", b""), 66, "the file is empty"),
+    "empty folder": (lambda folder: folder, 66, "the folder is empty; give a run folder, a "),
+    "not a log": (file("notes.log", b"no batch at all " * 9), 66, "not a Kafka log: magic"),
+    "too short": (file("x.log", SEGMENT.read_bytes()[:40]), 66, "a batch header takes 61 bytes"),
+}
+
+
+@pytest.mark.parametrize("command", ["log", "verify"])
+@pytest.mark.parametrize("what", LOGS)
+def test_a_path_that_holds_no_log(
+    command: str, what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make, code, says = LOGS[what]
+    path = make(tmp_path)
+    assert run([command, str(path)]) == code
+    line = one_line(capfd)
+    assert str(path) in line and says in line
+
+
+def test_a_log_that_is_damaged_in_the_middle_names_file_byte_and_offset(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = file("00000000000000000000.log", damaged())(tmp_path)
+    assert run(["log", str(path)]) == 65
+    line = one_line(capfd)
+    assert f"{path}: damaged at byte " in line and "batch of offset " in line
+
+
+def test_a_truncated_log_is_shown_up_to_its_torn_tail_which_is_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = SEGMENT.read_bytes()
+    path = file("00000000000000000000.log", whole[: len(whole) // 2])(tmp_path)
+    assert run(["log", str(path)]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    [line] = [line for line in out.splitlines() if "torn tail" in line]
+    assert "bytes at byte" in line
+    assert run(["log", str(SEGMENT)]) == 0
+    assert "torn tail" not in capfd.readouterr().out
+
+
+def step(text: str) -> str:
+    return f"steps:\n  - {{do: create_topic, name: orders}}\n  - {text}\n"
+
+
+SCENARIOS = {
+    "unknown selector": (
+        step("{do: cut, src: chief(orders-0), dst: brokers}"),
+        "step 2: src: chief() is no selector; known: active_controller, broker,",
+    ),
+    "unknown name": (step("{do: kill, node: everybody}"), "'everybody' is no selector; write "),
+    "a node that is not there": (step("{do: kill, node: broker(9)}"), "brokers are 1, 2, 3"),
+    "not a partition": (step("{until: leader(orders) == 1}"), "'orders' is not a partition"),
+    "duration without a unit": (step("{after: 5, do: heal}"), "step 2: after: "),
+    "unknown unit": (step("{do: publish_delay, broker: brokers, delay: 5y}"), "step 2: delay: "),
+    "negative duration": (step("{until: unfenced(brokers), within: -5s}"), "step 2: within: "),
+    "missing argument": (step("{do: cut, src: brokers}"), "step 2: cut needs 'dst': a selector"),
+    "missing steps": ("name: nothing\n", "the list of steps is missing or empty"),
+    "missing do": (step("{node: broker(1)}"), "a step has one of do, until and expect"),
+    "unknown action": (step("{do: explode}"), "step 2: 'explode' is no action; known: create_"),
+    "unknown argument": (step("{do: kill, node: broker(1), hard: 1}"), "kill has no argument"),
+    "unknown field": ("cluster: {boilers: 3}\n" + step("{do: heal}"), "'boilers' is not known"),
+    "unknown fault": ("faults: [Z99]\n" + step("{do: heal}"), "'Z99' is no switch; known: Z01"),
+    "unknown rules": ("cluster: {rules: kafka-1.0}\n" + step("{do: heal}"), "kafka-1.0"),
+    "unknown version": ("cluster: {metadata_version: 9.9-IV9}\n" + step("{do: heal}"), "9.9-IV9"),
+    "not YAML": ("steps: [", "not YAML in line"),
+    "no mapping": ("just words\n", "a scenario is a mapping with a list of steps"),
+    "more replicas than brokers": (
+        "steps:\n  - {do: create_topic, name: orders, replicas: 4}\n",
+        "step 1 (create_topic name=orders replicas=4): create topic orders: "
+        "INVALID_REPLICATION_FACTOR: ",
+    ),
+    "topic exists": (step("{do: create_topic, name: orders}"), "TOPIC_ALREADY_EXISTS"),
+}
+
+
+@pytest.mark.parametrize("what", SCENARIOS)
+def test_a_scenario_that_cannot_be_played(
+    what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    content, says = SCENARIOS[what]
+    path = tmp_path / "story.yaml"
+    path.write_text(content)
+    assert run(["run", str(path), "--runs", str(tmp_path)]) >= 64
+    out, err = capfd.readouterr()
+    line = err.splitlines()[-1]
+    assert line.startswith(f"minicluster: {path}: ")
+    assert says in line
+    assert out == "" and "Traceback" not in err and "minicluster: " not in err[: -len(line) - 1]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ([], "Usage: minicluster"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["run"], "Missing argument 'SCENARIO'"),
+        (["verify"], "Missing argument 'PATHS...'"),
+        (["log"], "Missing argument 'PATH'"),
+        (["replay"], "Missing argument 'RUN'"),
+        (["run", "x.yaml", "--seed", "many"], "'many' is not a valid integer"),
+        (["run", "x.yaml", "--seed", "-1"], "-1 is not in the range"),
+        (["verify", "x", "--format", "xml"], "'xml' is not one of 'text', 'json'"),
+        (["log", "x", "--colour"], "No such option"),
+    ],
+)
+def test_a_command_that_is_not_understood(
+    args: list[str], says: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(args) == 64
+    out, err = capfd.readouterr()
+    assert says in err and out == "" and "Traceback" not in err
+
+
+def test_a_scenario_file_that_is_none(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", str(tmp_path / "nowhere.yaml")]) == 65
+    assert "there is no such file" in one_line(capfd)
+    assert run(["run", str(tmp_path)]) == 65
+    assert "cannot be read: Is a directory" in one_line(capfd)
+    binary = file("story.yaml", b"\xff\xfe\x00")(tmp_path)
+    assert run(["run", str(binary)]) == 65
+    assert "it is not a text in UTF-8" in one_line(capfd)
+
+
+def test_only_a_run_of_a_scenario_can_be_replayed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["replay", str(tmp_path)]) == 66
+    assert "not a run folder: it has no run.json" in one_line(capfd)
+    header = tmp_path / "run.json"
+    header.write_text("{")
+    assert run(["replay", str(tmp_path)]) == 66
+    assert f"{header}: cannot be read: " in one_line(capfd)
+    header.write_text('{"scenario": null}')
+    assert run(["replay", str(tmp_path)]) == 64
+    assert "no scenario made this run" in one_line(capfd)
+
+
+def test_a_folder_for_runs_that_cannot_be_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "story.yaml").write_text("steps: [{do: heal}]\n")
+    (tmp_path / "runs").write_text("a file is in the way")
+    code = run(["run", str(tmp_path / "story.yaml"), "--runs", str(tmp_path / "runs")])
+    assert code == 74
+    line = capfd.readouterr().err.splitlines()[-1]
+    assert line == f"minicluster: {tmp_path}/runs/story-1: Not a directory"

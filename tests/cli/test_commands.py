@@ -1,0 +1,306 @@
+"""Each command from end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster.cli import run
+from minicluster.verify import Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "tests/data/kafka-logs"
+STORY = """
+name: a leader crashes
+description: Its follower takes over, and nothing that was acknowledged is lost.
+cluster: {controllers: 1, brokers: 2, seed: 3}
+exercises: [E40, A1]
+steps:
+  - {do: create_topic, name: orders, replicas: 2}
+  - {do: produce, topic: orders, count: 3}
+  - {do: kill, node: leader(orders-0)}
+  - {until: leader(orders-0) != none, within: 30s}
+  - {do: elect, type: PREFERRED, partitions: orders-0}
+"""
+LATE = STORY.replace("kill", "pause").replace("within: 30s", "within: 1s")
+WORDS = {str(verdict) for verdict in Verdict}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def narrow_terminal() -> None:
+    """What rich prints does not depend on the terminal of whoever runs this."""
+    os.environ["COLUMNS"] = "100"
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a command said and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def minicluster(capfd: pytest.CaptureFixture[str], *args: str | Path) -> Command:
+    code = run([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    assert "Traceback" not in err
+    return Command(code, out, err)
+
+
+def play(folder: Path, text: str = STORY) -> Path:
+    """Play a story without judging it."""
+    from minicluster.actors.play import play as play_scenario
+    from minicluster.scenario import parse_scenario
+
+    return play_scenario(parse_scenario(text), runs=folder).path
+
+
+def process(*args: str | Path, shell: str | None = None) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "minicluster", *map(str, args)]
+    if shell is not None:
+        words = ["bash", "-o", "pipefail", "-c", f'"$@" {shell}', "bash", *words]
+    return subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=300)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+class TestRun:
+    """``minicluster run``."""
+
+    def test_it_plays_verifies_and_says_where_everything_is(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        story = tmp_path / "story.yaml"
+        story.write_text(STORY)
+        said = minicluster(capfd, "run", story, "--runs", tmp_path / "runs")
+        assert said.code == 0
+        assert said.out.startswith("VALID")
+        folder = Path(re.search(r"^run +(\S+)$", said.out, re.M)[1])  # type: ignore[index]
+        assert folder == tmp_path / "runs/a-leader-crashes-3"
+        report = re.search(r"^report +file://(\S+)$", said.out, re.M)[1]  # type: ignore[index]
+        assert Path(report).read_text().startswith("<!doctype html>")
+        assert json.loads((folder / "report.json").read_text())["verdict"] == "valid"
+        assert {"run.json", "scenario.yaml", "controller-101", "trace"} <= set(os.listdir(folder))
+        assert f"repeat  minicluster replay {folder}" in said.out
+        # One line per step where nothing can move.
+        assert "kill node=leader(orders-0)" in said.err
+
+        said = minicluster(capfd, "replay", folder, "--runs", tmp_path / "again")
+        assert said.code == 0
+        assert said.out.startswith(
+            f"the same trace: {json.loads((folder / 'run.json').read_text())['trace_hash']}"
+        )
+
+    def test_the_seed_of_the_command_line_wins(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        story = tmp_path / "story.yaml"
+        story.write_text(STORY)
+        said = minicluster(
+            capfd, "run", story, "--runs", tmp_path, "--seed", "8", "--format", "json"
+        )
+        assert said.code == 0
+        assert json.loads(said.out)["verdict"] == "valid"
+        assert json.loads((tmp_path / "a-leader-crashes-8/run.json").read_text())["seed"] == 8
+
+    def test_a_condition_that_does_not_come_is_unknown_and_shows_the_cluster(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        story = tmp_path / "story.yaml"
+        story.write_text(LATE.replace("leader(orders-0) != none", "leader(orders-0) == none"))
+        said = minicluster(capfd, "run", story, "--runs", tmp_path)
+        assert said.code == 2
+        assert "step 4: leader(orders-0) == none did not come within 1s" in said.err
+        assert "orders-0: leader" in said.err and "active controller 101" in said.err
+
+    def test_an_expectation_that_fails_is_invalid(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        story = tmp_path / "story.yaml"
+        story.write_text(STORY + "  - {expect: recovering(orders-0)}\n")
+        said = minicluster(capfd, "run", story, "--runs", tmp_path)
+        assert said.code == 1
+        assert "step 6: expected recovering(orders-0), but" in said.err
+
+    def test_demo_tells_the_story_first(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        story = tmp_path / "story.yaml"
+        story.write_text(STORY)
+        said = minicluster(capfd, "demo", story, "--runs", tmp_path)
+        assert said.code == 0
+        assert said.out.startswith("a leader crashes: Its follower takes over, and nothing")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+class TestVerify:
+    """``minicluster verify``."""
+
+    def test_several_paths_give_one_report_and_the_gravest_word_wins(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        good = play(tmp_path)
+        bad = play(tmp_path, STORY.replace("exercises", "faults: [S26]\nexercises"))
+        page = tmp_path / "report.html"
+        said = minicluster(
+            capfd, "verify", good, bad, LOGS / "smoke", "--format", "json", "--html", page
+        )
+        assert said.code == 1
+        report = json.loads(said.out)
+        check_form(report)
+        assert report["verdict"] == "invalid"
+        names = [entry["name"] for entry in report["runs"]]
+        assert names == [good.name, bad.name, "smoke"]
+        [rule] = [rule for rule in report["rules"] if rule["verdict"] == "invalid"]
+        assert rule["id"] == "E40"
+        assert {finding["run"] for finding in rule["findings"]} == {bad.name}
+        assert "E40" in page.read_text()
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "",
+            "controller-1",
+            "controller-1/__cluster_metadata-0",
+            "controller-1/__cluster_metadata-0/00000000000000000000.log",
+        ],
+    )
+    def test_each_form_of_a_path_is_judged(
+        self, path: str, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        said = minicluster(capfd, "verify", LOGS / "smoke" / path, "--format", "json")
+        report = json.loads(said.out)
+        check_form(report)
+        assert (said.code, report["verdict"]) == (0, "valid")
+        words = {rule["verdict"] for rule in report["rules"]}
+        assert "not_applicable" in words and not words & {"invalid", "unknown"}
+
+    def test_for_people_it_says_how_much_was_looked_at(
+        self, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        said = minicluster(capfd, "verify", LOGS / "smoke")
+        assert said.code == 0
+        assert said.out.startswith("VALID")
+        assert re.search(r"^ *E11 +valid +\d+ ", said.out, re.M)
+
+    def test_a_damaged_log_is_unknown_and_a_truncated_one_is_judged_up_to_its_end(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        segment = LOGS / "smoke/controller-1/__cluster_metadata-0/00000000000000000000.log"
+        content = segment.read_bytes()
+        torn, damaged = tmp_path / "torn.log", tmp_path / "damaged.log"
+        torn.write_bytes(content[:-20])
+        middle = len(content) // 2
+        damaged.write_bytes(
+            content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+        )
+        said = minicluster(capfd, "verify", torn, damaged, "--format", "json")
+        assert said.code == 2
+        report = json.loads(said.out)
+        check_form(report)
+        assert report["verdict"] == "unknown"
+        by_run = {
+            (entry["run"], entry["verdict"]) for rule in report["rules"] for entry in rule["by_run"]
+        }
+        names = [entry["name"] for entry in report["runs"]]
+        assert (names[0], "valid") in by_run and (names[0], "unknown") not in by_run
+        assert (names[1], "unknown") in by_run and (names[1], "valid") not in by_run
+        assert any("torn" in note for note in report["runs"][0]["notes"])
+
+    def test_a_process_of_its_own_prints_json_and_nothing_else(self) -> None:
+        done = process("verify", LOGS / "smoke", "--format", "json")
+        assert done.returncode == 0, done.stderr
+        check_form(json.loads(done.stdout))
+        assert done.stderr == ""
+
+
+def check_form(report: dict[str, Any]) -> None:
+    """The form that programs rely on."""
+    assert report["verdict"] in {"valid", "invalid", "unknown"}
+    assert isinstance(report["runs"], list) and report["runs"]
+    runs = {entry["name"] for entry in report["runs"]}
+    for rule in report["rules"]:
+        assert re.fullmatch(r"[A-Z]\d+", rule["id"])
+        assert rule["verdict"] in WORDS
+        assert type(rule["looked_at"]) is int
+        for finding in rule["findings"]:
+            assert set(finding) == {"run", "offset", "topic", "partition", "broker", "message"}
+            assert finding["run"] in runs
+            assert type(finding["offset"]) is int
+            assert finding["topic"] is None or isinstance(finding["topic"], str)
+            assert finding["partition"] is None or type(finding["partition"]) is int
+            assert finding["broker"] is None or type(finding["broker"]) is int
+            assert isinstance(finding["message"], str) and finding["message"]
+    assert {"valid", "invalid", "unknown", "no_cases", "not_promised", "not_applicable"} == WORDS
+
+
+class TestLog:
+    """``minicluster log``."""
+
+    def test_json_is_what_kafkas_own_tool_printed(self, capfd: pytest.CaptureFixture[str]) -> None:
+        said = minicluster(capfd, "log", LOGS / "smoke", "--format", "json")
+        assert said.code == 0
+        ours = [json.loads(line) for line in said.out.splitlines()]
+        theirs = [json.loads(line) for line in (LOGS / "smoke/dump.jsonl").open()]
+        batches = [line for line in theirs if "base_offset" in line]
+        key = ("base_offset", "last_offset", "epoch", "is_control", "count", "position", "crc")
+        assert sorted([one[name] for name in key] for one in ours) == sorted(
+            [one[name] for name in key] for one in batches
+        )
+
+    def test_text_names_files_offsets_and_records(self, capfd: pytest.CaptureFixture[str]) -> None:
+        said = minicluster(capfd, "log", LOGS / "smoke")
+        assert said.code == 0 and said.err == ""
+        assert "== controller-1/__cluster_metadata-0/00000000000000000000.log" in said.out
+        assert re.search(r"^ +\d+ +REGISTER_BROKER_RECORD v\d+ .*brokerId=", said.out, re.M)
+
+    def test_a_run_shows_the_logs_of_all_its_controllers(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = play(tmp_path, STORY.replace("controllers: 1", "controllers: 3"))
+        said = minicluster(capfd, "log", folder)
+        shown = set(re.findall(r"^== (controller-\d+)/", said.out, re.M))
+        assert shown == {"controller-101", "controller-102", "controller-103"}
+        assert len(re.findall(r"TOPIC_RECORD v\d+  name=orders", said.out)) == 3
+
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_a_reader_that_has_seen_enough_is_no_error(self, form: str) -> None:
+        done = process("log", LOGS / "cluster", "--format", form, shell="| head -n 1")
+        assert done.returncode == 0
+        assert len(done.stdout.splitlines()) == 1 and done.stderr == ""
+
+
+def test_a_process_ends_with_the_code_of_its_mistake_and_one_line() -> None:
+    done = process("log", "nowhere")
+    assert done.returncode == 66
+    assert done.stdout == ""
+    assert done.stderr == "minicluster: nowhere: there is no such file or folder\n"
+
+
+def test_replay_tells_when_another_trace_comes_out(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = play(tmp_path)
+    header = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**header, "trace_hash": "0" * 32}))
+    said = minicluster(capfd, "replay", folder, "--runs", tmp_path)
+    assert said.code == 1
+    assert said.err.splitlines()[-1].startswith(
+        f"another trace: {'0' * 32} then, {header['trace_hash']} now"
+    )
+
+
+def test_help_and_version_are_no_mistakes(capfd: pytest.CaptureFixture[str]) -> None:
+    for args in (["--help"], ["run", "-h"], ["verify", "--help"], ["--version"]):
+        said = minicluster(capfd, *args)
+        assert said.code == 0 and said.err == "" and "minicluster" in said.out
