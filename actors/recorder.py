@@ -107,9 +107,9 @@ class Recorder:
         self._folded = 0
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
-        self.rows: dict[str, list[dict[str, Any]]] = {
+        self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
             name: [] for name in trace.TABLES if name != "rpc"
-        }
+        }  # the events that are rows of a table
         self.fault_hits: dict[str, int] = {}
         self._events: list[Event] = []
         self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
@@ -138,13 +138,10 @@ class Recorder:
         """
         if not row.keys() <= self._columns[table]:
             raise KeyError(f"trace table {table} has no column {sorted(row.keys())}")
-        sequence = self.event(table, row)
-        self.rows[table].append({"vt": self.clock(), "seq": sequence, **row})
-        return sequence
-
-    def columns(self, table: str) -> frozenset[str]:
-        """The columns of a trace table."""
-        return self._columns[table]
+        event = (next(self._count), self.clock(), table, row)
+        self._events.append(event)
+        self.rows[table].append(event)
+        return event[0]
 
     def fault_hit(self, fault: str, node: int) -> None:
         """Count that a planted fault changed what a machine did."""
@@ -204,14 +201,8 @@ class Recorder:
         if name == "rpc":
             yield from (self._rpc_row(exchange) for exchange in self.exchanges)
             return
-        for row in self.rows[name]:
-            values = {key: value for key, value in row.items() if key not in trace.COMMON}
-            yield {
-                "run_id": self.run_id,
-                "vt": row["vt"],
-                "seq": row["seq"],
-                **trace.row(name, values),
-            }
+        for sequence, at_ms, _, row in self.rows[name]:
+            yield {"run_id": self.run_id, "vt": at_ms, "seq": sequence, **trace.row(name, row)}
 
     def _rpc_row(self, exchange: Exchange) -> dict[str, Any]:
         answered = exchange.response is not None

@@ -103,7 +103,7 @@ class ClusterActor(pykka.Actor):
 
     def now(self) -> int:
         """The cluster's clock in milliseconds."""
-        return self.rt.now()
+        return self.rt.now_ms
 
     def after(self, delay_ms: int, message: Any) -> Timer:
         """Tell this actor something later."""
@@ -154,6 +154,7 @@ class Runtime(ABC):
 
     mode: ClassVar[str]
     backend: ClassVar[type[pykka.Actor]]
+    now_ms: int  # milliseconds since the start of the run
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
@@ -252,9 +253,9 @@ class Runtime(ABC):
             self.raised = True
             raise ActorCrashed(str(first)) from first.error
 
-    @abstractmethod
     def now(self) -> int:
         """Milliseconds since the start of the run."""
+        return self.now_ms
 
     @abstractmethod
     def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:

@@ -21,6 +21,7 @@ from minicluster.actors.recorder import Recorder
 from minicluster.actors.runtime import ClusterActor, Timer
 from minicluster.faults import Faults
 from minicluster.rules import Rules
+from minicluster.trace import TABLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,12 @@ class NodeContext:
     faults: Faults
     log: Any  # a structlog logger bound to the node
     exited: Callable[[int], None]  # the process of this node has ended by itself
+
+
+_OF_BROKERS = frozenset(
+    n for n, columns in TABLES.items() if {"broker", "incarnation"} <= {*columns}
+)
+_OF_NODES = frozenset(n for n, columns in TABLES.items() if {"node", "incarnation"} <= {*columns})
 
 
 class Wakeup:
@@ -160,14 +167,13 @@ class Shell(ClusterActor):
             before[0].cancel()
 
     def _trace(self, effect: fx.Trace) -> None:
-        row = dict(effect.row)
-        columns = self.recorder.columns(effect.table)
-        for name, value in (("incarnation", self._incarnation), ("node", self.node_id)):
-            if name in columns and row.get(name) is None:
-                row[name] = value
-        if "broker" in columns and row.get("broker") is None:
-            row["broker"] = self.node_id
-        self.trace(effect.table, row)
+        row, table = effect.row, effect.table
+        if table in _OF_BROKERS:
+            if row.get("broker") is None or row.get("incarnation") is None:
+                row = {**row, "broker": self.node_id, "incarnation": self._incarnation}
+        elif table in _OF_NODES and (row.get("node") is None or row.get("incarnation") is None):
+            row = {**row, "node": self.node_id, "incarnation": self._incarnation}
+        self.recorder.trace(table, row)
 
     def _fault_hit(self, hit: fx.FaultHit) -> None:
         self.recorder.fault_hit(hit.fault, self.node_id)

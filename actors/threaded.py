@@ -89,7 +89,8 @@ class ThreadedRuntime(Runtime):
         self._threads.append(self._clock)
         self._clock.start()
 
-    def now(self) -> int:
+    @property
+    def now_ms(self) -> int:  # type: ignore[override]
         return int((time.monotonic() - self._origin_s) * 1000)
 
     def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
