@@ -28,7 +28,8 @@ def poll(node: QuorumNode, role: Leader, now_ms: int) -> int | None:
     pending.expire(node, role, now_ms)
     _write(node, role, now_ms)
     _announce(node, role, now_ms)
-    check = None if role.is_alone else max(0, role.check_quorum_deadline_ms - now_ms)
+    left = role.check_quorum_deadline_ms - now_ms
+    check = None if role.is_alone or left <= 0 else left
     change = pending.next_deadline_ms(role)
     due = role.accumulator.due_ms
     announce = None if role.is_alone else role.begin_epoch_deadline_ms - now_ms

@@ -36,6 +36,7 @@ class Chaos:
         rules: Rules = Rules.KAFKA_4_3,
         faults: Faults = Faults.NONE,
         step_ms: tuple[int, int] = (150, 1_500),
+        write_ms: tuple[int, int] = (5, 60),
     ) -> None:
         self.random = random.Random(f"chaos {seed}")
         self.network = Network(
@@ -47,6 +48,7 @@ class Chaos:
             faults=faults,
         )
         self.step_ms = step_ms
+        self.write_ms = write_ms
         self.written = 0
         self.active = True
         self.actions: list[tuple[Callable[[], None], int]] = [
@@ -142,7 +144,7 @@ class Chaos:
             if network.members[leader].up.is_running:
                 self.written += 1
                 network.append(leader, b"%d" % self.written)
-        network.at(network.now_ms + self.random.randint(5, 60), self._write)
+        network.at(network.now_ms + self.random.randint(*self.write_ms), self._write)
 
     # --- the run ----------------------------------------------------------------------------
 
@@ -155,7 +157,8 @@ class Chaos:
         self.active = False
         network.heal()
         for node in self.up():
-            if not network.members[node].up.is_running:
+            machine = network.members[node].up
+            if not machine.is_running or machine.node.is_shutting_down:
                 network.kill(node)
         for node in self.down():
             network.start(node)

@@ -99,6 +99,7 @@ class Network:
         self.checks = Checks()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
+        self._at_once = 0
         if dynamic:
             for member in self.members.values():
                 self.format(member)
@@ -163,6 +164,8 @@ class Network:
         if not self._queue:
             return False
         when_ms, _, action = heapq.heappop(self._queue)
+        self._at_once = self._at_once + 1 if when_ms <= self.now_ms else 0
+        assert self._at_once < 10_000, f"time stands still at {when_ms}:\n{self.describe()}"
         self.now_ms = max(self.now_ms, when_ms)
         action()
         if self.after_event is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minicluster.effects import Effect, Reply
+from minicluster.faults import Faults
 from minicluster.log.batch import Record, RecordBatch, Records
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
@@ -72,6 +73,7 @@ class Probe:
         dynamic: bool = False,
         settings: QuorumSettings | None = None,
         rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
         listener: str | None = "",
         start: bool = True,
     ) -> None:
@@ -103,6 +105,7 @@ class Probe:
             persisted=stored,
             settings=self.settings,
             rules=rules,
+            faults=faults,
         )
         if start:
             self.do(self.machine.start(self.now_ms, listener))
