@@ -65,21 +65,26 @@ class PartitionSet:
 
 
 class ElrIndex:
-    """Broker -> the partitions in whose ELR it is, kept as Kafka keeps them: in arrays.
+    """Broker -> the partitions in whose ELR it is, with how often each is in.
 
     When ClearElr goes by unnoticed (3.6-N2), a partition comes in twice and a later removal leaves
-    partition 0 behind; that is part of the shipped behaviour.
+    partition 0 behind, as Kafka's arrays have it; that is part of the shipped behaviour.
     """
 
     __slots__ = ("_brokers",)
 
     def __init__(self) -> None:
-        self._brokers: dict[int, dict[UUID, list[int]]] = {}
+        self._brokers: dict[int, dict[UUID, dict[int, int]]] = {}
 
     def of(self, broker_id: int) -> tuple[TopicPartition, ...]:
-        """The partitions of one broker, topics in the order of arrival."""
+        """The partitions of one broker, in the order of arrival."""
         topics = self._brokers.get(broker_id, {})
-        return tuple((topic_id, index) for topic_id, parts in topics.items() for index in parts)
+        return tuple(
+            (topic_id, index)
+            for topic_id, parts in topics.items()
+            for index, times in parts.items()
+            for _ in range(times)
+        )
 
     def brokers(self) -> tuple[int, ...]:
         """The brokers that are in any ELR."""
@@ -87,22 +92,18 @@ class ElrIndex:
 
     def add(self, broker_id: int, topic_id: UUID, partition_id: int) -> None:
         """Append a partition to a broker's."""
-        topics = self._brokers.setdefault(broker_id, {})
-        topics.setdefault(topic_id, []).append(partition_id)
+        parts = self._brokers.setdefault(broker_id, {}).setdefault(topic_id, {})
+        parts[partition_id] = parts.get(partition_id, 0) + 1
 
     def remove(self, broker_id: int, topic_id: UUID, partition_id: int) -> None:
-        """Take a partition from a broker's: the array that remains is one shorter, always."""
-        topics = self._brokers.get(broker_id, {})
-        parts = topics.get(topic_id)
-        if parts is None or (len(parts) == 1 and parts[0] != partition_id):
+        """Take a partition from a broker's: what remains is one fewer, always."""
+        parts = self._brokers.get(broker_id, {}).get(topic_id, {})
+        if partition_id not in parts:
             raise ControllerFault(f"broker {broker_id} has no ELR entry {topic_id}-{partition_id}")
-        left = [index for index in parts if index != partition_id]
-        if len(left) >= len(parts):
-            raise ControllerFault(f"broker {broker_id} has no ELR entry {topic_id}-{partition_id}")
-        left += [0] * (len(parts) - 1 - len(left))
-        if left:
-            topics[topic_id] = left
-        else:
+        left_behind = parts.pop(partition_id) - 1
+        if left_behind:
+            parts[0] = parts.get(0, 0) + left_behind
+        if not parts:
             self.remove_topic(broker_id, topic_id)
 
     def remove_topic(self, broker_id: int, topic_id: UUID) -> None:
