@@ -211,6 +211,13 @@ class QuorumMachine:
         """Let the log begin at a snapshot's end; older snapshots go too."""
         return self.node.log.delete_before_snapshot(snapshot_id)
 
+    def clean(self, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
+        """Let the log begin at a later snapshot while it is too large, or its oldest too old.
+
+        Shapes:  at least one snapshot stays. -> whether anything went.
+        """
+        return snapshots.clean(self.node, retention_bytes, retention_ms, now_ms)
+
     def upgrade_kraft_version(
         self, epoch: int, version: int, now_ms: int, *, validate_only: bool = False
     ) -> bool:

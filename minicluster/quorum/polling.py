@@ -33,6 +33,7 @@ MAX_TURNS = 1000
 def start(node: QuorumNode, now_ms: int) -> None:
     """Take up log and election state."""
     node.running = True
+    node.log.recover()
     node.log.forget_unwritten_epochs()
     node.history.update()
     transitions.initialize(node, now_ms)

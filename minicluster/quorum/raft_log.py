@@ -124,6 +124,15 @@ class RaftLog:
         """Count an epoch as the log's last from its election on."""
         self.log.epochs.assign(epoch, self.end_offset)
 
+    def recover(self) -> None:
+        """What a restart does with a log that ends below its newest snapshot: begin there.
+
+        Source:  KafkaRaftLog.createLog, truncateToLatestSnapshot.
+        """
+        latest = self.log.latest_snapshot
+        if latest is not None and latest[0] > self.end_offset:
+            self.install(latest, self.log.snapshots[latest])
+
     def forget_unwritten_epochs(self) -> None:
         """What a restart does: an epoch of which nothing was written is unknown again."""
         self.log.epochs.truncate_from_end(self.end_offset)

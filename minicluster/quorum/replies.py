@@ -216,7 +216,8 @@ def _append(node: QuorumNode, records: Any) -> None:
         node.emit(Appended(batch))
         appended = True
     if appended:
-        if node.is_voter or node.settings.observers_flush:
+        # A replica about to be added counts from its first fetch as a voter, so it flushes, too.
+        if node.is_voter or node.can_become_voter or node.settings.observers_flush:
             node.log.log.flush()
         node.history.update()
 

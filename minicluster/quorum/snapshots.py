@@ -1,13 +1,18 @@
-"""Making snapshots of the committed state (KIP-630).
+"""Making snapshots of the committed state, and cleaning up behind them (KIP-630).
 
-Source:  10.13, 10.16 item 34; KafkaRaftLog.createNewSnapshot.
+Source:  10.13, 10.16 item 34; KafkaRaftLog.createNewSnapshot, maybeClean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minicluster.log.checkpoint import Snapshot, encode_snapshot
+from minicluster.log.checkpoint import (
+    Snapshot,
+    checkpoint_name,
+    decode_snapshot,
+    encode_snapshot,
+)
 from minicluster.log.log import SnapshotId
 from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord
 from minicluster.quorum.errors import IllegalArgument
@@ -53,3 +58,19 @@ def _voters_before(node: QuorumNode, offset: int) -> tuple[object, ...]:
     if version == 0 or voters is None:
         return ()
     return KRaftVersionRecord(version=0, kraft_version=version), voters.to_record()
+
+
+def clean(node: QuorumNode, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
+    """Drop old snapshots and the log before them; see ``QuorumMachine.clean``."""
+    log, cleaned = node.log.log, False
+    while len(log.snapshots) >= 2:
+        oldest, follows = sorted(log.snapshots)[:2]
+        size = sum(map(len, log.snapshots.values())) + sum(batch.size for batch in log.batches)
+        content = decode_snapshot(log.snapshots[oldest], checkpoint_name(oldest))
+        age_ms = now_ms - content.last_contained_log_timestamp
+        if size <= retention_bytes and age_ms <= retention_ms:
+            break
+        if not node.log.delete_before_snapshot(follows):
+            break
+        cleaned = True
+    return cleaned

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from minicluster.faults import Faults
+from minicluster.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from minicluster.rules import Rules
-from tests.quorum.network import Network
+from tests.quorum.network import CLUSTER_ID, LISTENER, Network
 
 SETTLING_MS = 60_000
 
@@ -21,6 +23,14 @@ class Story:
     committed: int
     looked_at: int
     trace: tuple[str, ...]
+
+
+def add_request(node: int, directory: UUID) -> AddRaftVoterRequest:
+    """Let a node vote."""
+    listener = AddRaftVoterRequest.Listener(name=LISTENER, host=f"node{node}", port=9090 + node)
+    return AddRaftVoterRequest(
+        cluster_id=CLUSTER_ID, voter_id=node, voter_directory_id=directory, listeners=(listener,)
+    )
 
 
 class Chaos:
@@ -63,6 +73,8 @@ class Chaos:
             (self.shut_down, 1),
             (self.compact, 2),
         ]
+        if dynamic:
+            self.actions.append((self.change_voters, 6))
 
     # --- the nemesis ------------------------------------------------------------------------
 
@@ -128,6 +140,24 @@ class Chaos:
                 if member.up.create_snapshot(snapshot_id, (), self.network.now_ms):
                     member.up.delete_before(snapshot_id)
                     return
+
+    def change_voters(self) -> None:
+        """Ask a leader to let an observer vote, or a voter go."""
+        network = self.network
+        for leader in network.leaders()[:1]:
+            voters = network.members[leader].up.voters
+            node = self.random.choice(list(network.members))
+            entry = voters.get(node)
+            directory = network.members[node].directory
+            if entry is None:
+                network.ask(leader, add_request(node, directory), 1)
+            elif len(voters) > 2:
+                request = RemoveRaftVoterRequest(
+                    cluster_id=CLUSTER_ID,
+                    voter_id=node,
+                    voter_directory_id=entry.key.wire_directory_id,
+                )
+                network.ask(leader, request, 0)
 
     def _strike(self) -> None:
         if not self.active:

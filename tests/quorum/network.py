@@ -13,6 +13,7 @@ from minicluster.effects import Effect, Reply
 from minicluster.faults import Faults
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
+from minicluster.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from minicluster.quorum.effects import (
     Commit,
     LeaderChange,
@@ -44,6 +45,14 @@ def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
 def voter_of(node_id: int, *, dynamic: bool) -> Voter:
     key = ReplicaKey(node_id, directory_of(node_id) if dynamic else None)
     return Voter(key=key, endpoints=endpoints_of(node_id))
+
+
+def api_versions() -> ApiVersionsResponse:
+    """What a node's shell says of the kraft.version that it supports."""
+    feature = ApiVersionsResponse.SupportedFeatureKey(
+        name="kraft.version", min_version=0, max_version=1
+    )
+    return ApiVersionsResponse(supported_features=(feature,))
 
 
 @dataclass
@@ -320,6 +329,9 @@ class Network:
                 return
             if target.machine is None:
                 self.at(self.now_ms + self._delay(), refuse)
+                return
+            if isinstance(send.request, ApiVersionsRequest):
+                self._reply(target, Reply(token, api_versions()))
                 return
             effects = target.machine.on_request(
                 token, member.id, send.request, send.version, self.now_ms
