@@ -1,6 +1,7 @@
 """Which Kafka: every difference between releases, and every known bug, is one named field.
 
-No rule anywhere compares release numbers; it asks a field of this value.
+No rule anywhere compares release numbers; it asks a field of this value. The comments above the
+fields are the text of docs/rules.md, ``-- so --`` its headings; a test wants a test for each field.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Rules:
 
     name: str = "kafka-4.3"
 
+    # -- Releases: the metadata --
     # Levels of metadata.version that a node reads, formats with, and knows (MetadataVersion).
     metadata_version_lowest: int = 7
     metadata_version_production: int = 30
@@ -71,13 +73,14 @@ class Rules:
     # Snapshots leave out ELRs that outlived the feature, so loading one is not what was saved.
     snapshot_omits_elr_when_off: bool = field(default=False, metadata={"bug": True})
 
+    # -- Releases: brokers, controllers, replicas --
     # A failed registration or heartbeat is tried again after a growing back-off (3.9), or after
     # the heartbeat interval (4.x; BrokerLifecycleManager).
     broker_retry_backs_off: bool = False
     # Brokers offer only the versions of requests that KIP-896 kept (4.x).
     drops_old_request_versions: bool = True
 
-    # The controller. Sessions count by (broker, epoch) from the heartbeat's arrival on (4.x), or
+    # Sessions count by (broker, epoch) from the heartbeat's arrival on (4.x), or
     # are those of the unfenced brokers (3.9; BrokerHeartbeatTracker).
     sessions_by_epoch: bool = True
     # Cleaning up after a new incarnation and registering it is one batch (3.9).
@@ -103,15 +106,20 @@ class Rules:
     # The lowest AlterPartition version that a controller takes.
     alter_partition_version_lowest: int = 2
 
-    # The replica. A read begins at the base offset of the batch that holds the offset, and that is
+    # A read begins at the base offset of the batch that holds the offset, and that is
     # what a leader notes of a follower (4.x), or at the offset itself (3.9; LogSegment.read).
     read_finds_batch_base: bool = True
     # Proposals wait by topic id (4.x), or by topic name (3.9; AlterPartitionManager).
     proposals_wait_by_topic_id: bool = True
 
-    # Where Kafka and the texts of its KIPs part (the first value is Kafka's).
+    # -- Where Kafka and the texts of its KIPs part --
+    # How the controller hears of replicas in a failed log directory: by the directory in heartbeats
+    # (KIP-858), or by KIP-589's AlterReplicaState.
     failed_replicas_reported_by: FailedReplicas = FailedReplicas.HEARTBEAT
+    # The request that changes an ISR: AlterPartition, or AlterIsr of KIP-497's or KIP-704's text.
     isr_changes_by: IsrChanges = IsrChanges.ALTER_PARTITION
+    # A leader that was elected uncleanly takes itself for recovered, or aborts what the election
+    # left undecided, takes nobody into the ISR and reports (KIP-704).
     unclean_leader_recovers: UncleanRecovery = UncleanRecovery.AT_ONCE
     # KIP-497: the ISR changes that one request of a follower brings go together. As shipped the
     # first leaves alone, at once, and the others when it has been answered.
@@ -128,7 +136,7 @@ class Rules:
     # incarnation; who registers again keeps the state.
     amend_ends_controlled_shutdown: bool = False
 
-    # Bugs that stay on by default, because others can see them on the wire.
+    # -- Bugs that stay on, because others can see them on the wire --
     # 5.1-N1: a fenced broker that was heard of lately keeps out its next incarnation.
     fenced_broker_holds_session: bool = field(default=True, metadata={"bug": True})
     # 5.4-N1: registering again under the same incarnation forgets the cordoned directories.
@@ -138,7 +146,7 @@ class Rules:
     # 4.4: an unregistered broker enters or stays in ELRs.
     unregistered_broker_stays_in_elr: bool = field(default=True, metadata={"bug": True})
 
-    # Bugs that are mended by default.
+    # -- Bugs that are mended --
     # 3.6-N1: ClearElr on a partition with an empty ISR leaves no clean candidate.
     clear_elr_ignores_empty_isr: bool = field(default=False, metadata={"bug": True, "zoo": "Z54"})
     # 3.6-N2: applying ClearElr leaves the index of ELRs as it was.
@@ -181,26 +189,26 @@ class Rules:
         default=False, metadata={"bug": True, "zoo": "Z60"}
     )
 
-    # The quorum (10.16 item 11), mended by default.
-    # (b) An acknowledgement of BeginQuorumEpoch by a voter removed meanwhile ends the leader.
+    # -- Bugs of the quorum that are mended --
+    # 10.16.11b: an acknowledgement of BeginQuorumEpoch by a voter removed meanwhile ends the leader.
     late_begin_acknowledgement_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z57"}
     )
-    # (c) A downloaded snapshot of a lower epoch than one's own uncommitted tail ends the node.
+    # 10.16.11c: a downloaded snapshot of a lower epoch than one's own uncommitted tail ends the node.
     snapshot_of_lower_epoch_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z58"}
     )
-    # Item 8: a fetch parked at a leader that becomes unattached is answered as if it still led.
+    # 10.16.8: a fetch parked at a leader that becomes unattached is answered as if it still led.
     parked_fetch_outlives_leadership: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z59"}
     )
-    # Item 23: after a truncation, voters and kraft.version written below the old end are missed.
+    # 10.16.23: after a truncation, voters and kraft.version written below the old end are missed.
     reader_keeps_position_after_truncation: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z61"}
     )
-    # (a) A refused FetchSnapshot has no records field at all, which cannot be written.
+    # 10.16.11a: a refused FetchSnapshot has no records field at all, which cannot be written.
     refused_fetch_snapshot_has_no_records: bool = field(default=False, metadata={"bug": True})
-    # (e) A follower asks a leader that does not know UpdateRaftVoter again and again.
+    # 10.16.11e: a follower asks a leader that does not know UpdateRaftVoter again and again.
     unsupported_update_voter_is_asked_again: bool = field(default=False, metadata={"bug": True})
 
     @classmethod

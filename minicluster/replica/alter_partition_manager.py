@@ -4,9 +4,9 @@
     answer, no error  -->  named proposals end; what is left leaves at once
     answer, top error -->  all wait on; they leave 50 ms later or with the next submit
 
-A proposal that an answer leaves out is sent again. Nothing times out.
+A proposal that an answer leaves out is sent again. Nothing times out. Where the rules follow
+KIP-497's text, what is submitted in one step leaves in one request, at its end.
 
-Versions: AlterPartition v0-v3. A request is capped at v1 if a proposal has no topic id.
 Source:   KIP-497, KIP-704, KIP-903; AlterPartitionManager.
 """
 
@@ -16,23 +16,13 @@ from dataclasses import dataclass
 
 from minicluster.effects import Effect, SetTimer
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.replica.isr_state import (
-    RECOVERED,
-    RECOVERING,
-    AlterPartitionAnswer,
-    ProposalItem,
-)
+from minicluster.replica.isr_requests import IsrRequest, IsrResponse, isr_answers, isr_request
+from minicluster.replica.isr_state import AlterPartitionAnswer, ProposalItem
 from minicluster.replica.partition_steps import ProposalAnswered
 from minicluster.rules import Rules
 
 RETRY_MS = 50
 TIMER = "alter-partition-retry"
-
-_NAMES_UNTIL = 1  # the last version that names topics by name
-_PLAIN_ISR_UNTIL = 2  # the last version without broker epochs
-_RECOVERY_STATE_FROM = 1
 
 Key = tuple[object, int]
 
@@ -41,7 +31,7 @@ Key = tuple[object, int]
 class SendAlterPartition(Effect):
     """Queue a request to the controller; the answer goes to ``on_response`` or ``on_failure``."""
 
-    request: AlterPartitionRequest
+    request: IsrRequest
     version: int
 
 
@@ -101,9 +91,15 @@ class AlterPartitionManager:
             refusal = AlterPartitionAnswer(error=ErrorCode.OPERATION_NOT_ATTEMPTED)
             return [ProposalAnswered(item, refusal)]
         self._held[key] = item
+        if self._rules.isr_changes_of_one_fetch_leave_together:
+            return []
         return self._send()
 
-    def on_response(self, now_ms: int, response: AlterPartitionResponse) -> list[Effect]:
+    def send_waiting(self) -> list[Effect]:
+        """The step is over in which proposals were submitted."""
+        return self._send()
+
+    def on_response(self, now_ms: int, response: IsrResponse) -> list[Effect]:
         """Take the controller's answer.
 
         Shapes:  -> an answer per partition named, then AnswersGiven; or, after a top-level
@@ -114,7 +110,7 @@ class AlterPartitionManager:
             return []
         if response.error_code != ErrorCode.NONE:
             return self._retry_later(now_ms)
-        answers = _answers(response)
+        answers = isr_answers(response)
         effects: list[Effect] = []
         for item in sent:
             answer = answers.get((item.topic_id, item.partition))
@@ -147,8 +143,14 @@ class AlterPartitionManager:
         if self._sent is not None or not self._held:
             return []
         self._sent = self.held
-        version = self._version()
-        return [SendAlterPartition(self._request(version), version)]
+        request, version = isr_request(
+            self._sent,
+            broker_id=self.broker_id,
+            broker_epoch=self.broker_epoch,
+            rules=self._rules,
+            sends_recovery_state=self.sends_recovery_state,
+        )
+        return [SendAlterPartition(request, version)]
 
     def _retry_later(self, now_ms: int) -> list[Effect]:
         self._sent = None
@@ -161,74 +163,3 @@ class AlterPartitionManager:
     def _key(self, item: ProposalItem) -> Key:
         by_id = self._rules.proposals_wait_by_topic_id
         return (item.topic_id if by_id else item.topic, item.partition)
-
-    def _version(self) -> int:
-        lowest = self._rules.alter_partition_version_lowest
-        if lowest <= _NAMES_UNTIL and any(item.topic_id == ZERO_UUID for item in self.held):
-            return _NAMES_UNTIL
-        return AlterPartitionRequest.latest_version
-
-    def _request(self, version: int) -> AlterPartitionRequest:
-        """The request of everything held, topics in order of first submission."""
-        by_topic: dict[tuple[str, object], list[ProposalItem]] = {}
-        for item in self.held:
-            by_topic.setdefault((item.topic, item.topic_id), []).append(item)
-        return AlterPartitionRequest(
-            broker_id=self.broker_id,
-            broker_epoch=self.broker_epoch,
-            topics=tuple(
-                AlterPartitionRequest.TopicData(
-                    topic_name=items[0].topic if version <= _NAMES_UNTIL else "",
-                    topic_id=items[0].topic_id if version > _NAMES_UNTIL else ZERO_UUID,
-                    partitions=tuple(self._partition(item, version) for item in items),
-                )
-                for items in by_topic.values()
-            ),
-        )
-
-    def _partition(self, item: ProposalItem, version: int) -> AlterPartitionRequest.PartitionData:
-        proposal = item.proposal
-        plain = version <= _PLAIN_ISR_UNTIL
-        tells_state = self.sends_recovery_state and version >= _RECOVERY_STATE_FROM
-        return AlterPartitionRequest.PartitionData(
-            partition_index=item.partition,
-            leader_epoch=proposal.leader_epoch,
-            new_isr=tuple(member for member, _ in proposal.isr) if plain else (),
-            new_isr_with_epochs=()
-            if plain
-            else tuple(
-                AlterPartitionRequest.BrokerState(broker_id=member, broker_epoch=epoch)
-                for member, epoch in proposal.isr
-            ),
-            leader_recovery_state=proposal.recovery_state if tells_state else RECOVERED,
-            partition_epoch=proposal.partition_epoch,
-        )
-
-
-def _answers(response: AlterPartitionResponse) -> dict[tuple[object, int], AlterPartitionAnswer]:
-    """The answers by (topic id, or name where there is none; partition)."""
-    return {
-        (topic.topic_name if topic.topic_id == ZERO_UUID else topic.topic_id, p.partition_index): (
-            _answer(p)
-        )
-        for topic in response.topics
-        for p in topic.partitions
-    }
-
-
-def _answer(data: AlterPartitionResponse.PartitionData) -> AlterPartitionAnswer:
-    try:
-        error = ErrorCode(data.error_code)
-    except ValueError:
-        error = ErrorCode.UNKNOWN_SERVER_ERROR
-    if error == ErrorCode.NONE and data.leader_recovery_state not in (RECOVERED, RECOVERING):
-        error = ErrorCode.UNKNOWN_SERVER_ERROR
-    if error != ErrorCode.NONE:
-        return AlterPartitionAnswer(error=error)
-    return AlterPartitionAnswer(
-        leader=data.leader_id,
-        leader_epoch=data.leader_epoch,
-        isr=tuple(data.isr),
-        recovery_state=data.leader_recovery_state,
-        partition_epoch=data.partition_epoch,
-    )

@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 class IsrChanges:
     """The ISR state of one partition, its proposals, and how many of them came to what."""
 
-    __slots__ = ("_ids", "expands", "failures", "in_flight", "shrinks", "state")
+    __slots__ = ("_ids", "acknowledged", "expands", "failures", "in_flight", "shrinks", "state")
 
     def __init__(self, ids: Iterator[int]) -> None:
         self.state: IsrState = Committed(())
         self.in_flight: ProposalItem | None = None
+        self.acknowledged: Pending | None = None  # KIP-497's text: answered, the outcome not known
         self.expands = 0
         self.shrinks = 0
         self.failures = 0
@@ -174,6 +175,18 @@ class IsrChanges:
             out.append(ProposalNotAttempted(item))
             self._fail(partition, pending, ErrorCode.OPERATION_NOT_ATTEMPTED, out)
 
+    def ask_again(self, partition: PartitionState, out: list[Effect]) -> None:
+        """Repeat a proposal that was acknowledged and of which nothing was heard since.
+
+        The controller may have failed before it decided, or decided against it; if it has written
+        it after all, the version of the repetition is out of date, which changes nothing.
+        """
+        pending = self.state
+        if self.acknowledged is None or self.acknowledged is not pending or self.in_flight:
+            return
+        self.acknowledged = None
+        self._submit(partition, pending, out)
+
     # --- answers ------------------------------------------------------------------------------
 
     def on_answer(
@@ -199,6 +212,9 @@ class IsrChanges:
             return
         if answer.error != ErrorCode.NONE:
             self._fail(partition, pending, answer.error, out)
+            return
+        if answer.acknowledged:
+            self.acknowledged = pending
             return
         if (
             answer.leader_epoch != partition.leader_epoch

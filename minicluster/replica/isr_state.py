@@ -72,9 +72,14 @@ class ProposalItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionAnswer:
-    """The controller's answer for one partition; with an error, nothing else is set."""
+    """The controller's answer for one partition; with an error, nothing else is set.
+
+    Shapes:  ``acknowledged``: the proposal has been taken and will be decided (KIP-497's text); the
+             outcome comes with the metadata.
+    """
 
     error: ErrorCode = ErrorCode.NONE
+    acknowledged: bool = False
     leader: int = 0
     leader_epoch: int = 0
     isr: tuple[int, ...] = ()

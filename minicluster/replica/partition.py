@@ -446,6 +446,8 @@ class Partition(PartitionState):
     def maybe_shrink_isr(self, now_ms: int, view: BrokerView) -> list[Effect]:
         """Propose to drop the members that have lagged for too long; the periodic task."""
         out: list[Effect] = []
+        if self.is_leader:
+            self.isr_changes.ask_again(self, out)
         if self.is_leader and self.isr_changes.must_report_recovery(self):
             self.isr_changes.report_recovery(self, view, out)
         elif self.is_leader:

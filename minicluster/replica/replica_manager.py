@@ -26,7 +26,11 @@ from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT, TOPIC
 from minicluster.metadata.delta import MetadataDelta
 from minicluster.metadata.image import MetadataImage
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
+from minicluster.protocol.messages import (
+    AlterPartitionRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+)
 from minicluster.replica.alter_partition_manager import TIMER as ALTER_PARTITION_TIMER
 from minicluster.replica.alter_partition_manager import (
     AlterPartitionManager,
@@ -63,7 +67,7 @@ from minicluster.replica.produce_requests import handle_produce
 from minicluster.replica.purgatory import Key, Purgatory
 from minicluster.replica.replica_state_reports import TIMER as REPLICA_STATES_TIMER
 from minicluster.replica.replica_state_reports import ReplicaStateReports
-from minicluster.rules import FailedReplicas, Rules
+from minicluster.rules import FailedReplicas, IsrChanges, Rules
 
 SHRINK_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
@@ -141,6 +145,7 @@ class ReplicaManagerMachine:
         self.assignments = DirectoryAssignments(config.broker_id, self.ids)
         self.states = ReplicaStateReports(config.broker_id, self.ids)
         self._checkpointed: Mapping[str, int] = {}
+        self._depth = 0
         self._flush_at_ms = 0
 
     # -- life ------------------------------------------------------------------------------
@@ -163,8 +168,14 @@ class ReplicaManagerMachine:
 
     def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
         """The active controller is this one, or nobody that is known."""
+        is_new = controller_id is not None and controller_id != self._channel.controller_id
         effects = self._channel.on_controller(now_ms, controller_id)
         effects += self.assignments.channel.on_controller(now_ms, controller_id)
+        if is_new and self.rules.isr_changes_by is IsrChanges.ALTER_ISR_OF_KIP_497:
+            asked: list[Effect] = []
+            for partition in self.partitions.values():
+                partition.isr_changes.ask_again(partition, asked)
+            effects += self.settle(now_ms, asked)
         return effects + self.states.on_controller(now_ms, controller_id)
 
     def begin_controlled_shutdown(self) -> None:
@@ -370,6 +381,7 @@ class ReplicaManagerMachine:
         """
         if not any(type(effect) in _INSIDE for effect in effects):
             return effects
+        self._depth += 1
         out: list[Effect] = []
         for effect in effects:
             step = _INSIDE.get(type(effect))
@@ -377,6 +389,9 @@ class ReplicaManagerMachine:
                 out.append(effect)
             else:
                 out += self.settle(now_ms, step(self, now_ms, effect))
+        self._depth -= 1
+        if not self._depth and self.rules.isr_changes_of_one_fetch_leave_together:
+            out += self.settle(now_ms, self._alter.send_waiting())
         return out
 
     def take_offline(self, key: Key, effects: list[Effect]) -> None:
@@ -451,7 +466,9 @@ class ReplicaManagerMachine:
         return partition.on_alter_partition(now_ms, self.view, effect.item.id, effect.answer)
 
     def _send_alter(self, now_ms: int, effect: SendAlterPartition) -> list[Effect]:
-        version = min(effect.version, highest_version(self.rules, effect.request.api_key))
+        version = effect.version
+        if isinstance(effect.request, AlterPartitionRequest):
+            version = min(version, highest_version(self.rules, AlterPartitionRequest.api_key))
         return self._channel.submit(now_ms, None, effect.request, version)
 
     def _answers_heard(self, now_ms: int, effect: AnswersGiven) -> list[Effect]:

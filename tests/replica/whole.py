@@ -26,6 +26,7 @@ from minicluster.protocol.messages import (
     DeleteTopicsRequest,
     ProduceRequest,
 )
+from minicluster.protocol.messages.kip_texts.kip_497 import AlterIsrRequest
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 from minicluster.replica.client_api import ClientApi, ClientApiConfig, ToReplicas
 from minicluster.replica.controller_channel import CorrelationIds
@@ -124,7 +125,7 @@ class Whole:
         self.cuts: set[tuple[int, int]] = set()
         self.drop_to_controller: set[tuple[int, type]] = set()  # requests of a broker, by class
         self.controller_requests: list[Any] = []
-        self.after_reply: Callable[[], None] | None = None  # once, after KIP-589's answer left
+        self.after_reply: Callable[[], None] | None = None  # once, after KIP-589's or 497's answer
         self._incarnations = itertools.count(0x1000)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -395,7 +396,8 @@ class Whole:
         if node == CONTROLLER:
             self.controller_requests.append(request)
             effects = self.controller.handle_request(hear, request, version, self.now_ms)
-            if isinstance(request, AlterReplicaStateRequest) and self.after_reply is not None:
+            answered_early = isinstance(request, (AlterReplicaStateRequest, AlterIsrRequest))
+            if answered_early and self.after_reply is not None:
                 self.see(node, [e for e in effects if isinstance(e, Reply)])
                 effects, then, self.after_reply = [], self.after_reply, None
                 then()

@@ -1,0 +1,246 @@
+"""ISR changes by AlterIsr, as the texts of KIP-497 and KIP-704 have it, and as Kafka shipped it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import AlterPartitionRequest
+from minicluster.protocol.messages.kip_texts import kip_497, kip_704
+from minicluster.replica.alter_partition_manager import (
+    AlterPartitionManager,
+    SendAlterPartition,
+)
+from minicluster.replica.isr_requests import isr_answers
+from minicluster.replica.isr_state import (
+    RECOVERING,
+    AlterPartitionAnswer,
+    Committed,
+    IsrProposal,
+    PendingExpand,
+    ProposalItem,
+)
+from minicluster.replica.partition_steps import ProposalAnswered
+from minicluster.rules import IsrChanges, Rules
+from tests.replica.partition_kit import TOPIC_ID, Bench
+from tests.replica.whole import Whole
+
+SHIPPED = Rules.KAFKA_4_3
+KIP_497 = replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_497)
+KIP_704 = replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_704)
+REQUESTS = {
+    IsrChanges.ALTER_PARTITION: AlterPartitionRequest,
+    IsrChanges.ALTER_ISR_OF_KIP_497: kip_497.AlterIsrRequest,
+    IsrChanges.ALTER_ISR_OF_KIP_704: kip_704.AlterIsrRequest,
+}
+ALL = pytest.mark.parametrize(
+    "rules", [SHIPPED, KIP_497, KIP_704], ids=lambda rules: str(rules.isr_changes_by)
+)
+
+
+def isr_requests(whole: Whole) -> list[Any]:
+    kinds = tuple(REQUESTS.values())
+    return [request for request in whole.controller_requests if isinstance(request, kinds)]
+
+
+def back_again(rules: Rules, *topics: str) -> Whole:
+    """Broker 3 has crashed, was fenced, and is back in every ISR."""
+    whole = Whole(rules=rules)
+    whole.advance(100)
+    for topic in topics:
+        whole.create_topic(topic)
+        whole.advance(20)
+    whole.advance(1_000)
+    whole.crash(3)
+    whole.advance(12_000)
+    assert whole.is_fenced(3)
+    whole.start(3)
+    whole.advance(20_000)
+    assert whole.all_running()
+    return whole
+
+
+@ALL
+def test_a_replica_that_comes_back_joins_the_isr(rules: Rules) -> None:
+    whole = back_again(rules, "orders")
+    assert sorted(whole.partition().isr) == [1, 2, 3]
+    asked = isr_requests(whole)
+    assert asked and {type(request) for request in asked} == {REQUESTS[rules.isr_changes_by]}
+    produce = whole.produce(whole.partition().leader, b"a")
+    whole.advance(20)
+    assert whole.produced(produce) == ErrorCode.NONE
+    assert whole.values(3) == [b"a"]
+
+
+@ALL
+def test_a_follower_that_lags_leaves_the_isr(rules: Rules) -> None:
+    whole = Whole(rules=rules)
+    whole.advance(100)
+    whole.create_topic()
+    whole.advance(1_000)
+    leader = whole.partition().leader
+    whole.cuts.add((next(b for b in (1, 2, 3) if b != leader), leader))
+    whole.produce(leader, b"a", acks=1)
+    whole.advance(60_000)
+    assert len(whole.partition().isr) == 2
+    assert not any(whole.is_fenced(broker) for broker in whole.brokers)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_the_changes_of_one_fetch_leave_one_by_one_or_together(together: bool) -> None:
+    """KIP-497: one request for all partitions that one Fetch brings in sync."""
+    rules = replace(SHIPPED, isr_changes_of_one_fetch_leave_together=together)
+    whole = back_again(rules, "a", "b", "c")
+    asked = [request for request in isr_requests(whole) if request.broker_id == 1]
+    counts = [len(request.topics) for request in asked]
+    assert counts == ([3] if together else [1, 2])
+    assert all(sorted(whole.partition(t).isr) == [1, 2, 3] for t in ("a", "b", "c"))
+
+
+# --- KIP-497: acknowledged is not decided -----------------------------------------------------
+
+
+def acknowledged() -> Bench:
+    bench = Bench(rules=KIP_497)
+    bench.seed(10)
+    bench.lead(replicas=[101, 102], isr=[101])
+    bench.fetch(102, 10)
+    item = bench.partition.in_flight
+    assert item is not None
+    answer = AlterPartitionAnswer(acknowledged=True)
+    bench.effects += bench.partition.on_alter_partition(bench.now_ms, bench.view, item.id, answer)
+    return bench
+
+
+def test_kip_497_an_acknowledged_change_waits_for_the_metadata() -> None:
+    bench = acknowledged()
+    assert isinstance(bench.partition.isr_state, PendingExpand)
+    bench.fetch(102, 10)
+    assert len(bench.submitted) == 1, "one change at a time"
+    bench.lead(replicas=[101, 102], isr=[101, 102], partition_epoch=2)
+    assert bench.partition.isr_state == Committed((101, 102))
+
+
+def test_kip_497_metadata_of_another_version_lets_the_leader_look_again() -> None:
+    bench = acknowledged()
+    bench.lead(replicas=[101, 102], isr=[101], partition_epoch=2)
+    assert bench.partition.isr_state == Committed((101,))
+    bench.fetch(102, 10)
+    assert len(bench.submitted) == 2
+
+
+def test_kip_497_an_acknowledged_change_that_nothing_comes_of_is_asked_again() -> None:
+    bench = acknowledged()
+    bench.shrink()
+    assert len(bench.submitted) == 2
+    assert bench.submitted[1].proposal == bench.submitted[0].proposal
+    bench.shrink()
+    assert len(bench.submitted) == 2, "no second one before the first is answered"
+
+
+def test_as_shipped_a_proposal_that_waits_for_metadata_is_not_asked_again() -> None:
+    bench = Bench()
+    bench.seed(10)
+    bench.lead(replicas=[101, 102], isr=[101])
+    bench.fetch(102, 10)
+    bench.answer(ErrorCode.INVALID_UPDATE_VERSION)
+    bench.shrink()
+    assert len(bench.submitted) == 1
+
+
+def test_kip_497_a_change_that_died_with_the_controller_is_put_to_the_next_one() -> None:
+    whole = Whole(rules=KIP_497)
+    whole.advance(100)
+    whole.create_topic()
+    whole.advance(1_000)
+    leader = whole.partition().leader
+    manager = whole.brokers[leader].replicas
+    (partition,) = manager.partitions.values()
+    follower = next(b for b in (1, 2, 3) if b != leader)
+    whole.cuts.add((follower, leader))
+    whole.produce(leader, b"a", acks=1)
+    whole.after_reply = whole.fail_over
+    whole.advance(60_000)
+    assert whole.after_reply is None
+    assert follower not in whole.partition().isr
+    assert not partition.isr_state.is_pending
+    assert len(isr_requests(whole)) == 2
+
+
+# --- forms ------------------------------------------------------------------------------------
+
+
+def sent(rules: Rules, **options: Any) -> SendAlterPartition:
+    manager = AlterPartitionManager(101, broker_epoch=7, rules=rules, **options)
+    proposal = IsrProposal(
+        leader=101,
+        leader_epoch=5,
+        partition_epoch=9,
+        isr=((101, 7), (102, 8)),
+        recovery_state=RECOVERING,
+    )
+    item = ProposalItem(id=1, topic="orders", topic_id=TOPIC_ID, partition=6, proposal=proposal)
+    (send,) = manager.submit(item)
+    assert isinstance(send, SendAlterPartition)
+    return send
+
+
+def test_kip_497s_form_names_the_leader_and_the_version_in_zookeeper() -> None:
+    send = sent(KIP_497)
+    kind = kip_497.AlterIsrRequest
+    part = kind.PartitionData(
+        partition_id=6, leader=101, leader_epoch=5, isr=(101, 102), current_zk_version=9
+    )
+    topic = kind.TopicData(topic="orders", partitions=(part,))
+    assert send.request == kind(broker_id=101, broker_epoch=7, topics=(topic,))
+    assert send.version == 0
+
+
+@pytest.mark.parametrize(("sends", "version"), [(True, 1), (False, 0)])
+def test_kip_704s_form_has_the_unclean_flag_from_version_1_on(sends: bool, version: int) -> None:
+    send = sent(KIP_704, sends_recovery_state=sends)
+    kind = kip_704.AlterIsrRequest
+    part = kind.PartitionData(
+        partition_index=6,
+        leader_epoch=5,
+        new_isr=(101, 102),
+        new_is_unclean=True,
+        current_isr_version=9,
+    )
+    topic = kind.TopicData(name="orders", partitions=(part,))
+    assert send.request == kind(broker_id=101, broker_epoch=7, topics=(topic,))
+    assert send.version == version
+
+
+def test_what_the_answers_say() -> None:
+    kind = kip_497.AlterIsrResponse
+    parts = (kind.PartitionData(partition_id=0), kind.PartitionData(partition_id=1, error_code=74))
+    said = isr_answers(kind(topics=(kind.TopicData(topic="a", partitions=parts),)))
+    assert said[("a", 0)] == AlterPartitionAnswer(acknowledged=True)
+    assert said[("a", 1)] == AlterPartitionAnswer(error=ErrorCode.FENCED_LEADER_EPOCH)
+
+    other = kip_704.AlterIsrResponse
+    data = other.PartitionData(
+        leader_id=1, leader_epoch=2, isr=(1,), is_unclean=True, current_isr_version=3
+    )
+    found = isr_answers(other(topics=(other.TopicData(name="a", partitions=(data,)),)))
+    assert found == {
+        ("a", 0): AlterPartitionAnswer(
+            leader=1, leader_epoch=2, isr=(1,), recovery_state=RECOVERING, partition_epoch=3
+        )
+    }
+
+
+def test_an_answer_by_name_finds_its_proposal() -> None:
+    manager = AlterPartitionManager(101, rules=KIP_704)
+    proposal = IsrProposal(leader=101, leader_epoch=0, partition_epoch=0, isr=((101, 7),))
+    item = ProposalItem(id=1, topic="a", topic_id=TOPIC_ID, partition=0, proposal=proposal)
+    manager.submit(item)
+    kind = kip_704.AlterIsrResponse
+    data = kind.PartitionData(error_code=ErrorCode.INVALID_REQUEST)
+    effects = manager.on_response(0, kind(topics=(kind.TopicData(name="a", partitions=(data,)),)))
+    answered = [e for e in effects if isinstance(e, ProposalAnswered)]
+    assert [(e.item.id, e.answer.error) for e in answered] == [(1, ErrorCode.INVALID_REQUEST)]
