@@ -1,0 +1,51 @@
+"""The quorum: elections won per second of machine time, and what an idle one costs.
+
+Kafka's own Raft simulation wins about eight elections per second on one core of this kind of
+machine. The bounds are far below what was measured, so that only a change of kind fails.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.quorum.chaos import Chaos
+from tests.quorum.network import Network
+
+SEEDS = 10
+
+
+class Deposing(Chaos):
+    """Five voters whose leader is killed, cut off or told to go every second or two."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, observers=0, write_ms=(200, 600), step_ms=(800, 2_500))
+        self.actions = [
+            (self.kill_leader, 4),
+            (self.isolate_leader, 4),
+            (self.resign, 4),
+            (self.restart, 6),
+            (self.heal, 6),
+        ]
+
+
+def test_elections_won_per_second_with_all_checks_on(benchmark: Any) -> None:
+    def play() -> int:
+        return sum(Deposing(seed).run(30_000).elections for seed in range(SEEDS))
+
+    started = time.perf_counter()
+    won = benchmark.pedantic(play, rounds=1, iterations=1)
+    rate = won / (time.perf_counter() - started)
+    benchmark.extra_info["elections_per_second"] = round(rate, 1)
+    assert rate > 15
+
+
+def test_an_idle_quorum_of_three_with_three_observers_is_simulated_fast(benchmark: Any) -> None:
+    network = Network([1, 2, 3], [11, 12, 13], seed=2)
+    network.wait_for_leader()
+    network.run_for(5_000)
+    started = time.perf_counter()
+    benchmark.pedantic(lambda: network.run_for(200_000), rounds=1, iterations=1)
+    rate = 200 / (time.perf_counter() - started)
+    benchmark.extra_info["simulated_seconds_per_second"] = round(rate)
+    assert rate > 200
