@@ -25,17 +25,27 @@ def changed_partitions(request: Any, image: MetadataImage) -> tuple[Change, ...]
     )
 
 
+_MAY_BE_WRITTEN = (
+    ErrorCode.NOT_CONTROLLER,  # who lost the leadership does not know what became of it
+    ErrorCode.NEW_LEADER_ELECTED,  # a leader that its own proposal has just deposed (B9)
+    ErrorCode.FENCED_LEADER_EPOCH,  # the same, in versions 0 and 1
+)
+
+
 def answer_problems(
-    request: Any, response: Any, expected: tuple[Change, ...]
+    request: Any, response: Any, expected: tuple[Change, ...], records_written: int
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with an answer: a rule and why.
 
-    E42: no caller ever hears that the controller broke. B5: an accepted proposal tells the state,
-    epochs included, that it led to.
+    E42: no caller ever hears that the controller broke. A6: what is refused altogether changes
+    nothing. B5: an accepted proposal tells the state, epochs included, that it led to.
     """
-    for error in _errors(response):
-        if error == ErrorCode.UNKNOWN_SERVER_ERROR:
-            yield "E42", f"{type(request).__name__} is answered UNKNOWN_SERVER_ERROR"
+    errors = list(_errors(response))
+    if ErrorCode.UNKNOWN_SERVER_ERROR in errors:
+        yield "E42", f"{type(request).__name__} is answered UNKNOWN_SERVER_ERROR"
+    refused = bool(errors) and all(errors) and not any(e in _MAY_BE_WRITTEN for e in errors)
+    if refused and records_written:
+        yield "A6", f"{type(request).__name__} is refused and yet writes {records_written} records"
     if not isinstance(response, m.AlterPartitionResponse):
         return
     answers = [part for topic in response.topics for part in topic.partitions]
@@ -56,9 +66,22 @@ def _partition(
 
 
 def _errors(response: Any) -> Iterator[int]:
-    """The error codes of an answer: at its top, and one level below."""
-    names = ("topics", "responses", "results", "replica_election_results")
-    for item in (response, *(i for name in names for i in getattr(response, name, ()))):
-        code = getattr(item, "error_code", None)
-        if code is not None:
-            yield code
+    """The error codes of an answer: those of its items, or where it has none, its own."""
+    items = [item for name in _ITEMS for item in getattr(response, name, ())]
+    top = getattr(response, "error_code", None)
+    if top or (top is not None and not items):
+        yield top
+    for item in items:
+        yield from _errors(item)
+
+
+_ITEMS = (
+    "topics",
+    "responses",
+    "results",
+    "replica_election_results",
+    "partition_result",
+    "partitions",
+    "directories",
+)
+"""The fields of answers that hold their items, at any level."""

@@ -47,12 +47,38 @@ def groups(operation: Operation) -> Iterator[Hashable]:
 
 
 def simpler(operation: Operation) -> Iterator[Operation]:
-    """Simpler forms of an operation, the simplest first: an earlier time, a rounder one."""
+    """Simpler forms of an operation, the simplest first: fewer things, an earlier or rounder time.
+
+    All lists of replicas stay as long as each other; a list of one stays.
+    """
+    arguments = operation.arguments
+    for smaller in _smaller(arguments):
+        yield replace(operation, arguments={**arguments, **smaller})
     if operation.at_ms > 0:
         yield replace(operation, at_ms=0)
         for earlier in (operation.at_ms // 2, operation.at_ms // 1000 * 1000):
             if 0 < earlier < operation.at_ms:
                 yield replace(operation, at_ms=earlier)
+
+
+def _smaller(arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    lists = arguments.get("assignments", ())
+    if len(lists) > 1:
+        yield {"assignments": lists[:1]}
+        for n in range(len(lists)):
+            yield {"assignments": (*lists[:n], *lists[n + 1 :])}
+    for broker in dict.fromkeys(b for replicas in lists for b in replicas):
+        fewer = tuple(tuple(b for b in replicas if b != broker) for replicas in lists)
+        if all(fewer) and len({len(replicas) for replicas in fewer}) == 1:
+            yield {"assignments": fewer}
+    replicas = arguments.get("replicas", ())
+    if len(replicas) > 1:
+        for n in range(len(replicas)):
+            yield {"replicas": (*replicas[:n], *replicas[n + 1 :])}
+    for name in arguments.get("configs", ()):
+        yield {"configs": {k: v for k, v in arguments["configs"].items() if k != name}}
+    if arguments.get("more"):
+        yield {"more": False}
 
 
 def generate(seed: int, count: int) -> tuple[Operation, ...]:

@@ -312,7 +312,10 @@ class Player:
         if asked is None:
             self._find("E40", f"request {reply.token} is answered twice")
             raise _Broken
-        for rule, problem in answer_problems(asked.request, reply.response, asked.expected):
+        written = len(reply.records_written)
+        for rule, problem in answer_problems(
+            asked.request, reply.response, asked.expected, written
+        ):
             self._find(rule, problem)
         asked.answered(reply.response)
 

@@ -62,9 +62,13 @@ def test_no_promise_is_broken_by_a_hundred_thousand_operations(part: int) -> Non
         ("Z52", 6, "E41", 8, {"start", "create_topic", "config"}),
         # A topic goes whose partition has an empty ISR; its directory keeps it.
         ("Z53", 2, "E41", 8, {"start", "create_topic", "delete_topic"}),
+        # A partition with an empty ISR loses its last candidates to a ClearElrRecord.
+        ("Z54", 6, "E12", 8, {"start", "create_topic", "config"}),
+        # A replica leaves the assignment and stays in the ELR.
+        ("Z56", 3, "E13", 10, {"start", "create_topic", "reassign"}),
     ],
 )
-def test_a_stale_index_is_found_and_shrunk_to_the_steps_that_matter(
+def test_a_bug_is_found_and_shrunk_to_the_steps_that_matter(
     zoo_id: str, seed: int, rule: str, most: int, kinds: set[str]
 ) -> None:
     case = Case(rules=Rules.KAFKA_4_3.with_bugs([zoo_id]), elr=True, seed=seed)
