@@ -137,7 +137,7 @@ class Network:
             directory_id=member.directory,
             cluster_id=CLUSTER_ID,
             log=member.log,
-            draws=Draws(rng.randrange, rng.randrange),
+            draws=self.draws(node_id, rng),
             voters=None if self.dynamic else self.voter_set,
             bootstrap_servers=[Node(i, f"node{i}", 9090 + i) for i in self.voter_ids],
             endpoints=endpoints_of(node_id),
@@ -147,6 +147,9 @@ class Network:
             faults=self.faults,
         )
         self._perform(member, member.machine.start(self.now_ms))
+
+    def draws(self, node_id: int, rng: random.Random) -> Draws:
+        return Draws(rng.randrange, rng.randrange)
 
     def kill(self, node_id: int, *, lossy: bool = False) -> None:
         member = self.members[node_id]

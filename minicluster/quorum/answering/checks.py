@@ -6,6 +6,7 @@ Source:  KafkaRaftClient.validateVoterOnlyRequest, validateLeaderOnlyRequest, is
 from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.quorum.errors import InconsistentState
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.voters import ReplicaKey
@@ -36,6 +37,16 @@ def refuse_leader_request(node: QuorumNode, epoch: int) -> ErrorCode | None:
     if node.is_shutting_down:
         return ErrorCode.BROKER_NOT_AVAILABLE
     return None
+
+
+def contradiction(node: QuorumNode, what: str) -> ErrorCode:
+    """Refuse what cannot be true: one leader per epoch, nobody is its own peer.
+
+    Errors:  InconsistentState where the rules have Kafka's fault (10.16 item 11 d).
+    """
+    if node.rules.contradicting_request_is_fatal:
+        raise InconsistentState(what)
+    return ErrorCode.INVALID_REQUEST
 
 
 def is_meant_for(node: QuorumNode, voter_id: int, key: ReplicaKey) -> bool:

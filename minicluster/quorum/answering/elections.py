@@ -52,7 +52,7 @@ def vote(node: QuorumNode, request: VoteRequest, version: int, now_ms: int) -> A
     if refusal is not None:
         return answer(refusal)
     if asked.replica_id == node.key.id:
-        return answer(ErrorCode.INVALID_REQUEST)
+        return answer(checks.contradiction(node, "a candidate of this node's own id"))
     if epoch > node.epoch:
         transitions.to_unattached(node, epoch, None, now_ms)
     named = ReplicaKey.of(request.voter_id, asked.voter_directory_id)
@@ -120,8 +120,12 @@ def _follow(
     endpoints: Endpoints = wire.named_endpoints(request.leader_endpoints)
     if not endpoints:
         endpoints = node.history.voters.endpoints_of(asked.leader_id)
+    if not endpoints and node.rules.contradicting_request_is_fatal:
+        checks.contradiction(node, f"leader {asked.leader_id} is nowhere to be found")
     if not transitions.follow_message(node, asked.leader_id, asked.leader_epoch, endpoints, now_ms):
-        return ErrorCode.INVALID_REQUEST
+        return checks.contradiction(
+            node, f"epoch {asked.leader_epoch} has another leader than {asked.leader_id}"
+        )
     return None
 
 

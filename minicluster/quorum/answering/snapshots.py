@@ -24,6 +24,8 @@ def fetch_snapshot(
     if not checks.is_this_cluster(node, request.cluster_id):
         return wire.fetch_snapshot_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
     empty = None if node.rules.refused_fetch_snapshot_has_no_records else b""
+    if not request.topics:
+        return wire.fetch_snapshot_error(checks.contradiction(node, "a request without topics"))
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return wire.fetch_snapshot_error(ErrorCode.INVALID_REQUEST)
     topic, asked = request.topics[0], request.topics[0].partitions[0]
@@ -43,7 +45,7 @@ def fetch_snapshot(
     if not 0 <= asked.position < len(content):
         return refuse(ErrorCode.POSITION_OUT_OF_RANGE)
     if request.replica_id == node.key.id:
-        return refuse(ErrorCode.INVALID_REQUEST)
+        return refuse(checks.contradiction(node, "the leader fetches from itself"))
     role = node.role
     assert isinstance(role, Leader)
     if request.replica_id >= 0:

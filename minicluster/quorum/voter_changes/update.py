@@ -54,6 +54,8 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
     if not versions.holds(node.history.kraft_version):
         return ErrorCode.INVALID_REQUEST
+    if key.id == node.key.id:
+        return checks.contradiction(node, "the leader tells itself of its endpoints")
     voter = Voter(key=key, endpoints=endpoints, versions=versions)
     static = node.history.kraft_version == 0
     voters = node.history.voters.update(voter, by_id=static)

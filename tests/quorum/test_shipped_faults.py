@@ -1,0 +1,129 @@
+"""Faults of Kafka 4.3's client of 10.16 item 11 that no zoo entry names: mended, and as shipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.messages import (
+    FetchRequest,
+    FetchSnapshotRequest,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from minicluster.quorum.errors import InconsistentState
+from minicluster.quorum.settings import METADATA_TOPIC
+from minicluster.rules import Rules
+from tests.quorum.network import CLUSTER_ID
+from tests.quorum.probe import ELECTION_MS, Probe
+from tests.quorum.test_rows_voters import leading, update
+
+SHIPPED = Rules.KAFKA_4_3.as_shipped()
+BOTH = pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, SHIPPED], ids=["mended", "as shipped"])
+
+
+def following(rules: Rules) -> Probe:
+    probe = Probe(rules=rules)
+    assert probe.begin(3, 2) is ErrorCode.NONE
+    return probe
+
+
+def follower_hears_of_another_leader(rules: Rules) -> Any:
+    return following(rules).begin(3, 3)
+
+
+def follower_hears_the_end_of_another_leader(rules: Rules) -> Any:
+    return following(rules).end(3, 3)
+
+
+def follower_hears_that_it_leads(rules: Rules) -> Any:
+    return following(rules).begin(3, 1)
+
+
+def a_candidate_has_this_nodes_id(rules: Rules) -> Any:
+    return following(rules).vote(4, 1)[0]
+
+
+def the_leader_fetches_a_snapshot_from_itself(rules: Rules) -> Any:
+    probe, epoch = leading(1, 2, 3, rules=rules)
+    end = (probe.log.end_offset, epoch)
+    probe.log.snapshots[end] = b"content"
+    return ErrorCode(probe.fetch_snapshot(1, end).error_code)
+
+
+def a_snapshot_is_asked_of_no_topic(rules: Rules) -> Any:
+    probe, _ = leading(1, 2, 3, rules=rules)
+    answer = probe.ask(FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=()))
+    return ErrorCode(answer.error_code)
+
+
+def the_leader_tells_itself_of_its_endpoints(rules: Rules) -> Any:
+    probe, epoch = leading(1, 2, 3, rules=rules)
+    return ErrorCode(probe.ask(update(1, epoch)).error_code)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "ask",
+    [
+        follower_hears_of_another_leader,
+        follower_hears_the_end_of_another_leader,
+        follower_hears_that_it_leads,
+        a_candidate_has_this_nodes_id,
+        the_leader_fetches_a_snapshot_from_itself,
+        a_snapshot_is_asked_of_no_topic,
+        the_leader_tells_itself_of_its_endpoints,
+    ],
+)
+def test_a_request_that_cannot_be_true_is_refused_or_fatal(
+    ask: Callable[[Rules], Any], rules: Rules
+) -> None:
+    """Item 11 (d)."""
+    if rules is SHIPPED:
+        with pytest.raises(InconsistentState):
+            ask(rules)
+    else:
+        assert ask(rules) is ErrorCode.INVALID_REQUEST
+
+
+@BOTH
+def test_a_vote_that_was_found_invalid_is_asked_again_or_fatal(rules: Rules) -> None:
+    """Item 11 (d)."""
+    probe = Probe(rules=rules)
+    probe.advance(ELECTION_MS)
+    send = probe.sent(VoteRequest)[0]
+    part = VoteResponse.PartitionData(
+        error_code=ErrorCode.INVALID_REQUEST, leader_id=-1, leader_epoch=probe.machine.epoch
+    )
+    topic = VoteResponse.TopicData(topic_name=METADATA_TOPIC, partitions=(part,))
+    if rules is SHIPPED:
+        with pytest.raises(InconsistentState):
+            probe.respond(send, VoteResponse(topics=(topic,)))
+    else:
+        probe.respond(send, VoteResponse(topics=(topic,)))
+        assert probe.role == "Prospective"
+
+
+@BOTH
+def test_a_leader_that_knows_no_update_voter_is_asked_once_or_for_ever(rules: Rules) -> None:
+    """Item 11 (e). With kraft.version 0 a voter tells each leader of itself until one has heard."""
+    probe = following(rules)
+    asked = 0
+    for _ in range(200):
+        for send in probe.sent(FetchRequest):
+            probe.answer_fetch(send, leader=2, epoch=3)
+        for send in probe.sent(UpdateRaftVoterRequest):
+            asked += 1
+            answer = UpdateRaftVoterResponse(
+                error_code=ErrorCode.UNSUPPORTED_VERSION,
+                current_leader=UpdateRaftVoterResponse.CurrentLeader(leader_id=-1, leader_epoch=-1),
+            )
+            probe.respond(send, answer)
+        probe.advance(100)
+    assert probe.where == ("Follower", 3, 2)
+    assert asked == 1 if rules is not SHIPPED else asked > 5
