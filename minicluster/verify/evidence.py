@@ -43,9 +43,6 @@ HEADER_SCHEMA = pa.schema(
     }
 )
 
-# Up to so many rows one partition is quicker: nothing is ever exchanged between partitions.
-SMALL_ROWS = 60_000
-
 
 def trace_schema(table: str) -> pa.Schema:
     """The Arrow schema of a trace table as the queries see it."""
@@ -131,9 +128,17 @@ def write(tables: Mapping[str, pa.Table], folder: Path) -> dict[str, Path]:
 
 
 def frames(
-    spark: SparkSession, tables: Mapping[str, pa.Table], files: Mapping[str, Path] | None
+    spark: SparkSession,
+    tables: Mapping[str, pa.Table],
+    files: Mapping[str, Path] | None,
+    *,
+    few: bool,
 ) -> dict[str, Any]:
-    """The tables as data frames, by way of files where Spark can see them."""
+    """The tables as data frames, by way of files where Spark can see them.
+
+    Shapes:  ``few``: the rows are so few that each table is one partition; then nothing is ever
+             exchanged between partitions.
+    """
     if files is None:
         made = {name: _sent(spark, table) for name, table in tables.items()}
     else:
@@ -141,10 +146,7 @@ def frames(
             name: spark.read.schema(sql_schema(tables[name].schema)).parquet(str(path))
             for name, path in files.items()
         }
-    rows = sum(table.num_rows for table in tables.values())
-    if rows > SMALL_ROWS:
-        return made
-    return {name: frame.coalesce(1) for name, frame in made.items()}
+    return {name: frame.coalesce(1) for name, frame in made.items()} if few else made
 
 
 def _sent(spark: SparkSession, table: pa.Table) -> Any:

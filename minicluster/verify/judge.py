@@ -55,7 +55,8 @@ def verify(
         files = evidence.write(tables, folder)
         started = session.spark_session(spark, master=master, remote=remote)
         local = remote is None and (master or "local").startswith("local") and spark is None
-        frames = evidence.frames(started, tables, files if local else None)
+        few = session.tune(started, sum(table.num_rows for table in tables.values()))
+        frames = evidence.frames(started, tables, files if local else None, few=few)
         answers, crashes = _ask(started, frames, chosen, read)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

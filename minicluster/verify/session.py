@@ -70,6 +70,13 @@ _LEAN = {
     "spark.sql.artifact.isolation.enabled": "false",
 }
 
+FEW_ROWS = 20_000
+_BY_SIZE = {
+    "spark.sql.codegen.wholeStage": ("false", "true"),
+    "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
+    "spark.sql.shuffle.partitions": ("1", "2"),
+}
+
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -81,6 +88,7 @@ appender.stderr.layout.pattern = %p %c: %m%n%ex
 """
 
 _START_LIMIT_S = 120.0
+_GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 
 class SparkUnavailable(UserError):
@@ -201,7 +209,7 @@ def warm_up(
     global _jvm
     if _jvm is not None or _session is not None or remote or (master and "local" not in master):
         return
-    if "PYSPARK_GATEWAY_PORT" in os.environ or _users_java() is not None or _active() is not None:
+    if _GATEWAY[0] in os.environ or _users_java() is not None or _active() is not None:
         return
     found = _wheel_java()
     if found is not None:
@@ -245,9 +253,25 @@ def spark_session(
     except Exception as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise SparkUnavailable(f"Spark: no session: {first[0]}") from error
+    finally:
+        # They are for this process: a child that inherited them would join this JVM.
+        for name in _GATEWAY if _jvm is not None else ():
+            os.environ.pop(name, None)
     atexit.register(close)
     assert _session is not None
     return _session
+
+
+def tune(spark: SparkSession, rows: int) -> bool:
+    """Set this process's own session up for so many rows; tells whether they are few.
+
+    Generated code is worth its compilation only for many rows; few rows want one partition.
+    """
+    few = rows <= FEW_ROWS
+    if spark is _session and _jvm is not None:
+        for key, (for_few, for_many) in _BY_SIZE.items():
+            spark.conf.set(key, for_few if few else for_many)
+    return few
 
 
 def close() -> None:
@@ -283,8 +307,7 @@ def _connect() -> None:
     if _jvm is None:
         return
     port, secret = _jvm.connection()
-    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
-    os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+    os.environ.update(zip(_GATEWAY, (str(port), secret), strict=True))
 
 
 def _forget_connection() -> None:

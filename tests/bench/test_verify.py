@@ -1,0 +1,77 @@
+"""Verification: cold as a whole process, warm in one session, and the data source's rate.
+
+A cold run is a new process from its start to the verdict, with the class archive that the first
+run of a machine leaves; the bounds are far above what an idle machine needs.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster.verify import verify
+from minicluster.verify.datasource import register
+from tests.bench.verify_log import long_log
+from tests.verify import trace_cases
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+LONG = 100_000
+COLD_LIMIT_S = 60.0
+_COLD = "import sys; from minicluster.verify import verify; print(verify(sys.argv[1]).verdict)"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trace_cases.c6_near().write(tmp_path_factory.mktemp("small") / "run")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return long_log(LONG).write(tmp_path_factory.mktemp("long") / "controller-101")
+
+
+def cold(path: Path) -> float:
+    started = time.perf_counter()
+    out = subprocess.run(
+        [sys.executable, "-c", _COLD, str(path)], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "valid", out.stdout + out.stderr
+    return time.perf_counter() - started
+
+
+@pytest.mark.parametrize("what", ["small", "long"])
+def test_cold_verification_as_a_whole_process(
+    what: str, benchmark: Any, request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(what)
+    cold(path)  # the first on a machine makes the archive
+    seconds = benchmark.pedantic(lambda: cold(path), rounds=2)
+    assert seconds < COLD_LIMIT_S
+
+
+@pytest.mark.parametrize("what", ["small", "long"])
+def test_warm_verification_in_one_session(
+    what: str, benchmark: Any, request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(what)
+    report = benchmark.pedantic(lambda: verify(path), rounds=3, warmup_rounds=1)
+    assert report.valid
+
+
+def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path, spark: Any) -> None:
+    register(spark)
+    columns = "offset bigint, type string, partition_id int, isr array<int>, leader int"
+
+    def read() -> int:
+        frame = spark.read.format("kraft").schema(columns).load(str(long))
+        return int(frame.selectExpr("count(isr) + count(leader)").collect()[0][0])
+
+    benchmark.pedantic(read, rounds=3, warmup_rounds=1)
+    benchmark.extra_info["records_per_second"] = round(LONG / benchmark.stats["mean"])
+    assert benchmark.extra_info["records_per_second"] > 10_000
