@@ -21,7 +21,13 @@ from minicluster.actors.metadata_publisher import (
     SnapshotSeen,
 )
 from minicluster.actors.network import Answer, Packet
-from minicluster.actors.quorum_shell import QUORUM_APIS, WAKE, QuorumPlan, QuorumShell
+from minicluster.actors.quorum_shell import (
+    CLEAN,
+    QUORUM_APIS,
+    WAKE,
+    QuorumPlan,
+    QuorumShell,
+)
 from minicluster.actors.replica_manager import (
     REPLICA_APIS,
     ActiveController,
@@ -35,6 +41,8 @@ from minicluster.actors.replica_manager import (
 )
 from minicluster.actors.shell import NodeContext
 from minicluster.metadata import metadata_version as mv
+from minicluster.metadata.snapshot import image_records
+from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
 from minicluster.replica.client_api import ClientApi, ClientApiConfig, ToReplicas
@@ -163,6 +171,8 @@ class Broker(QuorumShell):
     def on_wakeup(self, name: str) -> None:
         if name == WAKE:
             self.on_quorum_wake()
+        elif name == CLEAN:
+            self.on_clean()
         else:
             self.perform(self.lifecycle.on_timer(self.now(), name))
             self.perform(self.clients.on_timer(self.now(), name))
@@ -183,6 +193,10 @@ class Broker(QuorumShell):
                 self.perform(self.lifecycle.begin_controlled_shutdown(self.now()))
             case DirectoryLost(directory):
                 self.perform(self.lifecycle.propagate_directory_failure(self.now(), directory))
+            case WriteSnapshot():
+                records = tuple(image_records(message.image, self.context.rules))
+                timestamp_ms = message.last_contained_log_timestamp
+                self.write_snapshot(message.snapshot_id, records, timestamp_ms)
             case ReplicasEnded():
                 self.context.exited(self.node_id)
             case _:

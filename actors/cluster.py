@@ -37,7 +37,8 @@ from minicluster.actors.metadata_sink import (
     MetadataSink,
 )
 from minicluster.actors.network import Network
-from minicluster.actors.processes import Process, Processes
+from minicluster.actors.processes import Process
+from minicluster.actors.quorum_chaos import QuorumChaos
 from minicluster.actors.quorum_shell import QUORUM_STATE, QuorumPlan
 from minicluster.actors.recorder import Recorder
 from minicluster.actors.run_folder import replica_rows, write_run
@@ -63,7 +64,7 @@ START_WITHIN_MS = 120_000
 RuntimeName = Literal["simulated", "threaded"]
 
 
-class MiniCluster(Processes, Administration):
+class MiniCluster(QuorumChaos, Administration):
     """Controllers 101, 102, … and brokers 1, 2, … in one test process."""
 
     def __init__(

@@ -22,7 +22,9 @@ DURATIONS: Mapping[str, str] = {
     "initial.broker.registration.timeout.ms": "initial_registration_timeout_ms",
     "leader.imbalance.check.interval.ms": "imbalance_check_interval_ms",
     "log.dir.failure.timeout.ms": "log_dir_failure_timeout_ms",
+    "metadata.log.max.snapshot.interval.ms": "snapshot_interval_ms",
     "metadata.max.idle.interval.ms": "metadata_max_idle_interval_ms",
+    "metadata.max.retention.ms": "metadata_retention_ms",
     "replica.fetch.backoff.ms": "replica_fetch_backoff_ms",
     "replica.fetch.wait.max.ms": "replica_fetch_wait_max_ms",
     "replica.high.watermark.checkpoint.interval.ms": "high_watermark_checkpoint_interval_ms",
@@ -33,6 +35,7 @@ DURATIONS: Mapping[str, str] = {
 COUNTS: Mapping[str, str] = {
     "default.replication.factor": "default_replication_factor",
     "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
+    "metadata.max.retention.bytes": "metadata_retention_bytes",
     "num.partitions": "num_partitions",
 }
 SWITCHES: Mapping[str, str] = {
@@ -70,6 +73,9 @@ class ClusterConfig:
     unclean_election_interval_ms: int = 300_000
     default_replication_factor: int = 1
     snapshot_bytes: int = 20 * 1024 * 1024
+    snapshot_interval_ms: int = 3_600_000
+    metadata_retention_bytes: int = 100 * 1024 * 1024
+    metadata_retention_ms: int = 7 * 24 * 3_600_000
     num_partitions: int = 1
     log_dirs: int = 1  # how many each broker has
     auto_leader_rebalance: bool = True

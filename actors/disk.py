@@ -27,6 +27,8 @@ class Disk:
     directory_ids: tuple[UUID, ...] = ()
     logs: dict[str, Log] = field(default_factory=dict)
     files: dict[str, Any] = field(default_factory=dict)
+    write_ms: int = 0  # how long a controller's write to its log or election state takes
+    flushed_when_lying: dict[str, int] | None = None  # the disk says that it flushes, but does not
 
     def log(self, name: str) -> Log:
         """The log of this name (``__cluster_metadata-0``, ``orders-0``), made if missing."""
@@ -57,12 +59,22 @@ class Disk:
             before = log.end_offset
             if lose_tail == "unflushed":
                 log.lose_unflushed()
+                if self.flushed_when_lying is not None:
+                    kept = max(log.start_offset, self.flushed_when_lying.get(name, 0))
+                    log.truncate(min(log.end_offset, kept))
             elif lose_tail == "all":
                 log.snapshots.clear()
                 log.truncate_fully(0)
             if log.end_offset != before:
                 lost[name] = before - log.end_offset
         return lost
+
+    def lie(self, on: bool) -> None:
+        """From now on flush nothing and say that it is done; or flush everything again."""
+        if on and self.flushed_when_lying is None:
+            self.flushed_when_lying = {n: log.flushed_offset for n, log in self.logs.items()}
+        elif not on:
+            self.flushed_when_lying = None
 
     def wipe(self, directory_ids: Iterable[UUID]) -> None:
         """Empty the disk, as a new one: other directory ids, nothing remembered."""

@@ -30,6 +30,7 @@ from minicluster.metadata.loader import (
     MetadataLoader,
     Publish,
 )
+from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
 
 DELAYED = "publish-delay"
 
@@ -111,6 +112,11 @@ class MetadataPublisher(Shell):
         self._targets: dict[str, ClusterActor] = {}
         self._waiting: deque[tuple[int, Any]] = deque()
         self._high_watermark: int | None = None
+        self._snapshots = SnapshotGenerator(
+            self.now(),
+            max_bytes=context.config.snapshot_bytes,
+            max_interval_ms=context.config.snapshot_interval_ms,
+        )
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
@@ -118,6 +124,7 @@ class MetadataPublisher(Shell):
             ControllerChanged: lambda _: None,  # the broker hears it from its quorum machine
             ClosePublisher: lambda _: None,
             LoaderFault: self._fault,
+            WriteSnapshot: self._write_snapshot,
         }
 
     def on_tell(self, message: Any) -> None:
@@ -165,8 +172,13 @@ class MetadataPublisher(Shell):
                 effects = self.loader.on_commit(
                     batches, high_watermark=high_watermark, now_ms=now_ms
                 )
+                size = sum(batch.size for batch in batches)
+                effects += self._snapshots.on_image(
+                    self.loader.image, self.loader.provenance, size, now_ms
+                )
             case SnapshotSeen(snapshot_id, content, high_watermark):
                 self._high_watermark = high_watermark
+                self._snapshots.on_snapshot(now_ms)
                 snapshot = decode_snapshot(content, f"snapshot {snapshot_id}")
                 effects = self.loader.on_load_snapshot(
                     snapshot_id,
@@ -224,6 +236,11 @@ class MetadataPublisher(Shell):
                     epoch=provenance.last_contained_epoch,
                 )
             )
+
+    def _write_snapshot(self, wanted: WriteSnapshot) -> None:
+        if self.listener is not None:
+            self.listener.hear(wanted)  # the quorum machine has the log
+        self._snapshots.on_written()
 
     def _fault(self, fault: LoaderFault) -> None:
         self.log.error("metadata.fault", message=fault.message)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from minicluster.actors.admin import NotAnswered
 from minicluster.actors.cluster import MiniCluster
 from minicluster.actors.followers import InvariantViolated
+from minicluster.actors.liveness import converge
 from minicluster.actors.runtime import ActorCrashed
 from minicluster.actors.scenario_view import ScenarioView
 from minicluster.durations import format_duration
@@ -24,6 +25,7 @@ from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import NotALog
 from minicluster.scenario import Scenario, ScenarioError, Step, holds, select
 from minicluster.scenario.scenario import scenario_of
+from minicluster.scenario.vocabulary import ACTIONS, Kind
 
 SCENARIO_NAME = "scenario.yaml"
 OnStep = Callable[[int, str, int], None]
@@ -33,8 +35,9 @@ OnStep = Callable[[int, str, int], None]
 class Failure:
     """Why a scenario did not go as it is written."""
 
-    kind: Literal["expect", "until", "unanswered", "crash", "violated"]
+    kind: Literal["expect", "until", "unanswered", "crash", "violated", "stuck"]
     text: str
+    rule: str | None = None  # the promise that was broken, where one was
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def play(
     except ActorCrashed as crash:
         failure = Failure("crash", str(crash))
     except InvariantViolated as violation:
-        failure = Failure("violated", str(violation))
+        failure = Failure("violated", str(violation), violation.findings[0].rule)
     finally:
         cluster.rt.close()
     path = cluster.save(runs / run_name(scenario))
@@ -189,8 +192,8 @@ class _Player:
             return
         if action == "wait":
             return
-        for name in ("lasting", "mean", "min", "delay"):
-            if given.get(name) is not None:
+        for name, argument in ACTIONS[action].arguments.items():
+            if argument.kind is Kind.DURATION and given.get(name) is not None:
                 given[name] = format_duration(given[name])
         for name in ("src", "dst", "node", "broker"):
             if given.get(name) is not None:
@@ -234,10 +237,11 @@ class _Player:
         return tuple(found)
 
     def _converge(self, step: Step, bound_ms: int) -> None:
-        """Undo every fault, start every node, and wait until all is well again (G1, G6, G7)."""
+        """Undo every fault, start every node, and wait until all is well again (G1-G7)."""
         cluster = self.cluster
         cluster.pause_load()
         cluster.heal()
+        cluster.mend_disks()
         cluster.repair_all_dirs()
         for node in cluster.node_ids:
             if not cluster.is_running(node):
@@ -245,16 +249,8 @@ class _Player:
             elif cluster.processes[node].paused:
                 cluster.resume(node)
         cluster.publish_delay(cluster.broker_ids, "0s")
-        partitions = [
-            f"fully_in_sync({name}-{index}) and leader({name}-{index}) != none"
-            f" and not recovering({name}-{index})"
-            for name, index in self._partitions()
-        ]
-        self._until(step, " and ".join(["unfenced(brokers)", *partitions]), bound_ms)
-
-    def _partitions(self) -> list[tuple[str, int]]:
-        return [
-            (topic.name, index)
-            for topic in self.cluster.image.topics
-            for index in sorted(topic.partitions)
-        ]
+        broken = converge(cluster, bound_ms)
+        if broken is not None:
+            state = "\n  ".join(cluster.state())
+            text = f"step {step.number}: {broken}\n  {state}"
+            raise _Failed(Failure("stuck", text, broken.promise.id))

@@ -94,10 +94,10 @@ class Processes(NetworkChaos):
             self.note("restart", [node_id], "start")
 
     def wipe(self, node: Nodes) -> None:
-        """Give a node that is down a new, empty disk."""
+        """Give nodes new, empty disks, each with other directory ids; one that runs is killed."""
         for node_id in self._ids(node):
             if node_id in self.processes:
-                raise UserError(f"wipe: node {node_id} runs; kill it first")
+                self.kill(node_id)
             self.disks[node_id].wipe(self._new_directories(node_id))
             self.note("wipe", [node_id], "start")
 

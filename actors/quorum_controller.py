@@ -13,16 +13,36 @@ from typing import Any
 from minicluster.actors import chance
 from minicluster.actors.metadata_sink import Inlet
 from minicluster.actors.network import Answer, Packet
-from minicluster.actors.quorum_shell import QUORUM_APIS, WAKE, QuorumPlan, QuorumShell
+from minicluster.actors.quorum_shell import (
+    CLEAN,
+    QUORUM_APIS,
+    WAKE,
+    QuorumPlan,
+    QuorumShell,
+)
 from minicluster.actors.shell import NodeContext
 from minicluster.controller.events import Append, ControllerReply, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.log.checkpoint import decode_snapshot
-from minicluster.metadata.snapshot import image_from_records
+from minicluster.metadata.batch_loader import Provenance
+from minicluster.metadata.snapshot import image_from_records, image_records
+from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument, NotLeader
+
+
+class GiveUp:
+    """Resign, if this controller leads."""
+
+
+class TakeSnapshot:
+    """Write a snapshot of what is committed now."""
+
+
+class Compact:
+    """Drop the log before the newest snapshot."""
 
 
 class QuorumController(QuorumShell):
@@ -61,6 +81,12 @@ class QuorumController(QuorumShell):
             rules=context.rules,
             faults=context.faults,
         )
+        self._snapshots = SnapshotGenerator(
+            self.now(),
+            max_bytes=config.snapshot_bytes,
+            max_interval_ms=config.snapshot_interval_ms,
+        )
+        self._committed = Provenance()
 
     def _draw_below(self, bound: int) -> int:
         self._chances += 1
@@ -78,6 +104,7 @@ class QuorumController(QuorumShell):
             Append: self._append,
             Resign: self._resign,
             ControllerReply: self._controller_reply,
+            WriteSnapshot: self._write_snapshot,
         }
 
     def on_start(self) -> None:
@@ -101,8 +128,24 @@ class QuorumController(QuorumShell):
     def on_wakeup(self, name: str) -> None:
         if name == WAKE:
             self.on_quorum_wake()
+        elif name == CLEAN:
+            self.on_clean()
         else:
             self._control(self.controller.on_timer(name, self.now()))
+
+    def on_tell(self, message: Any) -> None:
+        match message:
+            case GiveUp():
+                if self.quorum.is_leader:
+                    self.quorum.resign(self.quorum.epoch)
+                    self._rearm()
+            case TakeSnapshot():
+                self._take_snapshot()
+            case Compact():
+                if not self.compact():
+                    self.log.info("log.not_compacted")
+            case _:
+                super().on_tell(message)
 
     def _control(self, effects: list[Any]) -> None:
         """Carry out the controller's effects; what they appended is then the quorum's to write."""
@@ -144,12 +187,49 @@ class QuorumController(QuorumShell):
         self.inlet.offer(commit.batches)
         for batch in commit.batches:
             self._control(self.controller.on_batch(batch, self.now()))
+        last = commit.batches[-1]
+        self._committed = Provenance(
+            last_contained_offset=last.last_offset,
+            last_contained_epoch=last.leader_epoch,
+            last_contained_log_time_ms=last.max_timestamp,
+            offset_batch_aligned=not self.controller.in_transaction,
+        )
+        size = sum(batch.size for batch in commit.batches)
+        self.perform(
+            self._snapshots.on_image(
+                self.controller.committed_image, self._committed, size, self.now()
+            )
+        )
+
+    def _write_snapshot(self, wanted: WriteSnapshot) -> None:
+        records = tuple(image_records(wanted.image, self.context.rules))
+        self.write_snapshot(wanted.snapshot_id, records, wanted.last_contained_log_timestamp)
+        self._snapshots.on_written()
+
+    def _take_snapshot(self) -> None:
+        """Write a snapshot now, for a test that asks; inside a transaction there is none."""
+        known = self._committed
+        if known.offset_batch_aligned:
+            self._write_snapshot(
+                WriteSnapshot(
+                    snapshot_id=known.snapshot_id,
+                    image=self.controller.committed_image,
+                    last_contained_log_timestamp=known.last_contained_log_time_ms,
+                    reason="a test asked for it",
+                )
+            )
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
         content = decode_snapshot(snapshot.content, f"snapshot {snapshot.snapshot_id}")
         end_offset = snapshot.snapshot_id[0]
         image = image_from_records(content.records, offset=end_offset - 1)
         self._control(self.controller.on_snapshot(image, end_offset, self.now()))
+        self._committed = Provenance(
+            last_contained_offset=end_offset - 1,
+            last_contained_epoch=snapshot.snapshot_id[1],
+            last_contained_log_time_ms=content.last_contained_log_timestamp,
+        )
+        self.perform(self._snapshots.on_snapshot(self.now()))
 
     def on_leader_change(self, change: qx.LeaderChange) -> None:
         now_ms = self.now()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors import chance
 from minicluster.actors.network import Answer, Packet
-from minicluster.actors.shell import NodeContext, Shell
+from minicluster.actors.shell import NodeContext, Shell, Wakeup
 from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
+from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.quorum.node import Draws
 from minicluster.quorum.settings import QuorumSettings
@@ -21,6 +25,9 @@ from minicluster.quorum.voters import Endpoint, Node, VoterSet
 CONTROLLER_LISTENER = "CONTROLLER"
 QUORUM_STATE = "quorum-state"
 WAKE = "quorum-wake"
+CLEAN = "quorum-clean"
+DISK = "quorum-disk"
+CLEAN_EVERY_MS = 60_000
 BOOTSTRAP_ID = -2  # Kafka counts the bootstrap servers down from here
 
 QUORUM_APIS = frozenset(
@@ -36,6 +43,7 @@ QUORUM_APIS = frozenset(
         "Vote",
     }
 )
+_WRITES = frozenset({qx.Appended, qx.Persist, qx.Truncated, qx.SnapshotInstalled})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,8 @@ class QuorumShell(Shell):
         self._draws = 0
         self._wake_ms: int | None = None
         self._raft_high_watermark = -1
+        self._unwritten: list[Any] = []
+        self._behind_the_disk: deque[Any] = deque()
         is_voter = self.node_id in plan.voter_ids
         endpoint = Endpoint(CONTROLLER_LISTENER, plan.host(self.node_id), plan.port(self.node_id))
         self._bootstrap = {(plan.host(voter), plan.port(voter)): voter for voter in plan.voter_ids}
@@ -135,8 +145,31 @@ class QuorumShell(Shell):
 
     def drive(self, effects: list[Any]) -> None:
         """Carry out what the quorum machine returned and see to its next wake-up."""
+        write_ms = self.context.disk.write_ms
+        if write_ms and any(type(effect) in _WRITES for effect in effects):
+            self._wait_for_the_disk(effects, write_ms)
+            return
         self.perform(effects)
         self._rearm()
+
+    # A slow disk: the thread that writes does nothing else until it is done.
+
+    def _wait_for_the_disk(self, effects: list[Any], write_ms: int) -> None:
+        self._unwritten = effects
+        self.on_receive = self._while_writing  # type: ignore[method-assign]
+        self.set_timer(DISK, self.now() + write_ms)
+
+    def _while_writing(self, message: Any) -> Any:
+        if isinstance(message, Wakeup) and message.name == DISK:
+            del self.on_receive
+            self._timers.pop(DISK, None)
+            effects, self._unwritten = self._unwritten, []
+            self.perform(effects)
+            self._rearm()
+            while self._behind_the_disk and not self._unwritten:
+                self.on_receive(self._behind_the_disk.popleft())
+        else:
+            self._behind_the_disk.append(message)
 
     def _rearm(self) -> None:
         wake_ms = self.quorum.next_wake_ms()
@@ -169,6 +202,43 @@ class QuorumShell(Shell):
             self.drive(
                 self.quorum.on_failure(correlation_id, self.now(), ErrorCode.BROKER_NOT_AVAILABLE)
             )
+
+    # Snapshots.
+
+    def write_snapshot(
+        self,
+        snapshot_id: SnapshotId,
+        records: Sequence[VersionedRecord],
+        last_contained_log_timestamp: int,
+    ) -> bool:
+        """Store a snapshot; from then on old ones are cleaned up every minute."""
+        try:
+            written = self.quorum.create_snapshot(
+                snapshot_id,
+                records,
+                self.now(),
+                last_contained_log_timestamp=last_contained_log_timestamp,
+            )
+        except IllegalArgument as refusal:  # the log has moved on to another snapshot meanwhile
+            self.log.info("snapshot.refused", reason=str(refusal))
+            return False
+        if written:
+            self.recorder.event("snapshot", self.node_id, *snapshot_id)
+            if CLEAN not in self._timers:
+                self.set_timer(CLEAN, self.now() + CLEAN_EVERY_MS)
+        return written
+
+    def compact(self) -> bool:
+        """Let the log begin at the newest snapshot."""
+        newest = self.quorum.log.latest_snapshot
+        return newest is not None and self.quorum.delete_before(newest)
+
+    def on_clean(self) -> None:
+        """Keep within what the retention allows."""
+        config, now_ms = self.context.config, self.now()
+        self.quorum.clean(config.metadata_retention_bytes, config.metadata_retention_ms, now_ms)
+        if len(self.quorum.log.snapshots) >= 2:
+            self.set_timer(CLEAN, now_ms + CLEAN_EVERY_MS)
 
     # Its effects.
 

@@ -150,6 +150,11 @@ class ControllerMachine:
         return point.image if point.before_transaction is None else point.before_transaction[1]
 
     @property
+    def in_transaction(self) -> bool:
+        """Whether what is committed ends inside a metadata transaction."""
+        return self._committed.before_transaction is not None
+
+    @property
     def next_offset(self) -> int:
         """Where the next record goes, or is expected from."""
         return self._next_offset

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minicluster.effects import Effect
-from minicluster.metadata.batch_loader import LogDeltaManifest
+from minicluster.metadata.batch_loader import LogDeltaManifest, Provenance
 from minicluster.metadata.image import MetadataImage
 from minicluster.metadata.loader import Publish
 
@@ -55,11 +55,21 @@ class SnapshotGenerator:
         """Count a delta; a whole image starts the counts anew, for it comes from a snapshot."""
         manifest = published.manifest
         if not isinstance(manifest, LogDeltaManifest):
-            self._reset(now_ms)
-            return []
-        self._bytes += manifest.num_bytes
+            return self.on_snapshot(now_ms)
+        return self.on_image(published.image, manifest.provenance, manifest.num_bytes, now_ms)
+
+    def on_snapshot(self, now_ms: int) -> list[Effect]:
+        """Start the counts anew: the node has a whole image from a snapshot."""
+        self._reset(now_ms)
+        return []
+
+    def on_image(
+        self, image: MetadataImage, provenance: Provenance, num_bytes: int, now_ms: int
+    ) -> list[Effect]:
+        """Count the bytes of what led to this image, and ask for a snapshot of it when due."""
+        self._bytes += num_bytes
         reason = self._due(now_ms)
-        if reason is None or self._is_writing or not manifest.provenance.offset_batch_aligned:
+        if reason is None or self._is_writing or not provenance.offset_batch_aligned:
             return []
         self._reset(now_ms)
         if self.disabled_reason is not None:
@@ -67,9 +77,9 @@ class SnapshotGenerator:
         self._is_writing = True
         return [
             WriteSnapshot(
-                snapshot_id=manifest.provenance.snapshot_id,
-                image=published.image,
-                last_contained_log_timestamp=manifest.provenance.last_contained_log_time_ms,
+                snapshot_id=provenance.snapshot_id,
+                image=image,
+                last_contained_log_timestamp=provenance.last_contained_log_time_ms,
                 reason=reason,
             )
         ]

@@ -149,6 +149,37 @@ ACTIONS: Mapping[str, Action] = {
         },
     ),
     "restart": Action("Start a node again, as a new incarnation.", _NODE),
+    "bounce": Action(
+        "Kill a node and start it again after a while.",
+        {
+            **_NODE,
+            "down": Argument(Kind.DURATION, default="1s"),
+            "lose_tail": Argument(
+                Kind.CHOICE, default="none", choices=("none", "unflushed", "all")
+            ),
+        },
+    ),
+    "wipe": Action("Give a node an empty disk; one that runs is killed first.", _NODE),
+    "fail_over": Action(
+        "Kill the active controller; start it again when another has taken over.",
+        {"within": Argument(Kind.DURATION, default="30s")},
+    ),
+    "resign": Action(
+        "Let the active controller give up its epoch.",
+        {"node": Argument(Kind.NODES, default="active_controller()")},
+    ),
+    "snapshot": Action("Let a controller write a snapshot of what is committed (KIP-630).", _NODE),
+    "compact": Action(
+        "Let a controller drop its log before its newest snapshot; who lags must load that.", _NODE
+    ),
+    "slow_disk": Action(
+        "Let each write of a controller to its metadata log take a while; 0s ends it.",
+        {**_NODE, "delay": Argument(Kind.DURATION, required=True), **_LASTING},
+    ),
+    "flush_off": Action(
+        "Let a disk flush nothing and say that it did, or flush again with off: true.",
+        {**_NODE, "off": Argument(Kind.FLAG, default=False)},
+    ),
     "controlled_shutdown": Action("Ask a broker to hand over and stop (SIGTERM).", _NODE),
     "elect": Action(
         "Elect leaders (ElectLeaders).",

@@ -1,0 +1,132 @@
+"""What a test can do to the metadata quorum: fail-over, snapshots, disks, voters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minicluster.actors.chaos import Duration, Nodes, milliseconds
+from minicluster.actors.disk import LoseTail
+from minicluster.actors.processes import Process, Processes
+from minicluster.actors.quorum_controller import Compact, GiveUp, TakeSnapshot
+from minicluster.errors import UserError
+
+if TYPE_CHECKING:
+    from minicluster.actors.views import Node
+
+TAKES_OVER_WITHIN = "30s"
+
+
+class QuorumChaos(Processes):
+    """Disturbances of controllers, and their disks; mixed into the cluster."""
+
+    @property
+    def active_controller(self) -> Node | None:
+        """The controller that leads, None while there is none."""
+        raise NotImplementedError
+
+    # Who leads.
+
+    def fail_over(self, *, within: Duration = TAKES_OVER_WITHIN) -> None:
+        """Kill the active controller, and start it again when another has taken over.
+
+        With one controller, or where no other takes over in time, it is started all the same.
+        """
+        active = self.active_controller
+        if active is None:
+            self.note("fail_over", [], "note", "no controller is active")
+            return
+        self.kill(active)
+        within_ms = milliseconds(within, what="fail_over: within")
+        if len(self.controller_ids) > 1:
+            self.rt.run_until(lambda: self.active_controller not in (None, active), within_ms)
+        self.restart(active)
+
+    def resign(self, node: Nodes = None) -> None:
+        """Let the active controller give up its epoch; the others elect anew."""
+        ids = self._ids(self.active_controller if node is None else node)
+        for node_id in ids:
+            process = self._controller_process("resign", node_id)
+            if process is not None and process.controller is not None:
+                process.controller.hear(GiveUp())
+                self.note("resign", [node_id], "start")
+
+    # Crashes that mend themselves.
+
+    def bounce(self, node: Nodes, *, down: Duration = "1s", lose_tail: LoseTail = "none") -> None:
+        """Kill nodes, and start them again after a while."""
+        down_ms = milliseconds(down, what="bounce: down")
+        for node_id in self._ids(node):
+            if not self.is_running(node_id):
+                self.note("bounce", [node_id], "note", "it is down already")
+                continue
+            self.kill(node_id, lose_tail=lose_tail)
+            self.rt.schedule(self.rt.now() + down_ms, self._start_again, node_id)
+
+    def _start_again(self, node_id: int) -> None:
+        if not self.is_running(node_id):
+            self.restart(node_id)
+
+    # Snapshots.
+
+    def snapshot(self, node: Nodes) -> None:
+        """Let controllers write a snapshot of what is committed (KIP-630)."""
+        for node_id in self._ids(node):
+            process = self._controller_process("snapshot", node_id)
+            if process is not None and process.controller is not None:
+                process.controller.hear(TakeSnapshot())
+                self.note("snapshot", [node_id], "start")
+
+    def compact(self, node: Nodes) -> None:
+        """Let controllers drop their log before their newest snapshot; who lags must load that."""
+        for node_id in self._ids(node):
+            process = self._controller_process("compact", node_id)
+            if process is not None and process.controller is not None:
+                process.controller.hear(Compact())
+                self.note("compact", [node_id], "start")
+
+    # Disks.
+
+    def slow_disk(self, node: Nodes, delay: Duration, *, lasting: Duration | None = None) -> None:
+        """Let each write of a controller to its log or election state take a while; 0s ends it.
+
+        Brokers do not wait for their disks: Kafka acknowledges what is in memory.
+        """
+        delay_ms = milliseconds(delay, what="slow_disk: delay")
+        lasting_ms = None if lasting is None else milliseconds(lasting, what="slow_disk: lasting")
+        for node_id in self._ids(node):
+            if node_id not in self.controller_ids:
+                self.note("slow_disk", [node_id], "note", "a broker does not wait for its disk")
+                continue
+            self._set_write_ms((node_id, delay_ms))
+            if lasting_ms is not None:
+                self.rt.schedule(self.rt.now() + lasting_ms, self._set_write_ms, (node_id, 0))
+
+    def _set_write_ms(self, what: tuple[int, int]) -> None:
+        node_id, write_ms = what
+        if self.disks[node_id].write_ms != write_ms:
+            self.disks[node_id].write_ms = write_ms
+            self.note("slow_disk", [node_id], "start" if write_ms else "stop", f"{write_ms}ms")
+
+    def flush_off(self, node: Nodes, *, off: bool = False) -> None:
+        """Let disks say that they have flushed though they have not; ``off`` ends it.
+
+        A crash with ``lose_tail="unflushed"`` then takes what the node has promised to keep.
+        """
+        for node_id in self._ids(node):
+            self.disks[node_id].lie(not off)
+            self.note("flush_off", [node_id], "stop" if off else "start")
+
+    def mend_disks(self) -> None:
+        """No disk is slow any more, none lies."""
+        for node_id in self.node_ids:
+            self._set_write_ms((node_id, 0))
+            if self.disks[node_id].flushed_when_lying is not None:
+                self.flush_off(node_id, off=True)
+
+    def _controller_process(self, action: str, node_id: int) -> Process | None:
+        if node_id not in self.controller_ids:
+            raise UserError(f"{action}: node {node_id} is no controller")
+        process = self.processes.get(node_id)
+        if process is None:
+            self.note(action, [node_id], "note", "it is down")
+        return process
