@@ -278,6 +278,35 @@ FUNCTIONS: dict[str, Callable[[Call, ClusterView], Value]] = {
     "unfenced": _unfenced,
 }
 
+TEXTS: dict[str, str] = {
+    "brokers": "all brokers",
+    "controllers": "all controllers",
+    "all": "all nodes, brokers first",
+    "none": "nobody: `leader(orders-0) == none`",
+    "broker(3)": "the broker with this id",
+    "controller(0)": "the first controller; or a controller by its id: `controller(101)`",
+    "active_controller()": "the controller that leads the quorum; nobody while there is none",
+    "leader(orders-0)": "the partition's leader; nobody while there is none",
+    "follower(orders-0, n=0)": "the n-th replica that does not lead, in the order of the replicas",
+    "followers(orders-0)": "all replicas but the leader",
+    "replicas(orders-0)": "all replicas, the preferred leader first",
+    "isr(orders-0)": "the in-sync replicas",
+    "one(brokers)": "one of them, drawn from the seed",
+    "minority(brokers)": "less than half of them, drawn from the seed",
+    "minority_third(brokers)": "less than a third of them, drawn from the seed",
+    "majority(brokers)": "more than half of them, drawn from the seed",
+    "fenced(brokers)": "whether all of them are fenced",
+    "unfenced(brokers)": "whether none of them is fenced",
+    "in_controlled_shutdown(broker(1))": "whether all their registrations say so (KIP-841)",
+    "running(broker(1))": "whether all their processes run; a paused one runs",
+    "fully_in_sync(orders-0)": "whether every replica is in the ISR",
+    "recovering(orders-0)": "whether the leader was elected uncleanly and has not recovered yet",
+    "leader_epoch(orders-0)": "a number: how often the leader has changed",
+    "partition_epoch(orders-0)": "a number: how often the partition's state has changed",
+    "high_watermark(orders-0)": "a number: the leader's high watermark, -1 where there is none",
+}
+"""What each named set and function says, written as it is used."""
+
 
 _TAKE_A_PARTITION = frozenset(
     {

@@ -1,0 +1,159 @@
+"""What is built and what is not, read from the machines' own tables."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from minicluster.controller import api as controller_api
+from minicluster.metadata import image
+from minicluster.protocol.api_keys import APIS
+from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
+from minicluster.quorum import dispatch
+from minicluster.replica import client_api
+from tests.house.kips import BUILT, LEFT_OUT, TITLES
+from tests.house.pages import table, versions
+
+ROOT = Path(__file__).resolve().parents[2]
+DONE, PARTLY, NOT = "done", "partly", "not"
+
+# What an API that is answered leaves out; every other one that a machine answers is done.
+PARTLY_ANSWERED = {
+    "Produce": "no transactions",
+    "Fetch": "no sessions, no preferred read replica",
+    "ListOffsets": "no tiered storage, no transactions",
+    "Metadata": "no auto-creation, no authorization",
+    "InitProducerId": "no transactional ids",
+    "UpdateFeatures": "kraft.version is not changed by it",
+}
+# The controller makes it by PartitionRegistration.to_record.
+MADE_BY_HELPERS = ("PartitionRecord",)
+MACHINES = ("controller", "quorum", "replica", "metadata", "log")
+
+
+def parts() -> dict[str, str]:
+    """The generated parts of the page."""
+    return {
+        "apis": _apis(),
+        "records": _records(),
+        "control": _control(),
+        "kips": _kips(),
+        "left-out": _left_out(),
+    }
+
+
+def _apis() -> str:
+    controller = {request.__name__ for request in controller_api.APIS}
+    quorum = {request.__name__ for request in (*dispatch._AT_ONCE, *dispatch._MAYBE_LATER)}
+    rows = []
+    for key, api in APIS.items():
+        name = api.request.__name__
+        handler = client_api.HANDLERS.get(key)
+        broker = "" if handler is None else _broker_word(handler.__name__)
+        by_controller = "decides" if name in controller else ""
+        by_quorum = "answers" if name in quorum else ""
+        answered = by_controller or by_quorum or broker in ("answers", "replicas")
+        state = NOT if not answered else PARTLY if api.name in PARTLY_ANSWERED else DONE
+        note = PARTLY_ANSWERED.get(api.name, "") if answered else "messages only"
+        declared = versions(api.request.valid_versions)
+        rows.append((str(key), api.name, declared, by_controller, broker, by_quorum, state, note))
+    counts = {state: sum(row[6] == state for row in rows) for state in (DONE, PARTLY, NOT)}
+    head = ("key", "API", "versions", "controller", "broker", "quorum", "state", "")
+    return _sum(counts, "APIs") + "\n\n" + table(head, rows)
+
+
+def _broker_word(handler: str) -> str:
+    return {"forward": "forwards", "to_replicas": "replicas"}.get(handler, "answers")
+
+
+def _sum(counts: dict[str, int], what: str) -> str:
+    return f"{sum(counts.values())} {what}: " + ", ".join(
+        f"{count} {state}" for state, count in counts.items()
+    )
+
+
+def _records() -> str:
+    rows = []
+    for key, record in RECORD_CLASSES.items():
+        name = record.__name__
+        section = next(
+            (
+                section.replace("_", " ")
+                for section, folds in image._FOLDS_BY_SECTION.items()
+                if record in folds
+            ),
+            "",
+        )
+        if not section and name in _source("metadata"):
+            section = "the loader" if "Transaction" in name else "several"
+        made = name in MADE_BY_HELPERS or f"{name}(" in _source("controller")
+        kept = f"{name}(" in _source("metadata")
+        written = "controller" if made else "snapshots only" if kept else "nobody"
+        state = DONE if section and made else PARTLY if section else NOT
+        rows.append((str(key), name, versions(record.valid_versions), section, written, state))
+    counts = {state: sum(row[5] == state for row in rows) for state in (DONE, PARTLY, NOT)}
+    head = ("key", "record", "versions", "changes in the image", "written by", "state")
+    return _sum(counts, "records") + "\n\n" + table(head, rows)
+
+
+def _control() -> str:
+    rows = []
+    for key, record in CONTROL_CLASSES.items():
+        name = record.__name__
+        rooms = [room for room in ("quorum", "log", "metadata") if f"{name}(" in _source(room)]
+        word = ("aborts" if key == 0 else "commits") if name == "EndTxnMarker" else ""
+        state = DONE if rooms else PARTLY
+        rows.append(
+            (str(key), name, word, versions(record.valid_versions), ", ".join(rooms), state)
+        )
+    return table(("type", "control record", "", "versions", "written by", "state"), rows)
+
+
+def _source(room: str) -> str:
+    """All of a room's code without its imports."""
+    texts = [path.read_text() for path in sorted((ROOT / "minicluster" / room).rglob("*.py"))]
+    return "\n".join(texts)
+
+
+def cited_kips() -> dict[int, list[str]]:
+    """Each KIP that the code cites, with the rooms that do."""
+    found: dict[int, dict[str, None]] = {}
+    for room, path in _files():
+        for number in re.findall(r"KIP-(\d+)", path.read_text()):
+            found.setdefault(int(number), {})[room] = None
+    return {number: sorted(rooms) for number, rooms in sorted(found.items())}
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    for top in ("minicluster", "actors", "fixtures"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            if any(parent.is_symlink() for parent in path.parents if parent != ROOT):
+                continue
+            inside = path.relative_to(ROOT).parts
+            room = inside[1] if top == "minicluster" and len(inside) > 2 else top
+            yield room, path
+
+
+def _kips() -> str:
+    rows = []
+    for number, rooms in cited_kips().items():
+        built = number in BUILT or {*rooms} & {*MACHINES, "minicluster"}
+        state = PARTLY if number in LEFT_OUT else DONE if built else NOT
+        note = "" if built else "its fields in messages"
+        note = LEFT_OUT.get(number, note)
+        where = ", ".join("rules" if room == "minicluster" else room for room in rooms)
+        rows.append((f"KIP-{number}", TITLES.get(number, "?"), where, state, note))
+    head = ("KIP", "about", "cited in", "state", "")
+    return table(head, rows)
+
+
+def _left_out() -> str:
+    rows = []
+    for _, path in _files():
+        heading = ast.get_docstring(ast.parse(path.read_text())) or ""
+        match = re.search(r"Leaves out:? (.*?)(?:\.\s|\.$|\n\n|\n[A-Z]\w*:)", heading, re.S)
+        if match:
+            rows.append((f"`{path.relative_to(ROOT)}`", " ".join(match[1].split())))
+    return table(("part", "leaves out"), rows)

@@ -1,0 +1,89 @@
+"""The pages in docs/ say what the code says; ``make docs`` writes them anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.replica.client_api import HANDLERS
+from minicluster.scenario import ACTIONS, parse_scenario
+from minicluster.scenario.selectors import FUNCTIONS, NAMED_SETS, TEXTS, parse_at
+from tests.house import conformance, coverage
+from tests.house.kips import TITLES
+from tests.house.pages import DOCS, differing_parts, table, with_parts
+from tests.house.short_table import as_property
+from tests.house.write_docs import PAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = {name: parts for name, parts in PAGES.items() if name != "conformance.md"}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_page_is_up_to_date(name: str) -> None:
+    page = (DOCS / name).read_text(encoding="utf-8")
+    assert not differing_parts(page, QUICK[name]()), f"docs/{name}: run `make docs`"
+
+
+def test_the_conformance_page_is_up_to_date_and_nothing_differs(
+    record_property: Callable[[str, object], None],
+) -> None:
+    measured = conformance.measure()
+    record_property("conformance", as_property(measured.lines))
+    assert [line for line in measured.lines if line.differ] == []
+    page = (DOCS / "conformance.md").read_text(encoding="utf-8")
+    assert not differing_parts(page, measured.parts), "docs/conformance.md: run `make docs`"
+
+
+def test_a_change_of_a_generated_part_shows_and_writing_it_again_mends_it() -> None:
+    page = "by hand\n<!-- generated: a -->\n<!-- end -->\nmore\n<!-- generated: b -->\n<!-- end -->"
+    parts = {"a": "one", "b": table(("x", "n"), [("y|z", 1234)])}
+    written = with_parts(page, parts)
+    assert differing_parts(page, parts) == ["a", "b"]
+    assert differing_parts(written, parts) == []
+    assert "| y\\|z | 1,234 |" in written and written.startswith("by hand\n")
+    assert differing_parts(written.replace("one", "two"), parts) == ["a"]
+    assert with_parts(written.replace("one", "two"), parts) == written
+    with pytest.raises(ValueError, match="parts"):
+        with_parts(page, {"a": ""})
+
+
+def test_every_selector_is_described_once_and_as_it_is_written() -> None:
+    names = [re.match(r"\w+", form)[0] for form in TEXTS]  # type: ignore[index]
+    assert sorted(names) == sorted([*FUNCTIONS, *NAMED_SETS])
+    for form in TEXTS:
+        parse_at(form, "docs")
+
+
+def test_every_action_is_a_method_of_the_cluster() -> None:
+    steps_only = {"wait", "liveness"}  # run_for and wait_until, in a test
+    for name in ACTIONS:
+        assert hasattr(MiniCluster, name) or name in steps_only, name
+
+
+def test_the_scenario_on_the_page_is_one() -> None:
+    [text] = re.findall(r"```yaml\n(.*?)```", (DOCS / "scenarios.md").read_text(), re.S)
+    scenario = parse_scenario(text)
+    assert scenario.faults == ("S11",) and len(scenario.steps) == 6
+
+
+def test_every_kip_that_is_cited_has_a_title() -> None:
+    unknown = sorted(set(coverage.cited_kips()) - set(TITLES))
+    assert not unknown, f"tests/house/kips.py: no title for {unknown}"
+
+
+def test_what_is_called_partly_answered_is_answered() -> None:
+    apis = coverage.parts()["apis"]
+    for name in coverage.PARTLY_ANSWERED:
+        assert re.search(rf"^\| \d+ \| {name} \|.*\| partly \|", apis, re.M), name
+    assert len(HANDLERS) >= 20
+
+
+def test_the_pages_link_to_files_that_exist() -> None:
+    pages = [*DOCS.glob("*.md"), *ROOT.glob("*.md")]
+    for page in pages:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

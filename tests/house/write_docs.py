@@ -1,0 +1,29 @@
+"""``python -m tests.house.write_docs``: write the generated parts of the pages in docs/ anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.house import conformance, coverage, vocabulary
+from tests.house.pages import DOCS, with_parts
+
+PAGES: dict[str, Callable[[], dict[str, str]]] = {
+    "scenarios.md": vocabulary.scenario_parts,
+    "cli.md": vocabulary.cli_parts,
+    "coverage.md": coverage.parts,
+    "conformance.md": lambda: conformance.measure().parts,
+}
+
+
+def main() -> None:
+    """Write every page; prints which of them have changed."""
+    for name, parts in PAGES.items():
+        path = DOCS / name
+        page = path.read_text(encoding="utf-8")
+        new = with_parts(page, parts())
+        path.write_text(new, encoding="utf-8")
+        print(f"docs/{name}: {'written anew' if new != page else 'up to date'}")
+
+
+if __name__ == "__main__":
+    main()
