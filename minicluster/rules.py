@@ -190,11 +190,11 @@ class Rules:
     )
 
     # -- Bugs of the quorum that are mended --
-    # 10.16.11b: an acknowledgement of BeginQuorumEpoch by a voter removed meanwhile ends the leader.
+    # 10.16.11b: an acknowledgement of BeginQuorumEpoch by a voter that was removed ends the leader.
     late_begin_acknowledgement_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z57"}
     )
-    # 10.16.11c: a downloaded snapshot of a lower epoch than one's own uncommitted tail ends the node.
+    # 10.16.11c: a downloaded snapshot of a lower epoch than the own uncommitted tail ends the node.
     snapshot_of_lower_epoch_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z58"}
     )
@@ -208,6 +208,9 @@ class Rules:
     )
     # 10.16.11a: a refused FetchSnapshot has no records field at all, which cannot be written.
     refused_fetch_snapshot_has_no_records: bool = field(default=False, metadata={"bug": True})
+    # 10.16.11d: a request that contradicts what is known of its epoch ends the node: another leader
+    # of the same epoch, the receiver as leader, candidate or fetcher, a vote that was no valid one.
+    contradicting_request_is_fatal: bool = field(default=False, metadata={"bug": True})
     # 10.16.11e: a follower asks a leader that does not know UpdateRaftVoter again and again.
     unsupported_update_voter_is_asked_again: bool = field(default=False, metadata={"bug": True})
 

@@ -15,6 +15,7 @@ from typing import Any
 from minicluster.log.batch import Records
 from minicluster.log.errors import InvalidBatch
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.errors import ProtocolError
 from minicluster.quorum import transitions, wire
 from minicluster.quorum.answering import checks
 from minicluster.quorum.arithmetic import Vote
@@ -25,6 +26,7 @@ from minicluster.quorum.effects import (
     Truncated,
 )
 from minicluster.quorum.errors import InconsistentState
+from minicluster.quorum.history import decode_snapshot_control
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.raft_log import BOOTSTRAP_SNAPSHOT
@@ -181,7 +183,8 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
             return False
     elif partition.snapshot_id.epoch >= 0 or partition.snapshot_id.end_offset >= 0:
         snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
-        if min(snapshot_id) < 0:
+        below_committed = role.high_watermark is not None and snapshot_id[0] < role.high_watermark
+        if min(snapshot_id) < 0 or below_committed:
             return False
         if snapshot_id not in node.log.log.snapshots and snapshot_id != BOOTSTRAP_SNAPSHOT:
             role.download = Download(snapshot_id=snapshot_id)
@@ -273,13 +276,19 @@ def _fetch_snapshot(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     download.content += bytes(partition.unaligned_records or b"")
     if len(download.content) >= partition.size:
         role.download = None
-        _install(node, role, download)
+        if not _install(node, role, download):
+            return False
     _on_contact(node, role, now_ms)
     return True
 
 
-def _install(node: QuorumNode, role: Follower, download: Download) -> None:
+def _install(node: QuorumNode, role: Follower, download: Download) -> bool:
+    """Replace the log by a snapshot; -> False for one whose bytes are damaged: it is dropped."""
     snapshot_id = download.snapshot_id
+    try:
+        decode_snapshot_control(bytes(download.content))
+    except (InvalidBatch, ProtocolError):
+        return False
     if node.rules.snapshot_of_lower_epoch_is_fatal and not node.log.would_install(snapshot_id):
         raise InconsistentState(f"the downloaded snapshot {snapshot_id} is not ahead of the log")
     if node.log.end_offset > snapshot_id[0]:
@@ -292,6 +301,7 @@ def _install(node: QuorumNode, role: Follower, download: Download) -> None:
     node.emit(SnapshotInstalled(snapshot_id))
     node.news = True
     node.emit(HighWatermarkChanged(snapshot_id[0]))
+    return True
 
 
 _HANDLERS: dict[str, Callable[[QuorumNode, int, Any, int], bool]] = {
