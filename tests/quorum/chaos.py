@@ -47,6 +47,7 @@ class Chaos:
         faults: Faults = Faults.NONE,
         step_ms: tuple[int, int] = (150, 1_500),
         write_ms: tuple[int, int] = (5, 60),
+        wire: bool = False,
     ) -> None:
         self.random = random.Random(f"chaos {seed}")
         self.network = Network(
@@ -56,6 +57,7 @@ class Chaos:
             dynamic=dynamic,
             rules=rules,
             faults=faults,
+            wire=wire,
         )
         self.step_ms = step_ms
         self.write_ms = write_ms

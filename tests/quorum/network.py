@@ -13,6 +13,7 @@ from minicluster.effects import Effect, Reply
 from minicluster.faults import Faults
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
+from minicluster.protocol import decode, encode
 from minicluster.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from minicluster.quorum.effects import (
     Commit,
@@ -90,6 +91,7 @@ class Network:
         rules: Rules = Rules.KAFKA_4_3,
         faults: Faults = Faults.NONE,
         delay_ms: tuple[int, int] = (1, 5),
+        wire: bool = False,
     ) -> None:
         self.random = random.Random(seed)
         self.now_ms = 0
@@ -97,6 +99,7 @@ class Network:
         self.rules = rules
         self.faults = faults
         self.delay_ms = delay_ms
+        self.wire = wire
         self.dynamic = dynamic
         self.voter_ids = tuple(sorted(voters))
         ids = [*self.voter_ids, *sorted(observers)]
@@ -317,6 +320,12 @@ class Network:
 
         self.at(max(wake, self.now_ms), poll)
 
+    def _carry(self, message: Any, version: int) -> Any:
+        """A message as it arrives: with ``wire`` it travels as Kafka's bytes."""
+        if not self.wire:
+            return message
+        return decode(type(message), encode(message, version), version)
+
     def _delay(self) -> int:
         return self.random.randint(*self.delay_ms)
 
@@ -325,7 +334,7 @@ class Network:
         life = member.life
         if target is None or (member.id, target.id) in self.cuts:
             return
-        token = ("peer", member.id, life, send.correlation_id)
+        token = ("peer", member.id, life, send.correlation_id, send.version)
 
         def arrive() -> None:
             if (member.id, target.id) in self.cuts:
@@ -337,7 +346,7 @@ class Network:
                 self._reply(target, Reply(token, api_versions()))
                 return
             effects = target.machine.on_request(
-                token, member.id, send.request, send.version, self.now_ms
+                token, member.id, self._carry(send.request, send.version), send.version, self.now_ms
             )
             self._perform(target, effects)
 
@@ -353,14 +362,15 @@ class Network:
         if token[0] == "admin":
             self.admin[token] = reply.response
             return
-        _, source_id, life, correlation_id = token
+        _, source_id, life, correlation_id, version = token
+        response = self._carry(reply.response, version)
         source = self.members[source_id]
 
         def arrive() -> None:
             if (member.id, source_id) in self.cuts:
                 return
             if source.life == life and source.machine is not None:
-                effects = source.machine.on_response(correlation_id, reply.response, self.now_ms)
+                effects = source.machine.on_response(correlation_id, response, self.now_ms)
                 self._perform(source, effects)
 
         self.at(self.now_ms + self._delay(), arrive)

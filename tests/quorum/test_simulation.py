@@ -170,6 +170,12 @@ def test_five_voters_under_chaos_keep_every_promise_and_heal(seed: int, dynamic:
     assert story.elections > 0 and story.committed > 20
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_the_bytes_carry_all_that_the_machines_need(dynamic: bool) -> None:
+    plain = Chaos(5, dynamic=dynamic, write_ms=(50, 200)).run(8_000)
+    assert Chaos(5, dynamic=dynamic, write_ms=(50, 200), wire=True).run(8_000) == plain
+
+
 @pytest.mark.slow
 def test_a_thousand_seeds_of_chaos_keep_every_promise_and_heal() -> None:
     elections = sum(
