@@ -119,18 +119,13 @@ class Leader(Role):
             known = old.get(voter.key.id)
             if known is not None and known.key.stands_for(voter.key):
                 del old[voter.key.id]
-            elif (known := self._observer_for(voter.key)) is not None:
-                del self.observers[known.key]
             else:
-                known = Progress(key=voter.key)
+                known = self.observers.pop(voter.key, None) or Progress(key=voter.key)
             known.key = voter.key
             new[voter.key.id] = known
         self.voters = new
         for progress in old.values():
             self.observers.setdefault(progress.key, progress)
-
-    def _observer_for(self, key: ReplicaKey) -> Progress | None:
-        return self.observers.get(key)
 
     def replicas_by_descending_offset(self) -> tuple[ReplicaKey, ...]:
         """The other voters, furthest first, unknown last, then by id."""
@@ -161,7 +156,7 @@ class Leader(Role):
 
     # --- high watermark ---------------------------------------------------------------------
 
-    def on_local_end(self, end_offset: int, now_ms: int, voter_set: VoterSet) -> bool:
+    def on_local_end(self, end_offset: int, voter_set: VoterSet) -> bool:
         """The leader's own log has grown; -> whether the high watermark advanced."""
         own = self.progress_of(self.key)
         own.end_offset = end_offset

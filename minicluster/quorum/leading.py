@@ -56,7 +56,7 @@ def _write(node: QuorumNode, role: Leader, now_ms: int) -> None:
         node.log.append(batch)
         node.emit(Appended(batch))
     node.history.update()
-    if role.on_local_end(node.log.end_offset, now_ms, node.history.voters):
+    if role.on_local_end(node.log.end_offset, node.history.voters):
         fetching.on_high_watermark(node, role, now_ms)
     fetching.wake_all(node, now_ms)
     node.log.log.flush()

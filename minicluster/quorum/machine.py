@@ -54,6 +54,7 @@ from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import Draws, QuorumNode
 from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.voter_changes import upgrade
 from minicluster.quorum.voters import Endpoints, Node, VoterSet
 from minicluster.rules import Rules
 
@@ -226,8 +227,6 @@ class QuorumMachine:
         Shapes:  -> whether anything is appended: not if the version is the present one.
         Errors:  NotLeader; IllegalArgument where UpdateFeatures answers INVALID_UPDATE_VERSION.
         """
-        from minicluster.quorum.voter_changes import upgrade
-
         return upgrade.upgrade(self.node, epoch, version, now_ms, validate_only=validate_only)
 
     # --- looking ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -68,7 +68,7 @@ class Listening:
     is_new: bool = True
     told_epoch: int = 0
     told_leader: int | None = None
-    has_consumed: bool = field(default=False)
+    has_consumed: bool = False
 
 
 class QuorumNode:

@@ -26,6 +26,7 @@ from minicluster.quorum.effects import (
     Truncated,
 )
 from minicluster.quorum.errors import InconsistentState
+from minicluster.quorum.following import follow
 from minicluster.quorum.history import decode_snapshot_control
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import QuorumNode
@@ -33,7 +34,6 @@ from minicluster.quorum.raft_log import BOOTSTRAP_SNAPSHOT
 from minicluster.quorum.roles import Candidate, Download, Follower, Prospective, Resigned
 from minicluster.quorum.settings import METADATA_TOPIC
 from minicluster.quorum.voter_changes import add, asking
-from minicluster.quorum.voters import Endpoints
 
 
 def handle(node: QuorumNode, node_id: int, api: str, response: Any, now_ms: int) -> bool:
@@ -57,32 +57,6 @@ def handle_error(node: QuorumNode, node_id: int, api: str, error: ErrorCode, now
         return add.on_api_versions(node, node_id, error, None, now_ms)
     # An error of UpdateRaftVoter names no epoch and so is taken for an old answer.
     return api == "UpdateRaftVoterRequest"
-
-
-def follow(
-    node: QuorumNode,
-    error: ErrorCode,
-    leader_id: int | None,
-    epoch: int,
-    endpoints: Endpoints,
-    now_ms: int,
-) -> bool | None:
-    """Obey what any answer says of leader and epoch; -> None if the answer is still to be used."""
-    if leader_id is not None and not endpoints:
-        endpoints = node.history.voters.endpoints_of(leader_id)
-    if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return True
-    if epoch > node.epoch or error in (
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ):
-        return transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
-    if leader_id is not None and node.role.leader_id is None and leader_id != node.key.id:
-        transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
-        return None if error is ErrorCode.NONE else True
-    if error in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST):
-        return False
-    return None
 
 
 def _follow_election(node: QuorumNode, response: Any, partition: Any, now_ms: int) -> bool | None:

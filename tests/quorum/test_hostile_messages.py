@@ -40,7 +40,6 @@ from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of, voter_of
 from tests.quorum.probe import Probe, data_batch
 
-
 GOOD_SNAPSHOT = bootstrap_checkpoint(VoterSet.of(voter_of(i, dynamic=True) for i in (1, 2)))
 
 

@@ -214,15 +214,15 @@ def key(node: int) -> ReplicaKey:
 
 def test_i59_a_quorum_of_one_commits_by_itself_beyond_the_epoch_start() -> None:
     role = leader(1, start=15)
-    role.on_local_end(15, 0, voter_set(1))
+    role.on_local_end(15, voter_set(1))
     assert role.high_watermark is None
-    role.on_local_end(16, 0, voter_set(1))
+    role.on_local_end(16, voter_set(1))
     assert role.high_watermark == 16
 
 
 def test_i60_a_quorum_of_two_commits_what_both_have() -> None:
     role = leader(1, 2, start=10)
-    role.on_local_end(13, 0, voter_set(1, 2))
+    role.on_local_end(13, voter_set(1, 2))
     marks = []
     for offset in (10, 11, 13):
         role.on_fetch(key(2), offset, 0)
@@ -232,11 +232,11 @@ def test_i60_a_quorum_of_two_commits_what_both_have() -> None:
 
 def test_i61_a_quorum_of_three_commits_what_two_have() -> None:
     role = leader(1, 2, 3, start=10)
-    role.on_local_end(15, 0, voter_set(1, 2, 3))
+    role.on_local_end(15, voter_set(1, 2, 3))
     marks = []
     for step in ((2, 10), (3, 10), (3, 15), (1, 20), (2, 20)):
         if step[0] == 1:
-            role.on_local_end(step[1], 0, voter_set(1, 2, 3))
+            role.on_local_end(step[1], voter_set(1, 2, 3))
         else:
             role.on_fetch(key(step[0]), step[1], 0)
         marks.append(role.high_watermark)
@@ -245,21 +245,21 @@ def test_i61_a_quorum_of_three_commits_what_two_have() -> None:
 
 def test_i62_a_new_voter_can_raise_the_high_watermark() -> None:
     role = leader(1, 2, start=5)
-    role.on_local_end(15, 0, voter_set(1, 2))
+    role.on_local_end(15, voter_set(1, 2))
     role.on_fetch(key(2), 10, 0)
     assert role.high_watermark == 10
     role.on_fetch(key(3), 15, 0)
     assert role.high_watermark == 10
-    role.on_local_end(15, 0, voter_set(1, 2, 3))
+    role.on_local_end(15, voter_set(1, 2, 3))
     assert role.high_watermark == 15
 
 
 def test_i63_a_new_voter_never_lowers_the_high_watermark() -> None:
     role = leader(1, 2, start=5)
-    role.on_local_end(15, 0, voter_set(1, 2))
+    role.on_local_end(15, voter_set(1, 2))
     role.on_fetch(key(2), 15, 0)
     role.on_fetch(key(3), 10, 0)
-    role.on_local_end(16, 0, voter_set(1, 2, 3))
+    role.on_local_end(16, voter_set(1, 2, 3))
     assert role.high_watermark == 15
     for offset, mark in ((13, 15), (13, 15), (16, 16)):
         role.on_fetch(key(3), offset, 0)
@@ -268,20 +268,20 @@ def test_i63_a_new_voter_never_lowers_the_high_watermark() -> None:
 
 def test_i64_removing_a_follower_or_the_leader_never_lowers_the_high_watermark() -> None:
     role = leader(1, 2, 3, start=10)
-    role.on_local_end(15, 0, voter_set(1, 2, 3))
+    role.on_local_end(15, voter_set(1, 2, 3))
     role.on_fetch(key(2), 15, 0)
     role.on_fetch(key(3), 10, 0)
     assert role.high_watermark == 15
-    role.on_local_end(16, 0, voter_set(1, 3))  # 2 is removed
+    role.on_local_end(16, voter_set(1, 3))  # 2 is removed
     assert role.high_watermark == 15
     role.on_fetch(key(3), 16, 0)
     assert role.high_watermark == 16
 
     role = leader(1, 2, 3, start=10)
-    role.on_local_end(15, 0, voter_set(1, 2, 3))
+    role.on_local_end(15, voter_set(1, 2, 3))
     role.on_fetch(key(2), 15, 0)
     role.on_fetch(key(3), 10, 0)
-    role.on_local_end(16, 0, voter_set(2, 3))  # the leader itself is removed
+    role.on_local_end(16, voter_set(2, 3))  # the leader itself is removed
     assert role.high_watermark == 15
     role.on_fetch(key(2), 16, 0)
     assert role.high_watermark == 15
@@ -291,7 +291,7 @@ def test_i64_removing_a_follower_or_the_leader_never_lowers_the_high_watermark()
 
 def test_i65_a_follower_that_goes_back_does_not_take_the_high_watermark_along() -> None:
     role = leader(1, 2, start=5)
-    role.on_local_end(10, 0, voter_set(1, 2))
+    role.on_local_end(10, voter_set(1, 2))
     role.on_fetch(key(2), 10, 0)
     role.on_fetch(key(2), 5, 0)
     assert role.high_watermark == 10

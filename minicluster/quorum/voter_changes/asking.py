@@ -14,7 +14,7 @@ from minicluster.protocol.messages import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from minicluster.quorum import replies
+from minicluster.quorum.following import follow
 from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.roles import Follower
 from minicluster.quorum.voters import Endpoint
@@ -117,7 +117,7 @@ def on_update_voter(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     ):
         role.has_updated_leader = True
         return True
-    handled = replies.follow(node, error, leader_id, leader.leader_epoch, endpoints, now_ms)
+    handled = follow(node, error, leader_id, leader.leader_epoch, endpoints, now_ms)
     if handled is not None:
         return handled
     role = node.role

@@ -1,0 +1,37 @@
+"""What every answer says of leader and epoch, and when a node obeys it.
+
+Source:  10.6, 10.16 item 9; KafkaRaftClient.maybeHandleCommonResponse.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.quorum import transitions
+from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.voters import Endpoints
+
+
+def follow(
+    node: QuorumNode,
+    error: ErrorCode,
+    leader_id: int | None,
+    epoch: int,
+    endpoints: Endpoints,
+    now_ms: int,
+) -> bool | None:
+    """Obey what any answer says of leader and epoch; -> None if the answer is still to be used."""
+    if leader_id is not None and not endpoints:
+        endpoints = node.history.voters.endpoints_of(leader_id)
+    if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    if epoch > node.epoch or error in (
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ):
+        return transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
+    if leader_id is not None and node.role.leader_id is None and leader_id != node.key.id:
+        transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
+        return None if error is ErrorCode.NONE else True
+    if error in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST):
+        return False
+    return None
