@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from minicluster.actors.runtime import Runtime
 from minicluster.errors import MiniclusterError, UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import segment_name
-from minicluster.verify import Finding, OnlineChecker
+
+if TYPE_CHECKING:
+    from minicluster.verify import Finding
 
 ROWS_PER_FILE = 1_000
 
@@ -32,6 +34,8 @@ class OnlineChecks:
     """The log-only rules, over every batch as it commits; the first finding ends the run."""
 
     def __init__(self, rt: Runtime, run: str) -> None:
+        from minicluster.verify import OnlineChecker
+
         self.checker = OnlineChecker(run)
         self._rt = rt
         self._told = False
