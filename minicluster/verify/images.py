@@ -26,7 +26,8 @@ IMAGE_SCHEMA = pa.schema(
 
 def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
     """The hash after each batch, and a problem if a record does not fit the image before it."""
-    image, rows = MetadataImage.EMPTY, []
+    image = MetadataImage.EMPTY
+    rows: list[dict[str, Any]] = []
     skip_to = 0
     if not run.foldable:
         return rows, None

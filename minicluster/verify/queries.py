@@ -11,7 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicluster.verify.rules import activity, broker, log, partition, topic, trace_views
+from minicluster.verify.rules import (
+    activity,
+    broker,
+    directory,
+    log,
+    partition,
+    quorum,
+    replica_views,
+    topic,
+    trace_views,
+    transaction,
+)
 from minicluster.verify.rules.model import Check, Rule
 
 if TYPE_CHECKING:
@@ -30,16 +41,27 @@ _VIEWS: Mapping[str, str] = {
     "log_states": log.VIEW,
     "questions": activity.QUESTIONS,
     "activity_states": activity.VIEW,
+    "directory_events": directory.EVENTS,
+    "directory_states": directory.VIEW,
+    "transaction_states": transaction.VIEW,
     "requests": trace_views.REQUESTS,
     "written": trace_views.WRITTEN,
     "effects": trace_views.EFFECTS,
     "proposals": trace_views.PROPOSALS,
+    "atomic_requests": trace_views.ATOMIC,
+    "proposed_members": trace_views.MEMBERS,
     "recoveries": trace_views.RECOVERIES,
     "unfencings": trace_views.UNFENCINGS,
     "additions": trace_views.ADDITIONS,
     "commits": trace_views.COMMITS,
     "quorums": trace_views.QUORUMS,
     "replica_events": trace_views.REPLICAS,
+    "applied_states": replica_views.APPLIED,
+    "acting_replicas": replica_views.ACTING,
+    "holders": replica_views.HOLDERS,
+    "fetched_partitions": replica_views.FETCHES,
+    "replica_logs": replica_views.REPLICA_LOGS,
+    "raft_states": quorum.VIEW,
     "publications": trace_views.PUBLICATIONS,
     "header_states": trace_views.HEADERS,
 }
@@ -49,8 +71,19 @@ _SOURCE = {
     "topic": "topic_states",
     "log": "log_states",
     "activity": "activity_states",
+    "directory": "directory_states",
+    "transaction": "transaction_states",
     "requests": "requests",
     "proposals": "proposals",
+    "atomic": "atomic_requests",
+    "members": "proposed_members",
+    "effects": "effects",
+    "applied": "applied_states",
+    "acting": "acting_replicas",
+    "holders": "holders",
+    "fetches": "fetched_partitions",
+    "replica_logs": "replica_logs",
+    "raft": "raft_states",
     "recoveries": "recoveries",
     "unfencings": "unfencings",
     "additions": "additions",
@@ -59,7 +92,7 @@ _SOURCE = {
     "publications": "publications",
     "header": "header_states",
 }
-LOG_GROUPS = ("partition", "broker", "topic", "log", "activity")
+LOG_GROUPS = ("partition", "broker", "topic", "log", "activity", "directory", "transaction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +170,30 @@ def _promise(rule: Rule, check: Check) -> str | None:
 
 
 def _counters(group: str, items: Sequence[Item]) -> str:
-    """Counts of what each check looked at, what was not promised, what is bad."""
+    """Counts of what each check looked at, what was not promised, what is bad.
+
+    Each condition is named once below the aggregate, so that it is parsed and planned once.
+    """
+    named: list[str] = []
     looked, skipped, bad = [], [], []
-    for rule, check in items:
+    for index, (rule, check) in enumerate(items):
         promise = _promise(rule, check)
         held = "" if promise is None else f" and {promise}"
-        looked.append(f"count_if(({check.when}){held})")
-        skipped.append("0L" if promise is None else f"count_if(({check.when}) and not {promise})")
-        never = check.bad == "false"
-        bad.append("0L" if never else f"count_if(({check.when}){held} and ({check.bad}))")
+        named.append(f"({check.when}){held} as w{index}")
+        looked.append(f"count_if(w{index})")
+        skipped.append("0L" if promise is None else f"count_if(s{index})")
+        if promise is not None:
+            named.append(f"({check.when}) and not {promise} as s{index}")
+        if check.bad == "false":
+            bad.append("0L")
+        else:
+            named.append(f"({check.bad}) as b{index}")
+            bad.append(f"count_if(w{index} and b{index})")
     columns = (f"array({', '.join(counters)})" for counters in (looked, skipped, bad))
     names = ("looked", "skipped", "bad")
     told = ", ".join(f"{column} as {name}" for column, name in zip(columns, names, strict=True))
-    return f"select '{group}' as grp, run, {told} from {_SOURCE[group]} group by run"
+    inner = f"select run, {', '.join(named)} from {_SOURCE[group]}"
+    return f"select '{group}' as grp, run, {told} from ({inner}) group by run"
 
 
 def _findings(group: str, index: int, item: Item) -> str:

@@ -68,6 +68,12 @@ _LEAN = {
     "spark.shuffle.sort.bypassMergeThreshold": "8",
     "spark.log.structuredLogging.enabled": "false",
     "spark.sql.artifact.isolation.enabled": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.subexpressionElimination.enabled": "false",
+    "spark.shuffle.compress": "false",
+    "spark.ui.showConsoleProgress": "false",
 }
 
 FEW_ROWS = 20_000
@@ -119,6 +125,8 @@ class Jvm:
             "-XX:+UseSerialGC",
             "-XX:-UsePerfData",
             f"-Xmx{memory}",
+            "-Xms512m",
+            "-Xmn320m",
             "-Djdk.reflect.useDirectMethodHandle=false",
             "-Dio.netty.tryReflectionSetAccessible=true",
             "-Dio.netty.noUnsafe=false",
