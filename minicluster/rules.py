@@ -67,11 +67,6 @@ class Rules:
     metadata_version_is_assumed: bool = False
     # Bootstrap records go into any log without a metadata.version (4.x), or an empty one (3.9).
     bootstraps_log_without_metadata_version: bool = True
-    # Records after an AbortTransaction in one delivery bring the aborted ones back
-    # (MetadataBatchLoader.replay).
-    aborted_transaction_leaks: bool = field(default=False, metadata={"bug": True})
-    # Snapshots leave out ELRs that outlived the feature, so loading one is not what was saved.
-    snapshot_omits_elr_when_off: bool = field(default=False, metadata={"bug": True})
 
     # -- Releases: brokers, controllers, replicas --
     # A failed registration or heartbeat is tried again after a growing back-off (3.9), or after
@@ -147,6 +142,11 @@ class Rules:
     unregistered_broker_stays_in_elr: bool = field(default=True, metadata={"bug": True})
 
     # -- Bugs that are mended --
+    # Records after an AbortTransaction in one delivery bring the aborted ones back
+    # (MetadataBatchLoader.replay).
+    aborted_transaction_leaks: bool = field(default=False, metadata={"bug": True})
+    # Snapshots leave out ELRs that outlived the feature, so loading one is not what was saved.
+    snapshot_omits_elr_when_off: bool = field(default=False, metadata={"bug": True})
     # 3.6-N1: ClearElr on a partition with an empty ISR leaves no clean candidate.
     clear_elr_ignores_empty_isr: bool = field(default=False, metadata={"bug": True, "zoo": "Z54"})
     # 3.6-N2: applying ClearElr leaves the index of ELRs as it was.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.house import conformance, coverage, vocabulary
+from tests.house import conformance, coverage, rules_page, vocabulary
 from tests.house.pages import DOCS, with_parts
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "scenarios.md": vocabulary.scenario_parts,
     "cli.md": vocabulary.cli_parts,
     "coverage.md": coverage.parts,
+    "rules.md": rules_page.rules_parts,
     "conformance.md": lambda: conformance.measure().parts,
 }
 

@@ -1,0 +1,179 @@
+"""Which tests show each field of ``Rules`` from either side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_BOOTSTRAP = "tests/metadata/test_bootstrap.py::test_"
+_BROKERS = "tests/controller/test_broker_changes.py::test_"
+_CHANGE = "tests/controller/test_partition_change.py::test_"
+_ELR = "tests/controller/test_elr.py::test_"
+_LOADER = "tests/metadata/test_loader.py::test_"
+_MANAGER = "tests/replica/test_alter_partition_manager.py::test_"
+_OFFLINE = "tests/replica/test_failed_replicas.py::test_"
+_QUORUM = "tests/quorum/test_faults.py::test_"
+_REGISTRATION = "tests/controller/test_registration.py::test_"
+_RELEASES = "tests/controller/test_releases.py::test_"
+_SNAPSHOT = "tests/metadata/test_snapshot.py::test_"
+_TEXTS = "tests/controller/test_kip_texts_and_bugs.py::test_"
+_WORKLOAD = "tests/workload/test_workload.py::test_"
+
+SHOWN_BY: Mapping[str, tuple[str, ...]] = {
+    "metadata_version_lowest": (
+        "tests/metadata/test_metadata_version.py::test_each_release_has_its_range",
+        f"{_LOADER}a_level_below_the_lowest_of_the_release_cannot_be_read",
+    ),
+    "metadata_version_production": (
+        "tests/metadata/test_metadata_version.py::test_each_release_has_its_range",
+    ),
+    "metadata_version_latest": (
+        "tests/metadata/test_metadata_version.py::test_each_release_has_its_range",
+    ),
+    "zk_migration_state_is_written": (
+        f"{_BOOTSTRAP}a_fresh_log_gets_its_version_in_a_transaction",
+        f"{_BOOTSTRAP}3_9_adds_the_migration_state",
+        f"{_SNAPSHOT}the_migration_state_is_written_by_3_9_where_the_version_has_it",
+    ),
+    "elr_starts_with_cluster_min_isr": (
+        "tests/house/test_rules_page.py::test_elr_starts_with_the_clusters_minimum_in_4_x_only",
+    ),
+    "empty_snapshot_counts_as_record": (
+        f"{_LOADER}h05_an_empty_snapshot_counts_for_3_9_and_not_for_4_3",
+    ),
+    "metadata_version_is_assumed": (
+        f"{_LOADER}without_a_metadata_version_4_3_publishes_nothing_and_3_9_assumes_one",
+    ),
+    "bootstraps_log_without_metadata_version": (
+        f"{_BOOTSTRAP}a_log_without_a_version_is_bootstrapped_by_4_3_only",
+    ),
+    "aborted_transaction_leaks": (f"{_LOADER}what_was_aborted_comes_back_only_in_kafkas_loader",),
+    "snapshot_omits_elr_when_off": (
+        f"{_SNAPSHOT}elrs_that_outlived_their_feature_survive_a_snapshot_except_in_4_3_as_shipped",
+    ),
+    "broker_retry_backs_off": (
+        "tests/replica/test_lifecycle.py::"
+        "test_a_refused_registration_is_tried_again_after_the_heartbeat_interval",
+        "tests/replica/test_lifecycle.py::test_with_the_rules_of_3_9_retries_back_off",
+    ),
+    "drops_old_request_versions": (
+        "tests/replica/test_client_api.py::"
+        "test_api_versions_tells_what_is_served_and_the_finalized_features",
+        "tests/replica/test_client_api.py::test_the_rules_of_3_9_offer_the_versions_of_3_9",
+    ),
+    "sessions_by_epoch": (f"{_RELEASES}sessions_by_epoch",),
+    "register_broker_is_atomic": (f"{_RELEASES}register_broker_is_atomic",),
+    "new_incarnation_leaves_isr": (f"{_RELEASES}new_incarnation_leaves_isr",),
+    "previous_broker_epoch_counts": (f"{_RELEASES}previous_broker_epoch_counts",),
+    "registration_needs_metadata_version": (f"{_RELEASES}registration_needs_metadata_version",),
+    "tasks_are_periodic": (f"{_RELEASES}tasks_are_periodic",),
+    "failed_task_renounces": (f"{_RELEASES}failed_task_renounces",),
+    "reassignment_needs_all_replicas": (f"{_RELEASES}reassignment_needs_all_replicas",),
+    "create_topics_partitions_max": (f"{_RELEASES}create_topics_partitions_max",),
+    "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
+    "placement_speaks_of_cordoned": (f"{_RELEASES}placement_speaks_of_cordoned",),
+    "alter_partition_version_lowest": (
+        f"{_MANAGER}g07_topics_without_id_cap_the_version_where_names_are_still_known",
+    ),
+    "read_finds_batch_base": (
+        "tests/replica/test_partition_isr.py::"
+        "test_f01_the_high_watermark_takes_what_a_fetch_inside_a_batch_says",
+    ),
+    "proposals_wait_by_topic_id": (
+        f"{_MANAGER}a_topic_made_anew_waits_beside_its_predecessor_by_id_and_not_by_name",
+    ),
+    "failed_replicas_reported_by": (
+        f"{_OFFLINE}another_replica_leads_and_the_broker_stays",
+        f"{_OFFLINE}below_3_7_the_controller_learns_of_it_by_alter_replica_state_alone",
+        "tests/scenario/test_failed_directory.py::test_both_ways_lead_to_the_same_partition",
+    ),
+    "isr_changes_by": (
+        "tests/replica/test_isr_by_kip_texts.py::test_a_replica_that_comes_back_joins_the_isr",
+        "tests/controller/test_alter_isr.py::test_neither_form_is_served_where_alter_partition_is",
+    ),
+    "unclean_leader_recovers": (
+        "tests/replica/test_unclean_recovery.py::"
+        "test_as_shipped_a_leader_takes_itself_for_recovered_and_its_next_change_says_so",
+        "tests/replica/test_unclean_recovery.py::"
+        "test_in_the_text_it_reports_by_itself_with_the_isr_as_it_is",
+    ),
+    "isr_changes_of_one_fetch_leave_together": (
+        "tests/replica/test_isr_by_kip_texts.py::"
+        "test_the_changes_of_one_fetch_leave_one_by_one_or_together",
+    ),
+    "last_member_leaves_isr": (f"{_TEXTS}kip_841_the_last_member_of_an_isr",),
+    "ineligible_member_refuses_all_partitions": (
+        f"{_TEXTS}kip_841_how_much_an_ineligible_member_refuses",
+    ),
+    "only_reassignment_tells_new_leader": (
+        f"{_TEXTS}kip_841_which_change_tells_of_a_new_leader",
+        f"{_TEXTS}kip_841_a_finished_reassignment_tells_of_a_new_leader_either_way",
+    ),
+    "amend_ends_controlled_shutdown": (
+        f"{_TEXTS}kip_841_registering_again_in_controlled_shutdown",
+    ),
+    "fenced_broker_holds_session": (
+        f"{_REGISTRATION}5_1_N1_whether_a_fenced_broker_has_a_session",
+    ),
+    "amend_forgets_cordoned_dirs": (f"{_REGISTRATION}5_4_N1_amending_and_cordoned_directories",),
+    "fenced_broker_is_fenced_again": (
+        f"{_REGISTRATION}6_2_N1_whether_a_fenced_brokers_session_fences_it_again",
+    ),
+    "unregistered_broker_stays_in_elr": (f"{_ELR}4_4_an_unregistered_broker_and_the_elr",),
+    "clear_elr_ignores_empty_isr": (f"{_ELR}3_6_N1_z54_changing_the_minimum_leaves_a_candidate",),
+    "clear_elr_skips_index": (f"{_ELR}3_6_N2_z52_the_elr_index_follows_a_clear_elr",),
+    "removed_topic_stays_in_directory_index": (
+        f"{_ELR}z53_a_deleted_topic_leaves_the_directory_index",
+    ),
+    "fenced_last_known_leader_is_elected": (f"{_TEXTS}3_6_a_last_known_leader_that_is_fenced",),
+    "assigned_directory_empties_elr": (f"{_TEXTS}3_6_the_directory_of_a_replica_and_the_elr",),
+    "last_known_leader_may_be_none": (f"{_CHANGE}3_6_N3_nobody_is_no_last_known_leader",),
+    "removed_replica_stays_in_elr": (
+        f"{_CHANGE}z56_a_removed_replica_leaves_the_elr",
+        f"{_CHANGE}z56_a_removed_replica_is_no_last_known_leader",
+    ),
+    "last_offline_dir_is_kept": (f"{_BROKERS}4_5_a_broker_that_lost_its_last_directory",),
+    "refused_create_partitions_writes": (
+        "tests/controller/test_topics.py::test_7_3_N1_a_refused_request_writes_nothing",
+    ),
+    "reassignment_keeps_old_lists": (f"{_BROKERS}7_6_N1_an_adding_list_that_is_not_needed_goes",),
+    "equal_partition_epoch_ends_pending": (
+        "tests/replica/test_partition_isr.py::"
+        "test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_asked_for",
+        "tests/replica/test_replication.py::"
+        "test_as_shipped_a_repeated_partition_epoch_lets_a_new_member_be_forgotten",
+    ),
+    "high_watermark_falls_to_batch_base": (
+        "tests/replica/test_partition_log.py::"
+        "test_the_high_watermark_stays_above_a_log_start_inside_a_batch",
+    ),
+    "late_begin_acknowledgement_is_fatal": (
+        "tests/quorum/test_rows_voters.py::"
+        "test_z57_a_late_begin_acknowledgement_of_a_removed_voter_changes_nothing",
+    ),
+    "snapshot_of_lower_epoch_is_fatal": (
+        f"{_QUORUM}z58_a_snapshot_below_the_own_tail_is_installed_or_fatal",
+    ),
+    "parked_fetch_outlives_leadership": (
+        f"{_QUORUM}z59_a_fetch_parked_at_a_deposed_leader_fails_or_is_answered_in_its_name",
+    ),
+    "reader_keeps_position_after_truncation": (
+        f"{_QUORUM}z61_voters_written_below_a_truncated_tail_are_read_or_missed",
+    ),
+    "refused_fetch_snapshot_has_no_records": (
+        f"{_QUORUM}a_refused_fetch_snapshot_has_empty_records_or_none",
+    ),
+    "contradicting_request_is_fatal": (
+        "tests/quorum/test_shipped_faults.py::"
+        "test_a_request_that_cannot_be_true_is_refused_or_fatal",
+    ),
+    "unsupported_update_voter_is_asked_again": (
+        "tests/quorum/test_shipped_faults.py::"
+        "test_a_leader_that_knows_no_update_voter_is_asked_once_or_for_ever",
+    ),
+    "kept_member_is_forgotten": (
+        f"{_WORKLOAD}the_last_member_from_before_elr_is_remembered_when_it_restarts_uncleanly",
+    ),
+    "elr_outlives_min_isr": (
+        f"{_WORKLOAD}nobody_stays_eligible_once_the_isr_is_as_large_as_it_must_be",
+    ),
+}

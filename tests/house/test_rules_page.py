@@ -1,0 +1,88 @@
+"""Every field of ``Rules`` is described, and shown from either side by a test that exists."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from minicluster.controller.activation import activation_records, bootstrap_records
+from minicluster.controller.settings import ControllerSettings
+from minicluster.errors import UserError
+from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.protocol.records import ConfigRecord
+from minicluster.rules import FailedReplicas, Rules, UncleanRecovery
+from tests.house.references import is_there
+from tests.house.rules_page import described
+from tests.house.rules_shown import SHOWN_BY
+
+FIELDS = [f.name for f in fields(Rules) if f.name != "name"]
+
+
+def test_every_field_is_described() -> None:
+    found = list(described())
+    assert [field.name for field in found] == FIELDS
+    assert [field.name for field in found if not field.text or not field.part] == []
+
+
+def test_every_field_has_a_test_and_every_test_is_there() -> None:
+    assert sorted(SHOWN_BY) == sorted(FIELDS), "tests/house/rules_shown.py"
+    missing = [r for shown in SHOWN_BY.values() for r in shown if not is_there(r)]
+    assert missing == []
+
+
+def test_bugs_are_off_but_those_that_others_can_see() -> None:
+    on = [f.name for f in fields(Rules) if f.metadata.get("bug") and getattr(Rules(), f.name)]
+    assert on == [
+        "fenced_broker_holds_session",
+        "amend_forgets_cordoned_dirs",
+        "fenced_broker_is_fenced_again",
+        "unregistered_broker_stays_in_elr",
+    ]
+    assert list(Rules.zoo()) and set(Rules.zoo()) == {f"Z{n}" for n in range(52, 62)}
+
+
+def test_a_name_may_set_fields() -> None:
+    rules = Rules.named(
+        "kafka-3.9 failed_replicas_reported_by=alter_replica_state "
+        "unclean_leader_recovers=reported clear_elr_skips_index=true config_value_length_max=9"
+    )
+    assert rules.failed_replicas_reported_by is FailedReplicas.ALTER_REPLICA_STATE
+    assert rules.unclean_leader_recovers is UncleanRecovery.REPORTED
+    assert rules.clear_elr_skips_index and rules.config_value_length_max == 9
+    assert rules.metadata_version_latest == Rules.KAFKA_3_9.metadata_version_latest
+    assert Rules.named(rules.name) == rules
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("kafka-2.8", "choose one of kafka-4.3, kafka-3.9"),
+        ("", "choose one of kafka-4.3, kafka-3.9"),
+        ("kafka-4.3 nope=true", "'nope=true' sets no field"),
+        ("kafka-4.3 name=x", "'name=x' sets no field"),
+        ("kafka-4.3 tasks_are_periodic", "sets no field"),
+        ("kafka-4.3 tasks_are_periodic=1", "sets no field"),
+        ("kafka-4.3 isr_changes_by=x", "isr_changes_by is one of alter_partition, "),
+    ],
+)
+def test_a_slip_in_a_name_is_told_in_one_line(name: str, says: str) -> None:
+    with pytest.raises(UserError, match=says) as error:
+        Rules.named(name)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, Rules.KAFKA_3_9], ids=lambda r: r.name)
+def test_elr_starts_with_the_clusters_minimum_in_4_x_only(rules: Rules) -> None:
+    records = bootstrap_records(MetadataVersion.V4_0_IV1, {"eligible.leader.replicas.version": 1})
+    decision = activation_records(
+        MetadataImage.EMPTY,
+        bootstrap=records,
+        log_is_empty=True,
+        in_transaction=False,
+        rules=rules,
+        settings=ControllerSettings(),
+    )
+    configs = [r.record for r in decision.records if isinstance(r.record, ConfigRecord)]
+    assert len(configs) == (1 if rules is Rules.KAFKA_4_3 else 0)
