@@ -5,14 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
-from minicluster.verify import evidence, session
+from minicluster.verify import evidence, queries, session
 from minicluster.verify.inputs import Problem, Run, read_runs
-from minicluster.verify.queries import Answer, collect, needed_groups, prepare
+from minicluster.verify.queries import Answer
 from minicluster.verify.report import Report, RuleResult, RunSummary
 from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verdict
 from minicluster.verify.rules.model import finding_message
@@ -76,11 +77,34 @@ def _chosen(rules: Iterable[str] | None) -> tuple[Rule, ...]:
 def _ask(
     spark: SparkSession, frames: Mapping[str, Any], rules: Sequence[Rule], runs: Sequence[Run]
 ) -> tuple[list[Answer], dict[str, str]]:
-    """All groups as one job; if it fails, group by group, so that one fault spoils one group."""
-    groups = needed_groups(rules, with_trace=any(run.is_run for run in runs))
-    prepare(spark, frames)
+    """All groups in two streams of jobs, since planning is most of the work and is sequential.
+
+    One stream computes the partitions' fold and judges what builds on folds; the other computes
+    the brokers' fold and judges the rest.
+    """
+    groups = queries.needed_groups(rules, with_trace=any(run.is_run for run in runs))
+    folded = [group for group in groups if queries.reads_folds(group)]
+    rest = [group for group in groups if group not in folded]
+    queries.prepare(spark, frames)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        brokers = pool.submit(queries.compute_fold, spark, "broker_states")
+        partitions = pool.submit(queries.compute_fold, spark, "partition_states")
+        others = pool.submit(_stream, spark, rules, rest)
+        crashed = next((e for e in (brokers.exception(), partitions.exception()) if e), None)
+        if crashed is None:
+            answers, crashes = _stream(spark, rules, folded)
+        else:
+            answers, crashes = [], dict.fromkeys(folded, _first_line(crashed))
+        more, more_crashes = others.result()
+    return answers + more, crashes | more_crashes
+
+
+def _stream(
+    spark: SparkSession, rules: Sequence[Rule], groups: Sequence[str]
+) -> tuple[list[Answer], dict[str, str]]:
+    """Some groups as one job; if it fails, group by group, so that one fault spoils one group."""
     try:
-        return collect(spark, rules, groups), {}
+        return queries.collect(spark, rules, groups), {}
     except Exception as error:
         if len(groups) == 1:
             return [], {groups[0]: _first_line(error)}
@@ -88,13 +112,13 @@ def _ask(
     crashes: dict[str, str] = {}
     for group in groups:
         try:
-            answers += collect(spark, rules, [group])
+            answers += queries.collect(spark, rules, [group])
         except Exception as error:
             crashes[group] = _first_line(error)
     return answers, crashes
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Item = tuple[Rule, Check]
 
 # Computed once, kept, and read by many.
-_FOLDS: Mapping[str, str] = {
+FOLDS: Mapping[str, str] = {
     "partition_states": partition.DERIVED.format(view=partition.VIEW),
     "broker_states": broker.VIEW,
 }
@@ -119,11 +119,20 @@ def items_of(rules: Iterable[Rule], group: str) -> list[Item]:
 
 
 def prepare(spark: SparkSession, frames: Mapping[str, Any]) -> None:
-    """Name the tables for SQL, and compute the folds that the views read."""
+    """Name the tables for SQL."""
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
-    for name, sql in _FOLDS.items():
-        spark.sql(sql).localCheckpoint().createOrReplaceTempView(name)
+
+
+def compute_fold(spark: SparkSession, name: str) -> None:
+    """Compute one of the folds that many views read, and keep it under its name."""
+    spark.sql(FOLDS[name]).localCheckpoint().createOrReplaceTempView(name)
+
+
+def reads_folds(group: str) -> bool:
+    """Whether a group's view builds on a fold."""
+    text = " ".join((_SOURCE[group], _with([group])))
+    return any(fold in text for fold in FOLDS)
 
 
 def collect(spark: SparkSession, rules: Iterable[Rule], groups: Iterable[str]) -> list[Answer]:
