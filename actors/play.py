@@ -202,6 +202,15 @@ class _Player:
                     text = f"{step.arguments[name]} names nobody now"
                     self.cluster.note(action, [], "note", text)
                     return
+        if not given.pop("may_fail", False):
+            self._call(action, given)
+            return
+        try:
+            self._call(action, given)
+        except UserError as error:
+            self.cluster.note(action, [], "note", str(error))
+
+    def _call(self, action: str, given: dict[str, Any]) -> None:
         method = getattr(self.cluster, action)
         match action:
             case "partition":
@@ -216,7 +225,7 @@ class _Player:
             case "set_config":
                 method(given.pop("key"), given.pop("value", None), **given)
             case "elect":
-                method(given["partitions"], given["type"])
+                method(given.pop("partitions"), given.pop("type"), **given)
             case "mutate":
                 method(given["fault"], off=given["off"])
             case "produce":

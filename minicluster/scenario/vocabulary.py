@@ -61,6 +61,10 @@ _LINK = {
     "api": Argument(Kind.APIS),
 }
 _LASTING = {"lasting": Argument(Kind.DURATION)}
+_ADMIN = {
+    "within": Argument(Kind.DURATION, default="30s"),
+    "may_fail": Argument(Kind.FLAG, default=False),
+}
 _NODE = {"node": Argument(Kind.NODES, required=True)}
 
 ACTIONS: Mapping[str, Action] = {
@@ -74,9 +78,12 @@ ACTIONS: Mapping[str, Action] = {
             "unclean": Argument(Kind.FLAG),
             "assignment": Argument(Kind.ASSIGNMENT),
             "configs": Argument(Kind.MAPPING),
+            **_ADMIN,
         },
     ),
-    "delete_topic": Action("Delete a topic.", {"name": Argument(Kind.TEXT, required=True)}),
+    "delete_topic": Action(
+        "Delete a topic.", {"name": Argument(Kind.TEXT, required=True), **_ADMIN}
+    ),
     "set_config": Action(
         "Set a config of a topic, of a broker or, with neither, of the cluster; null removes it.",
         {
@@ -84,6 +91,7 @@ ACTIONS: Mapping[str, Action] = {
             "broker": Argument(Kind.NODES),
             "key": Argument(Kind.TEXT, required=True),
             "value": Argument(Kind.VALUE),
+            **_ADMIN,
         },
     ),
     "produce": Action(
@@ -186,6 +194,7 @@ ACTIONS: Mapping[str, Action] = {
         {
             "type": Argument(Kind.CHOICE, default="PREFERRED", choices=("PREFERRED", "UNCLEAN")),
             "partitions": Argument(Kind.PARTITIONS, required=True),
+            **_ADMIN,
         },
     ),
     "publish_delay": Action(

@@ -1,0 +1,405 @@
+"""A scenario from a seed: disturbances within what Kafka promises to survive, then ``liveness``.
+
+Half of the seeds are a swarm: each kind of fault is in or out, and its rate is drawn. The other
+half has every kind at its usual rate. All is drawn before anything runs, and each draw hangs only
+on the seed and its own name, so that a random run and a script are the same kind of thing and a
+step that is left out changes no other.
+
+What the disturbances keep to (the fault atlas): one broker alone, always the same, may lose what
+it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
+copies lost; controllers flush before anything counts, so each may lose its tail; no disk is
+emptied; no lasting fault outlives the run.
+
+Source:  FoundationDB's swarm testing, TigerBeetle's VOPR, Jepsen's nemesis packages; the rates
+         are per minute of cluster time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from minicluster.durations import format_duration
+from minicluster.scenario.scenario import Scenario, steps_of
+
+FIRST_CONTROLLER = 101
+WARM_UP_MS = 3_000
+CHAOS_MS = (20_000, 90_000)
+LIVENESS_BOUND = "180s"
+TOPICS = ("alpha", "beta")
+SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
+Step = dict[str, Any]
+
+
+class Draws:
+    """Chance of one seed; each draw has a name of its own."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def fraction(self, name: str) -> float:
+        """A number in [0, 1)."""
+        text = f"{self._seed}/nemesis/{name}".encode()
+        return int.from_bytes(blake2b(text, digest_size=7).digest(), "big") / (1 << 56)
+
+    def below(self, name: str, bound: int) -> int:
+        """A whole number from 0 to below the bound."""
+        return int(self.fraction(name) * bound)
+
+    def between(self, name: str, low: int, high: int) -> int:
+        """A whole number from low to high, rounded to two digits: people read it."""
+        value = low + self.below(name, high - low + 1)
+        step = 10 ** max(0, len(str(value)) - 2)
+        return max(low, value // step * step)
+
+    def flip(self, name: str, p: float = 0.5) -> bool:
+        """True with a probability."""
+        return self.fraction(name) < p
+
+    def count(self, name: str, mean: float) -> int:
+        """How many events of a rate happen (Poisson)."""
+        left, n = math.exp(-mean), 0
+        product = self.fraction(f"{name}/0")
+        while product > left:
+            n += 1
+            product *= self.fraction(f"{name}/{n}")
+        return n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a seed's cluster looks like."""
+
+    brokers: int
+    controllers: int
+    log_dirs: int
+    victim: int  # the broker whose crashes take what it has not flushed
+
+    def node(self, draws: Draws, name: str) -> str:
+        """Any node, by its id or its role."""
+        return (
+            self.broker(draws, name)
+            if draws.flip(f"{name}/kind", 0.6)
+            else self.controller(draws, name)
+        )
+
+    def broker(self, draws: Draws, name: str) -> str:
+        """Any broker."""
+        topic = TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
+        roles = (f"leader({topic}-0)", f"follower({topic}-0)")
+        which = draws.below(f"{name}/broker", self.brokers + len(roles))
+        return roles[which] if which < len(roles) else f"broker({which - len(roles) + 1})"
+
+    def controller(self, draws: Draws, name: str) -> str:
+        """Any controller, the active one more often than others."""
+        which = draws.below(f"{name}/controller", 2 * self.controllers)
+        return f"controller({which})" if which < self.controllers else "active_controller()"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of fault: how often per minute, and what one such event is."""
+
+    name: str
+    per_minute: float
+    steps: Callable[[Draws, str, World], Iterator[tuple[int, Step]]]
+
+
+Events = Iterator[tuple[int, Step]]  # (milliseconds after the event began, step)
+
+
+def _isolate(draws: Draws, name: str, world: World) -> Events:
+    yield 0, {"do": "isolate", "node": world.node(draws, name), **_lasting(draws, name, 1, 30)}
+
+
+def _split(draws: Draws, name: str, world: World) -> Events:
+    """A part of all nodes against the rest, in both directions or in one."""
+    some = [draws.flip(f"{name}/in/{n}") for n in range(world.brokers + world.controllers)]
+    nodes = [
+        *(f"broker({n})" for n in range(1, world.brokers + 1)),
+        *(f"controller({n})" for n in range(world.controllers)),
+    ]
+    groups = [
+        [node for node, inside in zip(nodes, some, strict=True) if inside],
+        [node for node, inside in zip(nodes, some, strict=True) if not inside],
+    ]
+    if all(groups):
+        symmetric = draws.flip(f"{name}/symmetric", 0.6)
+        yield (
+            0,
+            {
+                "do": "partition",
+                "groups": groups,
+                "symmetric": symmetric,
+                **_lasting(draws, name, 1, 30),
+            },
+        )
+
+
+def _split_voters(draws: Draws, name: str, world: World) -> Events:
+    """The active controller against the others, or all brokers against one controller."""
+    both = draws.flip(f"{name}/both")
+    src, dst = "active_controller()", "controllers"
+    if draws.flip(f"{name}/way"):
+        src, dst = dst, src
+    yield (
+        0,
+        {"do": "cut", "src": src, "dst": dst, "both": both, **_lasting(draws, name, 1, 30)},
+    )
+
+
+def _cut_api(draws: Draws, name: str, world: World) -> Events:
+    """One purpose of one link fails: fetches, heartbeats, ISR changes."""
+    topic = TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
+    links = (
+        (f"follower({topic}-0)", f"leader({topic}-0)", "Fetch"),
+        (world.broker(draws, name), "controllers", "BrokerHeartbeat"),
+        (f"leader({topic}-0)", "controllers", "AlterPartition"),
+        ("controllers", f"leader({topic}-0)", "AlterPartition"),
+        (world.broker(draws, name), "controllers", "Fetch"),
+    )
+    src, dst, api = links[draws.below(f"{name}/link", len(links))]
+    yield (
+        0,
+        {"do": "cut", "src": src, "dst": dst, "api": api, **_lasting(draws, name, 2, 45)},
+    )
+
+
+def _slow_link(draws: Draws, name: str, world: World) -> Events:
+    mean = format_duration(draws.between(f"{name}/mean", 100, 3_000))
+    src, dst = world.node(draws, f"{name}/src"), world.node(draws, f"{name}/dst")
+    yield (
+        0,
+        {"do": "delay", "src": src, "dst": dst, "mean": mean, **_lasting(draws, name, 2, 30)},
+    )
+
+
+def _clog(draws: Draws, name: str, world: World) -> Events:
+    """A link keeps everything for a while and lets it go at once."""
+    nodes = [*range(1, world.brokers + 1), *_ids(world)]
+    src = nodes[draws.below(f"{name}/src", len(nodes))]
+    dst = nodes[draws.below(f"{name}/dst", len(nodes))]
+    if src != dst:
+        yield 0, {"do": "hold", "src": src, "dst": dst}
+        yield draws.between(f"{name}/for", 200, 5_000), {"do": "release", "src": src, "dst": dst}
+
+
+def _crash_broker(draws: Draws, name: str, world: World) -> Events:
+    yield 0, {"do": "bounce", "node": world.broker(draws, name), **_down(draws, name)}
+
+
+def _crash_victim(draws: Draws, name: str, world: World) -> Events:
+    node = f"broker({world.victim})"
+    yield 0, {"do": "bounce", "node": node, "lose_tail": "unflushed", **_down(draws, name)}
+
+
+def _crash_controller(draws: Draws, name: str, world: World) -> Events:
+    step = {"do": "bounce", "node": world.controller(draws, name), **_down(draws, name)}
+    if draws.flip(f"{name}/lossy"):
+        step["lose_tail"] = "unflushed"
+    yield 0, step
+
+
+def _crash_controllers(draws: Draws, name: str, world: World) -> Events:
+    """More of them than a quorum can spare, up to all."""
+    which = ("majority(controllers)", "controllers")[draws.below(f"{name}/which", 2)]
+    yield 0, {"do": "bounce", "node": which, "lose_tail": "unflushed", **_down(draws, name)}
+
+
+def _resign(draws: Draws, name: str, world: World) -> Events:
+    yield 0, {"do": "resign"}
+
+
+def _pause(draws: Draws, name: str, world: World) -> Events:
+    lasting = format_duration(draws.between(f"{name}/lasting", 500, 20_000))
+    yield 0, {"do": "pause", "node": world.node(draws, name), "lasting": lasting}
+
+
+def _shut_down(draws: Draws, name: str, world: World) -> Events:
+    node = f"broker({1 + draws.below(f'{name}/broker', world.brokers)})"
+    yield 0, {"do": "controlled_shutdown", "node": node}
+    yield draws.between(f"{name}/down", 2_000, 20_000), {"do": "restart", "node": node}
+
+
+def _fail_directory(draws: Draws, name: str, world: World) -> Events:
+    if world.log_dirs > 1:
+        broker = f"broker({1 + draws.below(f'{name}/broker', world.brokers)})"
+        which = {"broker": broker, "dir": draws.below(f"{name}/dir", world.log_dirs)}
+        yield 0, {"do": "fail_dir", **which}
+        after_ms = draws.between(f"{name}/down", 5_000, 30_000)
+        yield after_ms, {"do": "repair_dir", **which}
+        yield after_ms + 1_000, {"do": "restart", "node": broker}
+
+
+def _late_metadata(draws: Draws, name: str, world: World) -> Events:
+    delay = format_duration(draws.between(f"{name}/delay", 100, 5_000))
+    broker = world.broker(draws, name)
+    yield (
+        0,
+        {"do": "publish_delay", "broker": broker, "delay": delay, **_lasting(draws, name, 2, 20)},
+    )
+
+
+def _slow_disk(draws: Draws, name: str, world: World) -> Events:
+    node = world.controller(draws, name)
+    delay = format_duration(draws.between(f"{name}/delay", 10, 800))
+    yield 0, {"do": "slow_disk", "node": node, "delay": delay, **_lasting(draws, name, 2, 20)}
+
+
+def _compact(draws: Draws, name: str, world: World) -> Events:
+    node = "controllers" if draws.flip(f"{name}/all") else world.controller(draws, name)
+    yield 0, {"do": "snapshot", "node": node}
+    yield 200, {"do": "compact", "node": node}
+
+
+def _topic(draws: Draws, name: str, world: World) -> Events:
+    """A topic comes, and perhaps goes."""
+    topic = f"topic{name.rpartition('/')[2]}"
+    given = {"may_fail": True, "within": "3s"}
+    partitions = 1 + draws.below(f"{name}/partitions", 3)
+    replicas = 1 + draws.below(f"{name}/replicas", 3)
+    yield (
+        0,
+        {
+            "do": "create_topic",
+            "name": topic,
+            "partitions": partitions,
+            "replicas": replicas,
+            **given,
+        },
+    )
+    if draws.flip(f"{name}/again"):
+        after_ms = draws.between(f"{name}/lives", 1_000, 20_000)
+        yield after_ms, {"do": "delete_topic", "name": topic, **given}
+
+
+def _config(draws: Draws, name: str, world: World) -> Events:
+    """The number of replicas that must be in sync changes; it never falls below two."""
+    topic = TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
+    step = {"do": "set_config", "topic": topic, "key": "min.insync.replicas"}
+    value = 2 + draws.below(f"{name}/value", 2)
+    yield 0, {**step, "value": value, "may_fail": True, "within": "3s"}
+
+
+def _elect(draws: Draws, name: str, world: World) -> Events:
+    partitions = [f"{topic}-0" for topic in TOPICS]
+    yield 0, {"do": "elect", "partitions": partitions, "may_fail": True, "within": "3s"}
+
+
+KINDS = (
+    Kind("isolate", 1.0, _isolate),
+    Kind("split", 1.0, _split),
+    Kind("split voters", 0.5, _split_voters),
+    Kind("cut api", 1.0, _cut_api),
+    Kind("slow link", 1.0, _slow_link),
+    Kind("clog", 2.0, _clog),
+    Kind("crash broker", 0.5, _crash_broker),
+    Kind("crash victim", 0.5, _crash_victim),
+    Kind("crash controller", 0.3, _crash_controller),
+    Kind("crash controllers", 0.1, _crash_controllers),
+    Kind("resign", 0.3, _resign),
+    Kind("pause", 0.5, _pause),
+    Kind("shut down", 0.3, _shut_down),
+    Kind("fail directory", 0.3, _fail_directory),
+    Kind("late metadata", 1.0, _late_metadata),
+    Kind("slow disk", 0.5, _slow_disk),
+    Kind("compact", 0.7, _compact),
+    Kind("topic", 2.0, _topic),
+    Kind("config", 0.5, _config),
+    Kind("elect", 0.5, _elect),
+)
+
+
+def generate(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    draws = Draws(seed)
+    world = World(
+        brokers=(3, 3, 4, 5)[draws.below("brokers", 4)],
+        controllers=(1, 3, 3, 3, 5)[draws.below("controllers", 5)],
+        log_dirs=2 if draws.flip("log dirs", 0.25) else 1,
+        victim=1 + draws.below("victim", 3),
+    )
+    chaos_ms = draws.between("chaos", *CHAOS_MS)
+    events = [*_background(draws), *_disturbances(draws, world, chaos_ms)]
+    events.sort(key=lambda event: event[0])  # stable: what was drawn first comes first
+    steps: list[Step] = [*_load(draws)]
+    steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
+    steps.append(
+        {"at": format_duration(WARM_UP_MS + chaos_ms), "do": "liveness", "bound": LIVENESS_BOUND}
+    )
+    return Scenario(
+        name="nemesis",
+        description=f"drawn from seed {seed}",
+        controllers=world.controllers,
+        brokers=world.brokers,
+        seed=seed,
+        config=_config_of(draws, world),
+        steps=steps_of(steps, f"nemesis {seed}"),
+    )
+
+
+def _config_of(draws: Draws, world: World) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    if world.log_dirs > 1:
+        config["log.dirs"] = ",".join(f"d{n}" for n in range(world.log_dirs))
+    if draws.flip("elr off", 0.25):
+        config["eligible.leader.replicas.enable"] = False
+    if draws.flip("snapshots"):
+        size = draws.between("snapshots/bytes", 1_000, 20_000)
+        config["metadata.log.max.record.bytes.between.snapshots"] = size
+        if draws.flip("retention"):
+            config["metadata.max.retention.bytes"] = 3 * size
+    return config
+
+
+def _load(draws: Draws) -> Iterator[Step]:
+    for index, topic in enumerate(TOPICS):
+        partitions = 1 + 2 * index
+        yield {"do": "create_topic", "name": topic, "partitions": partitions, "min_isr": 2}
+        for partition in range(partitions):
+            rate = 1 + draws.below(f"rate/{topic}/{partition}", 10)
+            acks = "all" if draws.flip(f"acks/{topic}/{partition}", 0.8) else "1"
+            step = {"do": "produce", "topic": topic, "rate": rate, "acks": acks}
+            yield {**step, "partition": partition}
+
+
+def _background(draws: Draws) -> Iterator[tuple[int, Step]]:
+    """What the network does to every message, all the time."""
+    link: Step = {"src": "all", "dst": "all"}
+    for kind in ("loss", "duplicate"):
+        if draws.flip(kind):
+            p = round(0.1 * draws.fraction(f"{kind}/p"), 3)
+            yield WARM_UP_MS, {"do": kind, **link, "p": p}
+    if draws.flip("delay"):
+        slow = draws.flip("delay/slow", SLOW_NETWORKS)
+        mean = draws.between("delay/mean", 100, 1_000) if slow else draws.between("d/mean", 1, 50)
+        yield WARM_UP_MS, {"do": "delay", **link, "mean": format_duration(mean)}
+
+
+def _disturbances(draws: Draws, world: World, chaos_ms: int) -> Iterator[tuple[int, Step]]:
+    swarm = draws.flip("swarm")
+    for kind in KINDS:
+        if swarm and not draws.flip(f"{kind.name}/in"):
+            continue
+        factor = 3 * draws.fraction(f"{kind.name}/rate") if swarm else 1.0
+        for n in range(draws.count(kind.name, factor * kind.per_minute * chaos_ms / 60_000)):
+            name = f"{kind.name}/{n}"
+            begins_ms = WARM_UP_MS + draws.below(f"{name}/at", chaos_ms) // 100 * 100
+            for after_ms, step in kind.steps(draws, name, world):
+                yield begins_ms + after_ms, step
+
+
+def _ids(world: World) -> range:
+    return range(FIRST_CONTROLLER, FIRST_CONTROLLER + world.controllers)
+
+
+def _lasting(draws: Draws, name: str, low_s: int, high_s: int) -> Step:
+    lasting_ms = draws.between(f"{name}/lasting", 1_000 * low_s, 1_000 * high_s)
+    return {"lasting": format_duration(lasting_ms)}
+
+
+def _down(draws: Draws, name: str) -> Step:
+    return {"down": format_duration(draws.between(f"{name}/down", 200, 20_000))}
