@@ -6,6 +6,7 @@ One line per finding, with the command that repeats it. Exit 1 when there is one
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -49,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--operations", type=int, default=10_000)
     parser.add_argument("--length", type=int, default=RUN_LENGTH, help="operations of one cluster")
-    parser.add_argument("--rules", choices=RELEASES, help="default: both releases")
+    parser.add_argument("--rules", metavar="RULES", help="as in a scenario; default: both releases")
     parser.add_argument("--metadata-version", help="default: several")
     parser.add_argument("--elr", action=argparse.BooleanOptionalAction, help="default: both")
     parser.add_argument("--faults", action="append", default=[], metavar="ID", help="Z52, Z01, …")
@@ -83,7 +84,11 @@ def _with_fields(rules: Rules, names: Sequence[str]) -> Rules:
 
 def _command(one: Run, options: argparse.Namespace) -> str:
     case = one.case
-    words = ["python -m tests.workload", f"--seed {case.seed}", f"--rules {case.rules.name}"]
+    words = [
+        "python -m tests.workload",
+        f"--seed {case.seed}",
+        f"--rules {shlex.quote(case.rules.name)}",
+    ]
     words += [f"--metadata-version {case.metadata_version}", "--elr" if case.elr else "--no-elr"]
     words += [f"--operations {len(one.operations)} --length {len(one.operations)}"]
     words += [f"--faults {zoo_id}" for zoo_id in options.faults]

@@ -75,6 +75,9 @@ def _smaller(arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if len(replicas) > 1:
         for n in range(len(replicas)):
             yield {"replicas": (*replicas[:n], *replicas[n + 1 :])}
+    for name in ("partitions", "factor"):
+        if arguments.get(name, 1) != 1:
+            yield {name: 1}
     for name in arguments.get("configs", ()):
         yield {"configs": {k: v for k, v in arguments["configs"].items() if k != name}}
     if arguments.get("more"):

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from minicluster.controller.features import node_features
+from minicluster.metadata.image import MetadataImage
 from minicluster.protocol import messages as m
-from minicluster.rules import Rules
+from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
+from minicluster.rules import FailedReplicas, Rules
 from tests.workload.operations import BROKERS, DIRECTORIES
 
 CLUSTER_ID = "workload"
@@ -64,9 +66,8 @@ class Process:
         return self.running and not self.muted
 
     def registration(self, rules: Rules) -> m.BrokerRegistrationRequest:
-        """Its registration, with the directories that still work."""
+        """Its registration; an amended one names the directories it started with, as Kafka's."""
         Request = m.BrokerRegistrationRequest
-        working = tuple(d for d in self.directories if d not in self.failed)
         return Request(
             broker_id=self.id,
             cluster_id=CLUSTER_ID,
@@ -81,27 +82,45 @@ class Process:
                 for name, levels in node_features(rules).items()
             ),
             rack=RACKS[self.id % len(RACKS)],
-            log_dirs=working or tuple(self.directories),
+            log_dirs=tuple(self.directories),
             previous_broker_epoch=self.clean_epoch,
         )
 
     def heartbeat(
-        self, offset: int, *, want_fence: bool = False, stale: bool = False
+        self, offset: int, rules: Rules, *, want_fence: bool = False, stale: bool = False
     ) -> m.BrokerHeartbeatRequest:
         """Its heartbeat.
 
         Units:   offset is that of the last metadata record that it has read.
         """
         assert self.epoch is not None
+        tells = rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT
         return m.BrokerHeartbeatRequest(
             broker_id=self.id,
             broker_epoch=self.epoch - 1 if stale else self.epoch,
             current_metadata_offset=offset,
             want_fence=want_fence,
             want_shut_down=self.stopping or len(self.failed) == len(self.directories),
-            offline_log_dirs=tuple(self.failed),
+            offline_log_dirs=tuple(self.failed) if tells else (),
             cordoned_log_dirs=self.cordoned,
         )
+
+    def report(self, image: MetadataImage) -> AlterReplicaStateRequest | None:
+        """KIP-589: its replicas that have failed; each directory holds every other partition."""
+        if self.epoch is None or not self.failed:
+            return None
+        kind = AlterReplicaStateRequest
+        failed = [self.directories.index(d) for d in self.failed]
+        topics = []
+        for topic in image.topics:
+            lost = [
+                kind.PartitionData(partition_id=index)
+                for index, partition in topic.items()
+                if self.id in partition.replicas and index % DIRECTORIES in failed
+            ]
+            if lost:
+                topics.append(kind.TopicData(topic=topic.name, partitions=tuple(lost)))
+        return kind(broker_id=self.id, broker_epoch=self.epoch, topics=tuple(topics))
 
 
 def all_processes() -> dict[int, Process]:

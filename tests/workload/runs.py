@@ -31,7 +31,7 @@ class Run:
 
 def cases(rules: Rules, seed: int) -> Iterator[Case]:
     """The cases of one release: each metadata.version, without and (if it can) with ELR."""
-    for text in VERSIONS[rules.name]:
+    for text in VERSIONS[rules.name.split()[0]]:
         version = MetadataVersion.parse(text)
         yield Case(rules=rules, metadata_version=version, seed=seed)
         if version.elr_supported:
