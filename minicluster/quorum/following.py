@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
+from minicluster.quorum.answering import checks
 from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.voters import Endpoints
 
@@ -32,6 +33,9 @@ def follow(
     if leader_id is not None and node.role.leader_id is None and leader_id != node.key.id:
         transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
-    if error in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST):
+    if error is ErrorCode.INVALID_REQUEST:
+        checks.contradiction(node, f"a request in epoch {epoch} was found invalid")
+        return False
+    if error is ErrorCode.BROKER_NOT_AVAILABLE:
         return False
     return None

@@ -17,7 +17,6 @@ from minicluster.log.errors import InvalidBatch
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.errors import ProtocolError
 from minicluster.quorum import transitions, wire
-from minicluster.quorum.answering import checks
 from minicluster.quorum.arithmetic import Vote
 from minicluster.quorum.effects import (
     Appended,
@@ -83,8 +82,6 @@ def _vote(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     partition = wire.only_partition(response)
     if partition is None:
         return False
-    if partition.error_code == ErrorCode.INVALID_REQUEST and partition.leader_epoch == node.epoch:
-        checks.contradiction(node, f"voter {node_id} found the vote invalid")
     handled = _follow_election(node, response, partition, now_ms)
     if handled is not None:
         return handled

@@ -120,7 +120,8 @@ def _follow(
     endpoints: Endpoints = wire.named_endpoints(request.leader_endpoints)
     if not endpoints:
         endpoints = node.history.voters.endpoints_of(asked.leader_id)
-    if not endpoints and node.rules.contradicting_request_is_fatal:
+    is_news = asked.leader_epoch > node.epoch or node.role.leader_id is None
+    if is_news and not endpoints and isinstance(request, BeginQuorumEpochRequest):
         checks.contradiction(node, f"leader {asked.leader_id} is nowhere to be found")
     if not transitions.follow_message(node, asked.leader_id, asked.leader_epoch, endpoints, now_ms):
         return checks.contradiction(

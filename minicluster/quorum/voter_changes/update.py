@@ -54,13 +54,13 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
     if not versions.holds(node.history.kraft_version):
         return ErrorCode.INVALID_REQUEST
-    if key.id == node.key.id:
-        return checks.contradiction(node, "the leader tells itself of its endpoints")
     voter = Voter(key=key, endpoints=endpoints, versions=versions)
     static = node.history.kraft_version == 0
     voters = node.history.voters.update(voter, by_id=static)
     if voters is None:
         return ErrorCode.VOTER_NOT_FOUND
+    if key.id == node.key.id:
+        return checks.contradiction(node, "the leader tells itself of its endpoints")
     if static:
         role.reported_voters[key.id] = voter
     else:
