@@ -217,15 +217,24 @@ class Report:
             shown = Text(str(result.verdict), _COLOURS[result.verdict])
             table.add_row(result.id, shown, f"{result.looked_at:,}", result.rule.title)
         console.print(table)
+        for reason, ids in self._unknown().items():
+            word = "is" if len(ids) == 1 else "are"
+            console.print(Text(f"{', '.join(ids)} {word} unknown because {reason}", "yellow"))
         for result in self.rules:
             self._print_rule(console, result)
+
+    def _unknown(self) -> dict[str, list[str]]:
+        """Each reason why rules are unknown, once, with their ids."""
+        found: dict[str, list[str]] = {}
+        for result in self.rules:
+            if result.verdict is Verdict.UNKNOWN:
+                for reason in result.reasons:
+                    found.setdefault(reason, []).append(result.id)
+        return found
 
     def _print_rule(self, console: Any, result: RuleResult) -> None:
         from rich.text import Text
 
-        if result.verdict is Verdict.UNKNOWN:
-            for reason in result.reasons:
-                console.print(Text(f"{result.id} is unknown because {reason}", "yellow"))
         if not result.findings:
             return
         count = len(result.findings)

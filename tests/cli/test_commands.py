@@ -217,6 +217,11 @@ class TestVerify:
         assert (names[1], "unknown") in by_run and (names[1], "valid") not in by_run
         assert any("torn" in note for note in report["runs"][0]["notes"])
 
+        said = minicluster(capfd, "verify", damaged)
+        assert said.code == 2
+        reasons = [line for line in said.out.splitlines() if "unknown because" in line]
+        assert len(reasons) == 1 and "damaged at byte" in reasons[0], "one reason, one line"
+
     def test_a_process_of_its_own_prints_json_and_nothing_else(self) -> None:
         done = process("verify", LOGS / "smoke", "--format", "json")
         assert done.returncode == 0, done.stderr
