@@ -85,13 +85,13 @@ class Checks:
         if log.end_offset <= last:
             raise Violated(f"E07: leader {member.id} of {epoch} ends at {log.end_offset}")
         for batch in log.read(max(log.start_offset, last - 50)):
-            for offset, value in _records(batch):
+            for offset, value in records_of(batch):
                 if offset <= last and self.committed[offset] != (batch.leader_epoch, value):
                     raise Violated(f"E07: leader {member.id} of {epoch} has another {offset}")
 
     # E01, E05
     def _on_append(self, member, batch: RecordBatch) -> None:  # type: ignore[no-untyped-def]
-        for offset, value in _records(batch):
+        for offset, value in records_of(batch):
             known = self.written.setdefault((batch.leader_epoch, offset), value)
             if known != value:
                 raise Violated(f"E05: ({batch.leader_epoch}, {offset}) is {known!r} and {value!r}")
@@ -99,7 +99,7 @@ class Checks:
     # committed data are the same everywhere
     def _on_commit(self, member, effect: Commit) -> None:  # type: ignore[no-untyped-def]
         for batch in effect.batches:
-            for offset, value in _records(batch):
+            for offset, value in records_of(batch):
                 record = (batch.leader_epoch, value)
                 if offset == len(self.committed):
                     self.committed.append(record)
@@ -143,7 +143,7 @@ class Checks:
                     raise Violated(f"E43: {member.id} has {member.machine.voters.ids}")
 
 
-def _records(batch: RecordBatch) -> list[tuple[int, object]]:
+def records_of(batch: RecordBatch) -> list[tuple[int, object]]:
     if batch.is_control:
         return [(batch.base_offset + i, r.message) for i, r in enumerate(control_records(batch))]
     return [(record.offset, record.value) for record in batch.records]

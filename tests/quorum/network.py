@@ -330,7 +330,9 @@ class Network:
         return self.random.randint(*self.delay_ms)
 
     def _send(self, member: Member, send: SendTo) -> None:
-        target = self.members.get(int(send.host.removeprefix("node")))
+        target = self.members.get(send.to)
+        if target is None and send.host.startswith("node"):
+            target = self.members.get(int(send.host.removeprefix("node")))
         life = member.life
         if target is None or (member.id, target.id) in self.cuts:
             return
