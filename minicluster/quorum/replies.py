@@ -37,9 +37,8 @@ from minicluster.quorum.voter_changes import add, asking
 
 def handle(node: QuorumNode, node_id: int, api: str, response: Any, now_ms: int) -> bool:
     """Handle the answer to a request of this node."""
-    error = ErrorCode(response.error_code)
-    if error is not ErrorCode.NONE and api in _BY_PARTITION:
-        return handle_error(node, node_id, api, error, now_ms)
+    if response.error_code and api in _BY_PARTITION:
+        return handle_error(node, node_id, api, ErrorCode(response.error_code), now_ms)
     return _HANDLERS[api](node, node_id, response, now_ms)
 
 
@@ -139,15 +138,18 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     partition = wire.only_fetched_partition(response)
     if partition is None:
         return False
-    error = ErrorCode(partition.error_code)
+    error = partition.error_code
     leader = partition.current_leader
-    leader_id = None if leader.leader_id < 0 else leader.leader_id
-    endpoints = wire.answered_endpoints(response, leader_id, node.listener_name)
-    handled = follow(node, error, leader_id, leader.leader_epoch, endpoints, now_ms)
-    if handled is not None:
-        return handled
     role = node.role
-    if error is not ErrorCode.NONE or not isinstance(role, Follower):
+    is_no_news = (leader.leader_id, leader.leader_epoch) == (role.leader_id, role.epoch)
+    if error or not is_no_news:
+        leader_id = None if leader.leader_id < 0 else leader.leader_id
+        endpoints = wire.answered_endpoints(response, leader_id, node.listener_name)
+        handled = follow(node, ErrorCode(error), leader_id, leader.leader_epoch, endpoints, now_ms)
+        if handled is not None:
+            return handled
+        role = node.role
+    if error or not isinstance(role, Follower):
         return _decides_nothing(error)
     if partition.diverging_epoch.epoch >= 0:
         if not _truncate(node, role, partition.diverging_epoch):
@@ -179,6 +181,8 @@ def _truncate(node: QuorumNode, role: Follower, diverging: Any) -> bool:
 
 def _append(node: QuorumNode, records: Any) -> None:
     """Append what follows the end, up to the first batch of an epoch yet to come."""
+    if not records:
+        return
     try:
         batches = Records.of(records).batches
     except InvalidBatch:
