@@ -144,8 +144,10 @@ def read_run(path: Path, name: str) -> Run:
     for files in located.logs:
         try:
             nodes.append(_node_log(files, alone=path.is_file(), notes=notes))
-        except NotALog:
-            raise
+        except NotALog as error:
+            if len(located.logs) == 1:
+                raise
+            notes.append(f"nothing to read: {error}")
         except (LogError, ProtocolError) as error:
             problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
     if located.run_json and not located.logs:

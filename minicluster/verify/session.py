@@ -93,6 +93,12 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c: %m%n%ex
 """
 
+# The archive appears under its own name only when it is whole; nobody waits for it, so the shell
+# tidies up what the process would have.
+_TRAINING = """new=$0 made=$1 folder=$2; shift 2
+"$@"; [ -s "$new" ] && mv -f "$new" "$made"
+rm -rf "$new" "$new.config" "$made.lock" "$folder" """
+_TRAINING_LIMIT_S = 600.0
 _START_LIMIT_S = 120.0
 _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
@@ -143,9 +149,8 @@ class Jvm:
             "pyspark-shell",
         ]
         if made:
-            # The archive appears under its own name only when it is whole.
             new = f"{made}.{os.getpid()}"
-            command = ["sh", "-c", '"$@" && mv -f "$0" "${0%.*}"', new, *command]
+            command = ["sh", "-c", _TRAINING, new, str(made), str(self._folder), *command]
             command = [part.replace(str(made) + "@", new) for part in command]
         environment = {
             **os.environ,
@@ -401,7 +406,19 @@ def _archive_options(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return [], None
-    if not os.access(folder, os.W_OK):
+    if not os.access(folder, os.W_OK) or not _only_one_trains(archive):
         return [], None
     option = "AOTCacheOutput" if version >= 25 else "ArchiveClassesAtExit"
     return [f"-XX:{option}={archive}@", "-Xlog:disable", "-Xlog:all=error:stderr"], archive
+
+
+def _only_one_trains(archive: Path) -> bool:
+    """Whether this process may make the archive: a lock of a process that died grows old."""
+    lock = archive.with_name(archive.name + ".lock")
+    try:
+        if lock.exists() and time.time() - lock.stat().st_mtime > _TRAINING_LIMIT_S:
+            lock.unlink()
+        lock.touch(exist_ok=False)
+    except OSError:
+        return False
+    return True

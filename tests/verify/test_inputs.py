@@ -132,6 +132,17 @@ def test_a_path_with_nothing_to_judge_is_refused(tmp_path: Path) -> None:
         read_runs([tmp_path])
 
 
+def test_a_controller_that_never_wrote_is_noted(tmp_path: Path) -> None:
+    for node in (101, 102, 103):
+        cluster().write(tmp_path / f"controller-{node}")
+    next((tmp_path / "controller-103").rglob("*.log")).write_bytes(b"")
+    run = read_run(tmp_path, "r")
+
+    assert [node.node for node in run.nodes] == [101, 102]
+    assert run.records == 10
+    assert any("nothing to read" in note for note in run.notes)
+
+
 def test_a_run_says_which_tables_of_its_trace_are_missing(tmp_path: Path) -> None:
     run = RunBuilder(cluster())
     run.left_out = {"rpc"}
