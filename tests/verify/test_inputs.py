@@ -132,15 +132,18 @@ def test_a_path_with_nothing_to_judge_is_refused(tmp_path: Path) -> None:
         read_runs([tmp_path])
 
 
-def test_a_controller_that_never_wrote_is_noted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("content", "noted"), [(b"", False), (b"no log", True)])
+def test_a_controller_without_a_batch_does_not_spoil_the_others(
+    content: bytes, noted: bool, tmp_path: Path
+) -> None:
     for node in (101, 102, 103):
         cluster().write(tmp_path / f"controller-{node}")
-    next((tmp_path / "controller-103").rglob("*.log")).write_bytes(b"")
+    next((tmp_path / "controller-103").rglob("*.log")).write_bytes(content)
     run = read_run(tmp_path, "r")
 
-    assert [node.node for node in run.nodes] == [101, 102]
     assert run.records == 10
-    assert any("nothing to read" in note for note in run.notes)
+    assert run.problems == ()
+    assert any("nothing to read" in note for note in run.notes) is noted
 
 
 def test_a_run_says_which_tables_of_its_trace_are_missing(tmp_path: Path) -> None:
