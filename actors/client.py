@@ -21,7 +21,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ProduceRequest, ProduceResponse
 
 CLIENT_ID = -1
-BACKOFF_MS = 100
+BACKOFF_MS, BACKOFF_MAX_MS = 100, 1_000  # retry.backoff.ms, retry.backoff.max.ms
 ATTEMPT_TIMEOUT_MS = 30_000
 PRODUCE_VERSION = 9
 
@@ -48,6 +48,7 @@ class Operation:
     """Something the client was asked to do; the test looks at it from its own thread."""
 
     deadline_ms: int
+    tries: int = 0
     done: bool = False
     response: Any = None
     failure: str | None = None
@@ -175,8 +176,10 @@ class Client(ClusterActor):
 
     def _again(self, operation: Operation, why: str) -> None:
         """Try again after a while, or give up when the time is over."""
-        if self.now() + BACKOFF_MS < operation.deadline_ms:
-            self.after(BACKOFF_MS, operation)
+        backoff_ms = min(BACKOFF_MAX_MS, BACKOFF_MS << min(operation.tries, 10))
+        operation.tries += 1
+        if self.now() + backoff_ms < operation.deadline_ms:
+            self.after(backoff_ms, operation)
         elif isinstance(operation, ProduceOperation):
             self._end(operation, "fail", why)
         else:

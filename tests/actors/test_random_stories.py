@@ -66,28 +66,42 @@ def mend(cluster: MiniCluster) -> None:
     cluster.wait_until(orders.fully_in_sync, within="180s")
 
 
+def play(seed: int, shape: dict[str, Any]) -> None:
+    chance = random.Random(f"story/{seed}")
+    with MiniCluster(seed=seed, **shape) as cluster:
+        orders = cluster.create_topic("orders", partitions=2, min_isr=2)
+        cluster.produce(orders, rate=5)
+        for _ in range(DISTURBANCES):
+            disturb = chance.choice(disturbances(cluster, chance))
+            with contextlib.suppress(UserError):  # nobody may be there to answer
+                disturb()
+            cluster.run_for(f"{chance.randint(1, 15)}s")
+        mend(cluster)
+        assert cluster.produce(orders)[0].ok
+
+
+SHAPES: list[dict[str, Any]] = [
+    {},
+    {"wire": True},
+    {"metadata_version": "3.3-IV3"},
+    {"metadata_version": "4.0-IV3"},
+    {"rules": "kafka-3.9", "metadata_version": "3.7-IV4"},
+    {"brokers": 5, "controllers": 5},
+]
+
+
 @pytest.mark.parametrize(
-    "shape",
-    [
-        {},
-        {"wire": True},
-        {"metadata_version": "3.3-IV3"},
-        {"metadata_version": "4.0-IV3"},
-        {"rules": "kafka-3.9", "metadata_version": "3.7-IV4"},
-        {"brokers": 5, "controllers": 5},
-    ],
-    ids=lambda shape: " ".join(str(value) for value in shape.values()) or "default",
+    ("seed", "shape"),
+    enumerate(SHAPES),
+    ids=[" ".join(str(value) for value in shape.values()) or "default" for shape in SHAPES],
 )
-def test_a_cluster_comes_back_from_whatever_happened_to_it(shape: dict[str, Any]) -> None:
-    for seed in range(3):
-        chance = random.Random(f"story/{seed}")
-        with MiniCluster(seed=seed, **shape) as cluster:
-            orders = cluster.create_topic("orders", partitions=2, min_isr=2)
-            cluster.produce(orders, rate=5)
-            for _ in range(DISTURBANCES):
-                disturb = chance.choice(disturbances(cluster, chance))
-                with contextlib.suppress(UserError):  # nobody may be there to answer
-                    disturb()
-                cluster.run_for(f"{chance.randint(1, 15)}s")
-            mend(cluster)
-            assert cluster.produce(orders)[0].ok
+def test_a_cluster_comes_back_from_whatever_happened_to_it(
+    seed: int, shape: dict[str, Any]
+) -> None:
+    play(seed, shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_clusters_come_back(seed: int) -> None:
+    play(seed, SHAPES[seed % len(SHAPES)])
