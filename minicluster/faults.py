@@ -14,7 +14,7 @@ from minicluster.errors import UserError
 
 
 def _switch(zoo_id: str, text: str) -> bool:
-    return field(default=False, metadata={"zoo": zoo_id, "text": text})  # type: ignore[no-any-return]
+    return field(default=False, metadata={"zoo": zoo_id, "text": text})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
