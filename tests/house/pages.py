@@ -31,14 +31,16 @@ def versions(declared: range) -> str:
 
 
 def with_parts(page: str, parts: Mapping[str, str]) -> str:
-    """A page with its generated parts written anew.
+    """A page with its generated parts written anew; a new part gets a section at the end.
 
-    Errors:  ValueError for a part that the page has no markers for, or markers without a part.
+    Errors:  ValueError for markers of a part that there is no longer.
     """
     found = re.findall(r"<!-- generated: (\S+) -->", page)
-    if sorted(found) != sorted(parts):
-        raise ValueError(f"the page has the parts {found}, there are {list(parts)}")
+    if gone := [name for name in found if name not in parts]:
+        raise ValueError(f"there is nothing to generate for the parts {gone}; take them out")
     for name, text in parts.items():
+        if name not in found:
+            page = f"{page.rstrip()}\n\n## {name}\n\n<!-- generated: {name} -->\n<!-- end -->\n"
         bounds = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.S)
         page = bounds.sub(lambda m, text=text: f"{m[1]}\n{text}\n\n{m[2]}", page, count=1)  # type: ignore[misc]
     return page

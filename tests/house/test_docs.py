@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.cli import app
 from minicluster.replica.client_api import HANDLERS
 from minicluster.scenario import ACTIONS, parse_scenario
 from minicluster.scenario.selectors import FUNCTIONS, NAMED_SETS, TEXTS, parse_at
@@ -47,6 +48,10 @@ def test_a_change_of_a_generated_part_shows_and_writing_it_again_mends_it() -> N
     assert "| y\\|z | 1,234 |" in written and written.startswith("by hand\n")
     assert differing_parts(written.replace("one", "two"), parts) == ["a"]
     assert with_parts(written.replace("one", "two"), parts) == written
+    assert differing_parts(written, {**parts, "c": "new"}) == ["c"]
+    assert with_parts(written, {**parts, "c": "new"}).endswith(
+        "\n\n## c\n\n<!-- generated: c -->\n\nnew\n\n<!-- end -->\n"
+    )
     with pytest.raises(ValueError, match="parts"):
         with_parts(page, {"a": ""})
 
@@ -80,6 +85,12 @@ def test_what_is_called_partly_answered_is_answered() -> None:
     for name in coverage.PARTLY_ANSWERED:
         assert re.search(rf"^\| \d+ \| {name} \|.*\| partly \|", apis, re.M), name
     assert len(HANDLERS) >= 20
+
+
+def test_the_readme_shows_commands_that_exist() -> None:
+    shown = re.findall(r"^minicluster (\w+)", (ROOT / "README.md").read_text(), re.M)
+    known = {name for name, command in app.commands.items() if not command.hidden}
+    assert shown and set(shown) <= known
 
 
 def test_the_pages_link_to_files_that_exist() -> None:

@@ -6,6 +6,7 @@ import click
 
 from minicluster import cli
 from minicluster.faults import Faults
+from minicluster.rules import Rules
 from minicluster.scenario.selectors import TEXTS
 from minicluster.scenario.vocabulary import ACTIONS, Argument, Kind
 from tests.house.pages import table
@@ -49,7 +50,8 @@ def _argument(name: str, argument: Argument) -> str:
 def _faults() -> str:
     fields = Faults.__dataclass_fields__
     rows = [(zoo, fields[name].metadata["text"]) for zoo, name in Faults.switches().items()]
-    return table(("id", "what goes wrong"), sorted(rows))
+    bugs = [(zoo, f"a bug of Kafka's own: `Rules.{name}`") for zoo, name in Rules.zoo().items()]
+    return table(("id", "what goes wrong"), sorted([*rows, *bugs]))
 
 
 def cli_parts() -> dict[str, str]:

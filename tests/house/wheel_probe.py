@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.resources
 import importlib.util
 
 import minicluster
@@ -18,6 +19,10 @@ def main() -> None:
     assert importlib.util.find_spec("actors") is None, "the wheel installs a top-level actors"
     scripts = {e.name for e in importlib.metadata.entry_points(group="console_scripts")}
     assert "minicluster" in scripts
+    plugins = {e.name for e in importlib.metadata.entry_points(group="pytest11")}
+    assert "minicluster" in plugins
+    for name in ("py.typed", "verify/page.css"):
+        assert importlib.resources.files("minicluster").joinpath(name).is_file(), name
     with MiniCluster(brokers=3, controllers=1, seed=1) as cluster:
         topic = cluster.create_topic("orders", partitions=1, replicas=3)
         cluster.wait_until(topic[0].fully_in_sync, within="30s")
