@@ -240,7 +240,7 @@ class IsrChanges:
         self.failures += 1
         if error in REVERTS:
             self.state = pending.last_committed
-            partition.tracer.row(out, partition, "isr_revert")
+            partition.tracer.row(out, partition, "isr_revert", error=error.name)
         elif error not in WAITS_FOR_METADATA:
             self._submit(partition, pending, out)
 

@@ -42,6 +42,7 @@ class PartitionTracer:
         offset: int | None = None,
         hw_old: int | None = None,
         leader_epoch: int | None = None,
+        error: str | None = None,
     ) -> None:
         """Note an event with the partition's state after it.
 
@@ -58,7 +59,12 @@ class PartitionTracer:
         row["hw_new"] = partition.high_watermark
         row["leo"] = partition.log_end_offset
         row["offset"] = offset
-        if partition.is_leader and kind in _LEADS:
+        row["error"] = error
+        if partition.is_leader and kind == "append":
+            state = partition.isr_state
+            row["isr"] = state.isr
+            row["maximal_isr"] = state.maximal_isr
+        elif partition.is_leader and kind in _LEADS:
             state = partition.isr_state
             row["isr"] = state.isr
             row["maximal_isr"] = state.maximal_isr

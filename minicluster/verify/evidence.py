@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from minicluster.trace import TABLES
 from minicluster.verify.facts import Facts
-from minicluster.verify.images import IMAGE_SCHEMA, image_rows
+from minicluster.verify.images import IMAGE_SCHEMA, image_rows, snapshot_rows
 from minicluster.verify.inputs import Run
 from minicluster.verify.rules.model import Rule
 
@@ -40,6 +40,19 @@ HEADER_SCHEMA = pa.schema(
         "run": pa.string(),
         "trace_hash": pa.string(),
         "repeat_trace_hash": pa.string(),
+        "crashes": pa.int64(),
+        "stale_indexes": pa.list_(pa.int32()),
+    }
+)
+SNAPSHOT_SCHEMA = pa.schema(
+    {
+        "run": pa.string(),
+        "node": pa.int32(),
+        "offset": pa.int64(),  # where it ends, exclusive
+        "epoch": pa.int32(),
+        "hash": pa.string(),  # what it holds
+        "expected_hash": pa.string(),  # what the log makes; null: that ends no batch
+        "expected_epoch": pa.int32(),
     }
 )
 
@@ -69,19 +82,24 @@ def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Tab
     for table in wanted:
         tables[table] = _trace(table, runs)
     if "publish" in wanted:
-        rows = []
+        rows: list[dict[str, Any]] = []
+        snapshots: list[dict[str, Any]] = []
         for index, run in enumerate(runs):
             if run.is_run:
                 told, problem = image_rows(run)
                 rows += told
+                snapshots += snapshot_rows(run, told)
                 if problem is not None:
                     judged[index] = replace(run, problems=(*run.problems, problem))
         tables["images"] = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
+        tables["snapshots"] = pa.Table.from_pylist(snapshots, schema=SNAPSHOT_SCHEMA)
     headers = [
         {
             "run": run.name,
             "trace_hash": _text(run.header, "trace_hash"),
             "repeat_trace_hash": _text(run.header, "repeat_trace_hash"),
+            "crashes": _count(run.header, "crashes"),
+            "stale_indexes": _ids(run.header, "stale_indexes"),
         }
         for run in runs
         if run.is_run
@@ -93,6 +111,16 @@ def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Tab
 def _text(header: Mapping[str, Any] | None, name: str) -> str | None:
     value = (header or {}).get(name)
     return None if value is None else str(value)
+
+
+def _count(header: Mapping[str, Any] | None, name: str) -> int | None:
+    value = (header or {}).get(name)
+    return len(value) if isinstance(value, list) else None
+
+
+def _ids(header: Mapping[str, Any] | None, name: str) -> list[int] | None:
+    value = (header or {}).get(name)
+    return [int(node) for node in value] if isinstance(value, list) else None
 
 
 def _trace(table: str, runs: Sequence[Run]) -> pa.Table:

@@ -19,7 +19,7 @@ from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.inputs import Run
-from minicluster.verify.operations import Entry, Operation, operations
+from minicluster.verify.operations import Entry, Operation, Operations
 
 _INTS = pa.list_(pa.int32())
 _STRINGS = pa.list_(pa.string())
@@ -76,7 +76,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             "run": pa.string(),
             "offset": pa.int64(),
             "pos": pa.int64(),
-            "kind": pa.string(),  # Topic RemoveTopic Partition
+            "op": pa.int64(),
+            "kind": pa.string(),  # Topic RemoveTopic Partition Config
             "judged": pa.bool_(),
             "mv": pa.int32(),
             "topic": pa.string(),
@@ -95,6 +96,15 @@ SCHEMAS: dict[str, pa.Schema] = {
             "epoch": pa.int32(),
             "elected": pa.int32(),  # the leader that its first record announces
             "begins_well": pa.bool_(),
+            "mv": pa.int32(),
+            "crc": pa.int64(),
+        }
+    ),
+    "transactions": pa.schema(
+        {
+            "run": pa.string(),
+            "offset": pa.int64(),
+            "kind": pa.string(),  # Begin End Abort
             "mv": pa.int32(),
         }
     ),
@@ -121,9 +131,14 @@ class Facts:
         if run.start is not None:
             skip_to = run.start.end_offset
             reader.preload(run.start.records, skip_to)
-        for operation in operations(run.committed):
-            if operation.end >= skip_to:
-                reader.take(operation, skip_to)
+        cutter = Operations()
+        for batch in run.committed:
+            for operation in cutter.feed(batch):
+                if operation.end >= skip_to:
+                    reader.take(operation, skip_to)
+        for offset, kind in cutter.markers:
+            if offset >= skip_to:
+                self._rows["transactions"].append((run.name, offset, kind, None))
 
     def _add_batches(self, run: Run) -> None:
         out = self._rows["batches"]
@@ -143,6 +158,7 @@ class Facts:
                         first.leader_id if isinstance(first, r.LeaderChangeMessage) else None,
                         node.begins_well,
                         None,
+                        batch.crc,
                     )
                 )
 
@@ -230,6 +246,12 @@ class _Reader:
 
     def _config(self, record: Message) -> None:
         assert isinstance(record, r.ConfigRecord)
+        if record.resource_type == _TOPIC_RESOURCE and record.value is not None:
+            offset, pos, op, judged = self._where
+            mv, name = self._mv, record.resource_name
+            self._topics.append(
+                (self._run, offset, pos, op, "Config", judged, mv, name, None, None)
+            )
         if record.name != _MIN_ISR:
             return
         if record.resource_type == _TOPIC_RESOURCE:
@@ -253,10 +275,10 @@ class _Reader:
     # --- topics and partitions --------------------------------------------------------------
 
     def _topic_row(self, kind: str, topic_id: UUID, part: int | None = None) -> None:
-        offset, pos, _, judged = self._where
+        offset, pos, op, judged = self._where
         name = self._names.get(topic_id)
         self._topics.append(
-            (self._run, offset, pos, kind, judged, self._mv, name, self._id(topic_id), part)
+            (self._run, offset, pos, op, kind, judged, self._mv, name, self._id(topic_id), part)
         )
 
     def _partition_row(self, kind: str, topic_id: UUID, part: int, *fields: Any) -> None:

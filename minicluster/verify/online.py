@@ -16,6 +16,7 @@ from minicluster.log.control import control_records
 from minicluster.metadata.directory_id import is_online
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
+from minicluster.verify.online_operations import OperationRules
 from minicluster.verify.online_partition import CHECKS
 from minicluster.verify.online_state import (
     BrokerHistory,
@@ -51,6 +52,7 @@ class OnlineChecker:
         self.not_promised: dict[str, int] = dict(self.looked_at)
         self._new: list[Finding] = []
         self._operations = Operations()
+        self._more = OperationRules(self)
         self._node, self._begins_well = node, begins_well
         self._batch: RecordBatch | None = None
         self._elected: dict[int, list[tuple[int, int]]] = {}
@@ -92,6 +94,10 @@ class OnlineChecker:
         self._structure(batch)
         for operation in self._operations.feed(batch):
             self._operation(operation)
+        for offset, kind in self._operations.markers:
+            if offset >= self._skip_to:
+                self._more.marker(offset, kind)
+        self._operations.markers.clear()
         return self._flush()
 
     def _flush(self) -> list[Finding]:
@@ -221,6 +227,9 @@ class OnlineChecker:
             self._elr = record.feature_level > 0
 
     def _config(self, record: r.ConfigRecord) -> None:
+        if self._judged and record.resource_type == _TOPIC_RESOURCE and record.value is not None:
+            name = record.resource_name
+            self._more.config(name, self._offset, self._mv, alive=name in self._live)
         if record.name != _MIN_ISR:
             return
         if record.resource_type == _TOPIC_RESOURCE:
@@ -251,6 +260,7 @@ class OnlineChecker:
                 self._find("E25", 1, topic=record.name)
             if self._names.get(record.name) == "Topic":
                 self._find("E25", 2, topic=record.name)
+            self._more.new_topics.append((record.topic_id, record.name, self._offset))
         topic.name, topic.kind = record.name, "Topic"
         topic.topics += 1
         self._names[record.name] = "Topic"
@@ -279,6 +289,8 @@ class OnlineChecker:
 
     def _partition(self, record: r.PartitionRecord) -> None:
         topic = self._owner(record.topic_id, record.partition_id)
+        due = topic.partitions if self._judged else None
+        self._more.partition_made(record.topic_id, topic.name, record.partition_id, due)
         topic.partitions += 1
         topic.parts[record.partition_id] = len(record.replicas)
         sets: State = {
@@ -355,7 +367,7 @@ class OnlineChecker:
             may_keep=history.may_keep is not False,
             **epochs,
         )
-        history.state, history.kind = after, kind
+        history.state, history.kind, history.step = after, kind, step
         self._touched[topic_id, part] = step
         if step.unclean:
             self._unclean.append(step)
@@ -367,6 +379,7 @@ class OnlineChecker:
             if looks and check.bad(step):
                 says = check.says(step)
                 self._find(check.rule, check.index, topic=step.topic, part=step.part, **says)
+        self._more.elected(step, self._brokers)
         if not (step.judged and step.state and step.kind != "ClearElr"):
             return
         where: dict[str, Any] = {"topic": step.topic, "part": step.part}
@@ -401,6 +414,10 @@ class OnlineChecker:
                 self._find("E20", 0, broker=who, number=epoch)
             if broker.highest_epoch is not None and epoch <= broker.highest_epoch:
                 self._find("E20", 1, broker=who, number=epoch)
+        if self._judged and broker.incarnation not in (None, record.incarnation_id):
+            self._look("A8", 0, self._mv)
+            self._more.newcomers.append((who, self._offset))
+        self._more.registered(who, record, broker.log_dirs, self._offset, judged=self._judged)
         highest = broker.highest_epoch
         broker.highest_epoch = epoch if highest is None else max(highest, epoch)
         broker.registered, broker.epoch = True, epoch
@@ -428,13 +445,19 @@ class OnlineChecker:
         broker = self._brokers.setdefault(who, BrokerHistory())
         if self._judged:
             self._judge_broker(broker, who, epoch, fenced)
+            turns = bool(fenced) and broker.registered and not broker.fenced
+            if turns and not isinstance(record, r.UnregisterBrokerRecord):
+                self._more.fenced(who, self._offset, self._mv, self._partitions.values())
         if fenced is not None:
             broker.fenced = fenced
         if isinstance(record, r.UnregisterBrokerRecord):
             broker.registered = False
+            self._more.unregistered(who, broker.log_dirs)
         elif isinstance(record, r.BrokerRegistrationChangeRecord):
             if record.in_controlled_shutdown:
                 broker.in_controlled_shutdown = record.in_controlled_shutdown > 0
+            if record.log_dirs:
+                self._more.changed(who, broker.log_dirs, record.log_dirs, self._offset)
             broker.log_dirs = record.log_dirs or broker.log_dirs
         self._told[who] = self._offset
 
@@ -456,10 +479,13 @@ class OnlineChecker:
     # --- at the end of an operation ---------------------------------------------------------
 
     def _end_of_operation(self) -> None:
+        new = []
         for key, step in self._touched.items():
             self._pieces.pop(key, None)
             if step.state:
                 self._pieces[key] = self._new_piece(step)
+                new.append(self._pieces[key])
+        self._more.end(self._pieces.values(), new)
         for step in self._unclean:
             self._judge_unclean(step)
         for who, offset in self._told.items():

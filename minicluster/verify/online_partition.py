@@ -67,6 +67,17 @@ def _outside(members: Any, replicas: Any) -> bool:
     return any(member not in replicas for member in members)
 
 
+def _reassignment_ends(step: Step) -> bool:
+    before, after = step.before, step.after
+    was_moving = bool(before["adding"] or before["removing"])
+    return step.change and was_moving and not (after["adding"] or after["removing"])
+
+
+def _joining(step: Step) -> list[int]:
+    """Who was being added and stays."""
+    return list(dict.fromkeys(m for m in step.before["adding"] if m in step.after["replicas"]))
+
+
 CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "C2",
@@ -213,6 +224,20 @@ CHECKS: tuple[StepCheck, ...] = (
             or s.after["leader"] != s.after["isr"][0]
         ),
         _led,
+    ),
+    StepCheck(
+        "D5",
+        0,
+        lambda s: s.state and bool(s.after["directories"]),
+        lambda s: len(s.after["directories"]) != len(s.after["replicas"]),
+        lambda s: {"new": s.after["replicas"], "number": len(s.after["directories"])},
+    ),
+    StepCheck(
+        "E28",
+        0,
+        _reassignment_ends,
+        lambda s: _outside(_joining(s), (*s.before["isr"], *s.after["isr"])),
+        lambda s: {"old": _joining(s), "new": s.after["isr"]},
     ),
     StepCheck(
         "E26",

@@ -95,6 +95,7 @@ class PartitionHistory:
     state: State = field(default_factory=lambda: dict(EMPTY))
     kind: str | None = None
     may_keep: bool | None = None
+    step: Step | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,6 +105,7 @@ class Piece:
     step: Step
     inactive: set[int] = field(default_factory=set)  # members already found inactive
     leader_inactive: bool = False
+    lost_directory: set[int] = field(default_factory=set)  # members found in a failed directory
 
 
 @dataclass(slots=True)

@@ -47,9 +47,10 @@ class Operation:
 class Operations:
     """Cuts a committed log into operations, batch by batch."""
 
-    __slots__ = ("_open", "_transaction")
+    __slots__ = ("_open", "_transaction", "markers")
 
     def __init__(self) -> None:
+        self.markers: list[tuple[int, str]] = []  # where transactions begin and end
         self._open: list[Entry] = []
         self._transaction = False
 
@@ -74,11 +75,14 @@ class Operations:
                 clean_from, change_from = (offset if change_from < 0 else change_from), -1
             if isinstance(record, BeginTransactionRecord):
                 self._transaction, self._open = True, []
+                self.markers.append((offset, "Begin"))
             elif isinstance(record, EndTransactionRecord):
                 ended += self._open
                 self._transaction, self._open = False, []
+                self.markers.append((offset, "End"))
             elif isinstance(record, AbortTransactionRecord):
                 self._transaction, self._open = False, []
+                self.markers.append((offset, "Abort"))
             else:
                 entry = Entry(offset, record, versioned.version, clean_from)
                 (self._open if self._transaction else plain).append(entry)

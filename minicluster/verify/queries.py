@@ -63,6 +63,7 @@ _VIEWS: Mapping[str, str] = {
     "replica_logs": replica_views.REPLICA_LOGS,
     "raft_states": quorum.VIEW,
     "publications": trace_views.PUBLICATIONS,
+    "snapshot_states": trace_views.SNAPSHOTS,
     "header_states": trace_views.HEADERS,
 }
 _SOURCE = {
@@ -90,6 +91,7 @@ _SOURCE = {
     "quorums": "quorums",
     "replicas": "replica_events",
     "publications": "publications",
+    "snapshots": "snapshot_states",
     "header": "header_states",
 }
 LOG_GROUPS = ("partition", "broker", "topic", "log", "activity", "directory", "transaction")

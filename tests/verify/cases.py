@@ -7,6 +7,7 @@ from collections.abc import Callable
 from minicluster.log.batch import metadata_batch
 from minicluster.metadata import directory_id
 from minicluster.protocol import records as r
+from tests.verify import cases_operations
 from tests.verify.build import (
     OTHER_TOPIC,
     RECOVERED,
@@ -431,6 +432,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "E23": (e23_bad,),
     "E25": (e25_bad, e25_name, e25_late),
     "E26": (e26_bad, e26_unknown, e26_unknown_partition, e26_removed_twice),
+    **cases_operations.BAD,
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "A1": (a1_near,),
@@ -458,6 +460,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E23": (e23_near,),
     "E25": (e25_near,),
     "E26": (e26_near,),
+    **cases_operations.NEAR,
 }
 
 
@@ -482,7 +485,7 @@ def aborted_transaction() -> LogBuilder:
 def transaction() -> LogBuilder:
     """Between its batches a transaction may show what must not stand at its end."""
     log = cluster()
-    log.op(r.BeginTransactionRecord(name="once"), log.registration(1, fenced=1))
+    log.op(r.BeginTransactionRecord(name="once"), log.registration(1, shutdown=1))
     return log.op(change((2, 3), leader=2), r.EndTransactionRecord())
 
 

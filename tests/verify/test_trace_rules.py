@@ -6,14 +6,14 @@ import pytest
 
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.rules import RULES
-from tests.verify import trace_cases
+from tests.verify import trace_cases, trace_cases_replicas
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+BAD = {**trace_cases.BAD, **trace_cases_replicas.REQUESTS_BAD}
+NEAR = {**trace_cases.NEAR, **trace_cases_replicas.REQUESTS_NEAR}
 EVERY_CASE = {
-    case.__name__: case
-    for several in (*trace_cases.BAD.values(), *trace_cases.NEAR.values())
-    for case in several
+    case.__name__: case for several in (*BAD.values(), *NEAR.values()) for case in several
 }
 
 
@@ -31,7 +31,7 @@ def verdict(report: Report, rule: str, run: str) -> tuple[Verdict, int]:
 
 @pytest.mark.parametrize(
     ("rule", "case"),
-    [(rule, case) for rule, several in trace_cases.BAD.items() for case in several],
+    [(rule, case) for rule, several in BAD.items() for case in several],
 )
 def test_a_run_that_breaks_a_rule_is_invalid(
     rule: str, case: trace_cases.Case, report: Report
@@ -41,7 +41,7 @@ def test_a_run_that_breaks_a_rule_is_invalid(
 
 @pytest.mark.parametrize(
     ("rule", "case"),
-    [(rule, case) for rule, several in trace_cases.NEAR.items() for case in several],
+    [(rule, case) for rule, several in NEAR.items() for case in several],
 )
 def test_a_near_miss_is_valid(rule: str, case: trace_cases.Case, report: Report) -> None:
     word, looked_at = verdict(report, rule, case.__name__)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from minicluster.protocol import records as r
+from tests.verify import trace_cases_replicas as replicas
 from tests.verify.build import LogBuilder, change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.cases import recovering
@@ -367,6 +368,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "F5": (f5_bad,),
     "F8": (f8_bad, f8_too_few),
     "X1": (x1_bad,),
+    **replicas.BAD,
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "A5": (a5_near,),
@@ -383,4 +385,5 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "F5": (f5_near, f5_near_unclean),
     "F8": (f8_near,),
     "X1": (x1_near,),
+    **replicas.NEAR,
 }

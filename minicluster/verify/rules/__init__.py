@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from minicluster.verify.rules import activity, broker, log, partition, topic, trace
+from minicluster.verify.rules import (
+    activity,
+    broker,
+    directory,
+    log,
+    partition,
+    quorum,
+    replica,
+    topic,
+    trace,
+    transaction,
+)
 from minicluster.verify.rules.model import FROM_3_3, Check, Evidence, Finding, Rule, Verdict
 
 _CREATION = Rule(
@@ -17,6 +28,18 @@ _CREATION = Rule(
     checks=(partition.CREATION, activity.ISR_OF_NEW),
 )
 
+_WHOLE = Rule(
+    id="E29",
+    title="Operations are all or nothing",
+    statement="A topic comes with its partitions in one operation, and a request that makes or "
+    "deletes topics or partitions writes all of its records in one.",
+    source="KIP-631, KAFKA-12376; QuorumController (ControllerResult.atomicOf)",
+    evidence=Evidence.LOG,
+    online=True,
+    checks=(topic.WHOLE_TOPICS, trace.ATOMIC_REQUESTS),
+    tables=("rpc",),
+)
+
 RULES: tuple[Rule, ...] = tuple(
     sorted(
         (
@@ -26,7 +49,12 @@ RULES: tuple[Rule, ...] = tuple(
             *topic.RULES,
             *log.RULES,
             *trace.RULES,
+            *directory.RULES,
+            *transaction.RULES,
+            *replica.RULES,
+            *quorum.RULES,
             _CREATION,
+            _WHOLE,
         ),
         key=lambda rule: rule.id,
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from minicluster.verify.rules.model import FROM_3_3, Check, Evidence, Rule
 
-_KEEP = "size(isr) = 1 and leader = -1 and coalesce(may_keep, true)"
+KEEP = "size(isr) = 1 and leader = -1 and coalesce(may_keep, true)"
 
 _QUESTION = """named_struct('what', '{what}', 'about', {about}, 'at', {at}, 'rank', {rank},
   'member', {member}, 'keep', {keep}, 'directory', {directory})"""
@@ -35,15 +35,25 @@ def _ask(
     )
 
 
+_DIRECTORY = "try_element_at(directories, cast(array_position(replicas, {}) as int))"
+
 QUESTIONS = f"""
-select run, offset, op, next_op, topic, part, mv, isr, p_isr, leader,
+select run, offset, op, next_op, next_pos, topic, part, mv, isr, p_isr, leader,
   inline(concat(
-    case when state and final then transform(isr, m -> {_ask("A1", "m", "op", 1, keep=_KEEP)})
+    case when state and final then concat(
+        transform(isr, m -> {_ask("A1", "m", "op", 1, keep=KEEP)}),
+        transform(isr, m -> {_ask("A8", "m", "op", 1, keep=KEEP)}))
+      else array() end,
+    case when state then transform(isr, m -> {_ask("A4", "m", "pos", 1, keep=KEEP)})
+      else array() end,
+    case when change and d_leader >= 0 and d_leader <> p_leader then array(
+        {_ask("A4L", "d_leader", "pos", 0)},
+        {_ask("D2", "d_leader", "pos", 0, directory=_DIRECTORY.format("d_leader"))})
       else array() end,
     case when state and final and leader >= 0 then array({_ask("A2", "leader", "op", 1)})
       else array() end,
     case when judged and state and kind <> 'ClearElr'
-      then transform(added, m -> {_ask("A3", "m", "pos", 0, keep=_KEEP)})
+      then transform(added, m -> {_ask("A3", "m", "pos", 0, keep=KEEP)})
       else array() end,
     case when judged and kind = 'Partition' and p_kind is null
       then transform(replicas, m ->
@@ -52,15 +62,7 @@ select run, offset, op, next_op, topic, part, mv, isr, p_isr, leader,
     case when unclean
       then transform(
         array_intersect(array_union(p_isr, coalesce(p_elr, array())), replicas), m ->
-        {
-    _ask(
-        "C5",
-        "m",
-        "op",
-        1,
-        directory="try_element_at(directories, cast(array_position(replicas, m) as int))",
-    )
-})
+        {_ask("C5", "m", "op", 1, directory=_DIRECTORY.format("m"))})
       else array() end))
 from partition_states
 """
@@ -71,16 +73,20 @@ select * from (
     last(state, true) over (partition by run, about order by at, rank
       rows between unbounded preceding and current row) as seen
   from (
-    select run, offset, op, next_op, topic, part, mv, isr, p_isr, leader,
+    select run, offset, op, next_op, next_pos, topic, part, mv, isr, p_isr, leader,
       what, about, at, rank, member, keep, directory,
       cast(null as struct<active: boolean, log_dirs: array<string>, epoch: bigint,
-        next_inactive: struct<offset: bigint, op: bigint>>) as state
+        next_inactive: struct<offset: bigint, op: bigint>,
+        next_fencing: struct<offset: bigint, pos: bigint>,
+        next_new: struct<offset: bigint, op: bigint>,
+        last_new: struct<offset: bigint, op: bigint>>) as state
     from questions
     union all
-    select run, offset, op, next_op, null, null, mv, null, null, null,
+    select run, offset, op, next_op, null, null, null, mv, null, null, null,
       'B', broker, pos, 0, null, null, null,
       named_struct('active', active, 'log_dirs', log_dirs, 'epoch', epoch,
-        'next_inactive', next_inactive)
+        'next_inactive', next_inactive, 'next_fencing', next_fencing,
+        'next_new', next_new, 'last_new', last_new)
     from broker_states
   )
 ) where what <> 'B'
@@ -154,6 +160,82 @@ RULES = (
                 message="the ISR went from {old} to {new} while broker {broker} was not active",
                 broker="about",
                 old="p_isr",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
+        id="A4",
+        title="Out of the ISR before fenced, unfenced before elected",
+        statement="Within an operation partitions leave a broker before it is fenced, and only a "
+        "broker that is active already is elected: so it holds for every prefix of the log.",
+        source="KIP-841, KIP-631; ReplicationControlManager.handleBrokerFenced, "
+        "handleBrokerUnfenced",
+        evidence=Evidence.LOG,
+        promised_from=FROM_3_3,
+        online=True,
+        checks=(
+            Check(group="broker", when="flips", bad="false", message=""),
+            Check(
+                group="activity",
+                when="what = 'A4'",
+                counts=False,
+                bad="not keep and coalesce(seen.next_fencing.pos < next_pos, false)",
+                offset="seen.next_fencing.offset",
+                message="broker {broker} was fenced while it was in the ISR {new}",
+                broker="about",
+                new="isr",
+            ),
+            Check(
+                group="activity",
+                when="what = 'A4L'",
+                counts=False,
+                bad=f"not {ACTIVE}",
+                message="broker {broker} was elected (ISR {new}) before it was active",
+                broker="about",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
+        id="A8",
+        title="A new incarnation is in no ISR",
+        statement="When a broker has registered as a new incarnation it is in no ISR and leads "
+        "nothing, but for the last member kept while there is no leader.",
+        source="KAFKA-18106, KIP-966; ReplicationControlManager.handleBrokerRegistered",
+        evidence=Evidence.LOG,
+        promised_from=FROM_3_3,
+        online=True,
+        checks=(
+            Check(group="broker", when="is_new", bad="false", message=""),
+            Check(
+                group="activity",
+                when="what = 'A8'",
+                counts=False,
+                bad="not keep and (coalesce(seen.last_new.op = op, false) "
+                "or coalesce(seen.next_new.op < next_op, false))",
+                offset="case when coalesce(seen.last_new.op = op, false) "
+                "then seen.last_new.offset else seen.next_new.offset end",
+                message="broker {broker} registered as a new incarnation and is in the ISR {new}",
+                broker="about",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
+        id="D2",
+        title="The directory of an elected leader works",
+        statement="Whoever is elected holds the partition in a log directory that is online.",
+        source="KIP-858; ReplicationControlManager.LeaderAcceptor",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="activity",
+                when="what = 'D2'",
+                bad=f"not {_ONLINE}",
+                message="broker {broker} was elected (ISR {new}) although its directory is offline",
+                broker="about",
                 new="isr",
             ),
         ),

@@ -8,9 +8,21 @@ VIEW = f"""
 select *, cast(null as string) as topic, cast(null as int) as part,
   last(case when final and not active then named_struct('offset', offset, 'op', op) end, true)
     over (partition by run, broker order by pos desc
-      rows between unbounded preceding and 1 preceding) as next_inactive
+      rows between unbounded preceding and 1 preceding) as next_inactive,
+  last(case when flips then named_struct('offset', offset, 'pos', pos) end, true)
+    over (partition by run, broker order by pos desc
+      rows between unbounded preceding and 1 preceding) as next_fencing,
+  last(case when is_new then named_struct('offset', offset, 'op', op) end, true)
+    over (partition by run, broker order by pos desc
+      rows between unbounded preceding and 1 preceding) as next_new,
+  last(case when is_new then named_struct('offset', offset, 'op', op) end, true)
+    over (partition by run, broker order by pos
+      rows between unbounded preceding and current row) as last_new
 from (
   select *,
+    judged and kind in ('Fence', 'Change') and coalesce(p_registered, false)
+      and coalesce(d_fenced, false) and not p_fenced as flips,
+    judged and kind = 'Register' and coalesce(p_incarnation <> d_incarnation, false) as is_new,
     coalesce(registered and not fenced and not in_controlled_shutdown, false) as active,
     next_op <> op as final
   from (
@@ -23,6 +35,7 @@ from (
       last(fenced, true) over s as fenced,
       last(in_controlled_shutdown, true) over s as in_controlled_shutdown,
       last(log_dirs, true) over s as log_dirs,
+      last(log_dirs, true) over b as p_log_dirs,
       last(case when kind in ('Register', 'Unregister') then kind = 'Register' end, true) over b
         as p_registered,
       last(case when kind = 'Register' then epoch end, true) over b as p_epoch,

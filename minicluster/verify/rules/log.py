@@ -9,9 +9,12 @@ select *, cast(null as string) as topic, cast(null as int) as part,
   lag(last_offset) over w as p_last,
   lag(epoch) over w as p_epoch,
   min(elected) over e as lowest_leader,
-  max(elected) over e as highest_leader
+  max(elected) over e as highest_leader,
+  min(crc) over o <> max(crc) over o as differs,
+  count(*) over o as copies
 from batches
 window w as (partition by run, node order by pos),
+  o as (partition by run, epoch, base_offset),
   e as (partition by run, epoch)
 """
 
@@ -88,6 +91,41 @@ RULES = (
                 message="epoch {number} has two leaders, {broker} and another",
                 broker="elected",
                 number="epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="E05",
+        title="Epoch and offset name one record",
+        statement="Two controllers hold the same records at the same offset of the same epoch.",
+        source="KIP-595, KAFKA-10527; log matching",
+        evidence=Evidence.QUORUM,
+        checks=(
+            Check(
+                group="log",
+                when="copies > 1",
+                bad="differs",
+                message="controller {broker} holds another batch of epoch {number} at {offset} "
+                "than others do",
+                broker="node",
+                number="epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="E09",
+        title="What is deleted is in a snapshot",
+        statement="A log that begins above 0 begins where a snapshot reaches into it or meets it.",
+        source="KIP-630, KAFKA-14238; KafkaMetadataLog.deleteBeforeSnapshot",
+        evidence=Evidence.QUORUM,
+        checks=(
+            Check(
+                group="log",
+                when="p_last is null and base_offset > 0",
+                bad="not begins_well",
+                message="controller {broker}: the log begins at {offset}, and no snapshot holds "
+                "what came before",
+                broker="node",
             ),
         ),
     ),

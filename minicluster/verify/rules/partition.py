@@ -41,7 +41,8 @@ select run, offset, pos, op, kind, judged, traced, topic, topic_id, part, mv, el
     or coalesce(size(adding) = 0, false) or coalesce(size(removing) = 0, false)
     when leader = -1 and not elr_on then true end, true) over s
     as may_keep,
-  coalesce(lead(op) over w, {2**62}) as next_op
+  coalesce(lead(op) over w, {2**62}) as next_op,
+  coalesce(lead(pos) over w, {2**62}) as next_pos
 from partitions
 window w as (partition by run, topic_id, part order by pos),
   s as (partition by run, topic_id, part order by pos
@@ -301,6 +302,27 @@ RULES = (
         ),
     ),
     Rule(
+        id="E28",
+        title="A reassignment ends when its new replicas are in sync",
+        statement="Whoever was being added and stays is in the ISR, before the record or after it, "
+        "that ends the reassignment.",
+        source="KIP-455, KAFKA-15665; PartitionReassignmentReplicas.maybeCompleteReassignment",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="partition",
+                when="change and (size(p_adding) > 0 or size(p_removing) > 0) "
+                "and size(adding) = 0 and size(removing) = 0",
+                bad="size(array_except(array_intersect(p_adding, replicas), "
+                "concat(p_isr, isr))) > 0",
+                message="the reassignment ended although {old} were not all in the ISR {new}",
+                old="array_intersect(p_adding, replicas)",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
         id="E16",
         title="The leader epoch moves when it should",
         statement="Expansion keeps the leader epoch, removal of a replica bumps it, a shrink bumps "
@@ -342,6 +364,15 @@ RULES = (
             ),
         ),
     ),
+)
+
+DIRECTORIES = Check(
+    group="partition",
+    when="state and size(directories) > 0",
+    bad="size(directories) <> size(replicas)",
+    message="the replicas {new} have another number of directories: {number}",
+    new="replicas",
+    number="size(directories)",
 )
 
 # The part of E17 that one record shows; whether the ISR is the active part, another group says.

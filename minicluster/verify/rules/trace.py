@@ -13,14 +13,65 @@ _REJECTED = (
     "(error <> 'NONE' or (answer is not null and answer not in (0, 108) "
     "and not (version < 2 and answer = 74)))"
 )
-_LEO = "coalesce(get(try_element_at(known, cast(m as string)), 0), -1)"
-_EPOCH_OF_LEO = "coalesce(get(try_element_at(known, cast(m as string)), 1), -1)"
+LEO = "coalesce(get(try_element_at(known, cast(m as string)), 0), -1)"
+EPOCH_OF_LEO = "coalesce(get(try_element_at(known, cast(m as string)), 1), -1)"
 _FETCH_EPOCH = (
     "get(try_element_at(from_json(follower_leos, 'map<string, array<bigint>>'), "
     "cast(about as string)), 2)"
 )
 
+ATOMIC_REQUESTS = Check(
+    group="atomic",
+    when="true",
+    counts=False,
+    bad="operations > 1",
+    message="request {number} of {broker} wrote its records in more than one operation",
+    broker="src",
+    number="id",
+)
+
 RULES = (
+    Rule(
+        id="A7",
+        title="An accepted ISR names current incarnations",
+        statement="Each member of an accepted ISR carries no broker epoch or the one that was "
+        "registered just before the record.",
+        source="KIP-903; ReplicationControlManager.ineligibleReplicasForIsr",
+        evidence=Evidence.TRACE,
+        tables=("rpc",),
+        checks=(
+            Check(
+                group="members",
+                when="true",
+                bad="member_epoch not in (-1, coalesce(seen, -2))",
+                message="broker {broker} was accepted into an ISR with broker epoch {number}, "
+                "which is not the one registered",
+                broker="about",
+                number="member_epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="B9",
+        title="AlterPartition changes no leader",
+        statement="The record of an accepted AlterPartition names another leader only if it ends "
+        "a reassignment.",
+        source="KIP-497, KIP-455; ReplicationControlManager.alterPartition",
+        evidence=Evidence.TRACE,
+        tables=("rpc",),
+        checks=(
+            Check(
+                group="effects",
+                when="true",
+                bad="leader <> p_leader and not ((size(p_adding) > 0 or size(p_removing) > 0) "
+                "and size(adding) = 0 and size(removing) = 0)",
+                message="an AlterPartition made broker {broker} the leader (ISR {new}) without "
+                "ending a reassignment",
+                broker="leader",
+                new="isr",
+            ),
+        ),
+    ),
     Rule(
         id="A5",
         title="Leaders propose only eligible replicas",
@@ -129,8 +180,8 @@ RULES = (
             Check(
                 group="replicas",
                 when="kind = 'hw' and maximal_isr is not null and follower_leos is not null",
-                bad=f"leo < hw_new or exists(others, m -> {_LEO} < hw_new "
-                f"or {_EPOCH_OF_LEO} <> leader_epoch)",
+                bad=f"leo < hw_new or exists(others, m -> {LEO} < hw_new "
+                f"or {EPOCH_OF_LEO} <> leader_epoch)",
                 message="leader {broker} moved its high watermark to {number} before all of {new} "
                 "were known to be there",
                 offset="log_offset",
@@ -281,7 +332,7 @@ RULES = (
                 group="publications",
                 when="true",
                 counts=False,
-                bad="offset < 0 or in_tx",
+                bad="offset < 0 or in_tx or (aligned and hash is null and offset >= first_image)",
                 message="node {broker} published an empty image or one inside a transaction "
                 "(event {number})",
                 broker="node",
@@ -341,7 +392,7 @@ RULES = (
             Check(
                 group="replicas",
                 when="kind = 'ack' and maximal_isr is not null and follower_leos is not null",
-                bad=f"leo <= offset or exists(others, m -> {_LEO} <= offset) "
+                bad=f"leo <= offset or exists(others, m -> {LEO} <= offset) "
                 "or size(maximal_isr) < coalesce(min_isr, 1)",
                 message="leader {broker} acknowledged offset {number} before all of {new} had it, "
                 "or with fewer than min.insync.replicas",
@@ -349,6 +400,78 @@ RULES = (
                 broker="broker",
                 new="maximal_isr",
                 number="offset",
+            ),
+        ),
+    ),
+    Rule(
+        id="E34",
+        title="Snapshots are folds of the log",
+        statement="A snapshot ends (exclusive) where a committed batch does, carries the epoch of "
+        "its last record, and holds what the log makes of that prefix.",
+        source="KIP-630, KAFKA-14618, KAFKA-17713; SnapshotGenerator",
+        evidence=Evidence.IMAGES,
+        tables=("publish",),
+        checks=(
+            Check(
+                group="snapshots",
+                when="true",
+                bad="not coalesce(hash = expected_hash and epoch = expected_epoch, false)",
+                message="the snapshot of controller {broker} that ends at {offset} is not what the "
+                "log makes of that prefix",
+                broker="node",
+            ),
+        ),
+    ),
+    Rule(
+        id="E35",
+        title="A snapshot and the rest make the whole",
+        statement="A node that has loaded a snapshot publishes from then on what the whole log "
+        "makes.",
+        source="KIP-630, KAFKA-13357, KAFKA-16892; MetadataLoader.handleLoadSnapshot",
+        evidence=Evidence.IMAGES,
+        tables=("publish",),
+        checks=(
+            Check(
+                group="publications",
+                when="after_snapshot and hash is not null and image_hash is not null",
+                bad="image_hash <> hash",
+                message="node {broker}, which began from a snapshot, published another image than "
+                "the log makes (event {number})",
+                broker="node",
+                number="seq",
+            ),
+        ),
+    ),
+    Rule(
+        id="E41",
+        title="Indexes are what the image makes of them",
+        statement="Where a run ends, what a controller derives from its image (who is in which "
+        "ISR, who leads nothing, …) equals what is worked out anew.",
+        source="ReplicationControlManager (BrokersToIsrs); 4.3 breaks it twice",
+        evidence=Evidence.META,
+        checks=(
+            Check(
+                group="header",
+                when="stale_indexes is not null",
+                bad="size(stale_indexes) > 0",
+                message="the indexes of controllers {new} are not those of their images",
+                new="stale_indexes",
+            ),
+        ),
+    ),
+    Rule(
+        id="E42",
+        title="Nothing is ever raised",
+        statement="No machine raises anything but a protocol error, whatever it is told.",
+        source="design of this project; Kafka's own faults are FaultHandler.handleFault",
+        evidence=Evidence.META,
+        checks=(
+            Check(
+                group="header",
+                when="crashes is not null",
+                bad="crashes > 0",
+                message="{number} actors crashed",
+                number="crashes",
             ),
         ),
     ),

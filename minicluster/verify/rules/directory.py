@@ -1,0 +1,98 @@
+"""Rules over log directories (KIP-858): which broker has which, and who lies in one that failed.
+
+What a directory goes through and who asks about it stand in one stream per directory. A member of
+an ISR asks where its operation ends; its membership may last until the directory is lost later.
+"""
+
+from __future__ import annotations
+
+from minicluster.verify.rules.activity import KEEP
+from minicluster.verify.rules.model import Check, Evidence, Rule
+from minicluster.verify.rules.partition import DIRECTORIES
+
+_NO_LOG_DIRS = "cast(array() as array<string>)"
+_RESERVED = "'AAAAAAAAAAAAAAAAAAAAAA', 'AAAAAAAAAAAAAAAAAAAAAQ', 'AAAAAAAAAAAAAAAAAAAAAg'"
+
+EVENTS = f"""
+select run, offset, op, pos, mv, broker, judged, 0 as rank, inline(concat(
+  case when kind in ('Register', 'Change') and size(log_dirs) > 0
+    then transform(array_except(coalesce(p_log_dirs, {_NO_LOG_DIRS}), log_dirs),
+      d -> named_struct('what', 'L', 'directory', d)) else array() end,
+  case when kind = 'Register' and size(log_dirs) > 0
+    then transform(log_dirs, d -> named_struct('what', 'G', 'directory', d)) else array() end,
+  case when kind = 'Unregister' and size(log_dirs) > 0
+    then transform(log_dirs, d -> named_struct('what', 'R', 'directory', d)) else array() end))
+from broker_states
+"""
+
+VIEW = f"""
+select *,
+  last(case when what in ('G', 'L') then what end, true) over (
+    partition by run, directory, broker order by op, rank, pos
+    rows between unbounded preceding and current row) as told,
+  last(case when what = 'L' then named_struct('offset', offset, 'op', op) end, true) over (
+    partition by run, directory, broker order by op desc, rank desc, pos desc
+    rows between unbounded preceding and 1 preceding) as next_loss,
+  last(case when what <> 'M' then named_struct('what', what, 'broker', broker) end, true) over (
+    partition by run, directory order by op, rank, pos
+    rows between unbounded preceding and 1 preceding) as before
+from (
+  select run, offset, op, pos, mv, broker, judged, rank, what, directory,
+    cast(null as bigint) as next_op, cast(null as string) as topic, cast(null as int) as part,
+    cast(null as array<int>) as isr, cast(null as boolean) as keep
+  from directory_events
+  union all
+  select run, offset, op, pos, mv, member, judged, 1, 'M',
+    directories[array_position(replicas, member) - 1], next_op, topic, part, isr, keep
+  from (
+    select *, explode(isr) as member, {KEEP} as keep from partition_states
+    where state and final and size(directories) = size(replicas)
+  ) where array_contains(replicas, member)
+)
+"""
+_MEMBER = f"what = 'M' and directory not in ({_RESERVED})"
+
+RULES = (
+    Rule(
+        id="D1",
+        title="No ISR member in a failed directory",
+        statement="Once a log directory is recorded as offline, its replicas are in no ISR and "
+        "lead nothing, but for the last member kept while there is no leader.",
+        source="KIP-858, KIP-589; ReplicationControlManager.handleDirectoriesOffline",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                group="directory",
+                when=_MEMBER,
+                bad="not keep and (coalesce(told = 'L', false) "
+                "or coalesce(next_loss.op < next_op, false))",
+                offset="case when told = 'L' then offset else next_loss.offset end",
+                message="broker {broker} is in the ISR {new} although its log directory is offline",
+                broker="broker",
+                new="isr",
+            ),
+        ),
+    ),
+    Rule(
+        id="D5",
+        title="Every replica has its directory, every directory one broker",
+        statement="The directories of a partition stand beside its replicas, and no directory "
+        "belongs to two brokers.",
+        source="KIP-858; PartitionRegistration, ClusterControlManager.registerBroker",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            DIRECTORIES,
+            Check(
+                group="directory",
+                when="what = 'G' and judged",
+                counts=False,
+                bad="coalesce(before.what = 'G' and before.broker <> broker, false)",
+                message="broker {broker} registered a log directory of broker {number}",
+                broker="broker",
+                number="before.broker",
+            ),
+        ),
+    ),
+)

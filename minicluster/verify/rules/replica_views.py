@@ -1,0 +1,130 @@
+"""The views of ``rules.replica``: replicas' events beside the metadata that they rest on."""
+
+from __future__ import annotations
+
+from minicluster.verify.rules.trace_views import BEFORE, UP_TO_HERE
+
+# What a broker took over of a partition, beside the committed state of that partition epoch.
+APPLIED = """
+select e.run, e.seq, e.broker, e.topic, e.topic_id, e.part, e.kind, e.leader_epoch,
+  e.partition_epoch, s.offset, s.leader, s.le, s.pe
+from (select * from partition_event
+  where kind in ('become_leader', 'become_follower', 'isr_commit')) e
+join (select run, topic_id, part, min(pe) as first_pe from partition_states where state
+  group by run, topic_id, part) f
+  on e.run = f.run and e.topic_id = f.topic_id and e.part = f.part
+    and e.partition_epoch >= f.first_pe
+left join (select * from partition_states where state) s
+  on e.run = s.run and e.topic_id = s.topic_id and e.part = s.part
+    and e.partition_epoch = s.pe
+"""
+
+# An image that a broker published counts for what it does from this long after on.
+_SETTLED_MS = 1000
+_IMAGES = f"""
+select *,
+  last(case when published then offset end, true) over (
+    partition by run, broker order by seq {UP_TO_HERE}) as image,
+  last(case when published then offset end, true) over (
+    partition by run, broker, incarnation order by vt
+    range between unbounded preceding and {_SETTLED_MS} preceding) as settled_image
+from (
+  select run, vt, seq, broker, incarnation, topic, topic_id, part, kind, leader_epoch, leo,
+    maximal_isr, false as published, cast(null as bigint) as offset
+  from partition_event
+  where kind = 'delete' or (maximal_isr is not null and kind in ('append', 'hw', 'ack'))
+  union all
+  select distinct run, vt, seq, broker, incarnation, topic, topic_id, part, 'end', null, null,
+    null, false, null
+  from replica_log where at = 'end' and incarnation is not null
+  union all
+  select run, vt, seq, node, incarnation, null, null, null, null, null, null, null, true, offset
+  from publish
+)
+"""
+
+# What a broker does with a replica, beside the state that its own image gives the partition.
+ACTING = f"""
+select * from (
+  select *, last(state, true) over (
+    partition by run, topic_id, part order by at, rank {UP_TO_HERE}) as seen
+  from (
+    select run, seq, broker, topic, topic_id, part, kind, leader_epoch,
+      case when kind = 'delete' then image else settled_image end as at, 1 as rank,
+      cast(null as struct<live: boolean, leader: int, le: bigint, replicas: array<int>>) as state
+    from ({_IMAGES})
+    where not published and case when kind = 'delete' then image else settled_image end is not null
+    union all
+    select run, null, null, topic, topic_id, part, null, null, pos, 0,
+      named_struct('live', kind <> 'RemoveTopic', 'leader', leader, 'le', le,
+        'replicas', replicas)
+    from partition_states
+  )
+) where rank = 1
+"""
+
+# Replicas beside what is committed: who may be elected, and the highest high watermark so far.
+HOLDERS = f"""
+select *, coalesce(bool_or(broken) over (
+    partition by run, topic_id, part order by seq {UP_TO_HERE}), false) as lossy
+from (
+  select *, (coalesce(unclean, false) or (kind = 'become_leader' and size(candidates) <= 1
+      and coalesce(leo < true_hw, false))) as broken
+  from (
+    select *,
+      last(told, true) over (partition by run, topic_id, part order by seq {UP_TO_HERE})
+        as candidates,
+      max(hw) over (partition by run, topic_id, part order by seq {BEFORE}) as true_hw
+    from (
+      select run, seq, topic, topic_id, part, null as broker, 'commit' as kind, null as leo,
+        null as hw, cast(candidates as array<bigint>) as told, unclean
+      from commits
+      union all
+      select run, seq, topic, topic_id, part, broker, kind, leo,
+        case when kind = 'hw' and maximal_isr is not null then hw_new end, null, null
+      from partition_event where kind not in ('stop', 'delete', 'truncate')
+    )
+  )
+)
+"""
+
+_ASKED = (
+    "topics array<struct<topic: string, topicId: string, partitions: array<struct<"
+    "partition: int, currentLeaderEpoch: int>>>>"
+)
+_TOLD = (
+    "responses array<struct<topic: string, topicId: string, partitions: array<struct<"
+    "partitionIndex: int, errorCode: int>>>>"
+)
+# Each partition of a fetch, beside the leader epoch of the broker that handled it.
+FETCHES = f"""
+select * from (
+  select *, last(le, true) over (
+    partition by run, topic_id, part, broker order by seq {UP_TO_HERE}) as seen
+  from (
+    select run, handle_seq as seq, id, dst as broker, src, topic.topicId as topic_id,
+      asked.partition as part, asked.currentLeaderEpoch as asked,
+      try_element_at(transform(filter(answers, a -> a.topic_id = topic.topicId
+        and a.part = asked.partition), a -> a.error), 1) as error, cast(null as bigint) as le
+    from (
+      select *, explode(topic.partitions) as asked from (
+        select run, handle_seq, id, src, dst, explode(from_json(request, '{_ASKED}').topics)
+            as topic,
+          flatten(transform(from_json(response, '{_TOLD}').responses, t -> transform(t.partitions,
+            p -> named_struct('topic_id', t.topicId, 'part', p.partitionIndex,
+              'error', p.errorCode)))) as answers
+        from rpc where api = 'Fetch' and resp_seq is not null and handle_seq is not null
+      )
+    )
+    union all
+    select run, seq, null, broker, null, topic_id, part, null, null, leader_epoch
+    from partition_event where kind in ('become_leader', 'become_follower', 'isr_commit', 'hw')
+  )
+) where id is not null and asked >= 0 and seen is not null
+"""
+
+REPLICA_LOGS = """
+select *, lag(leader_epoch) over (
+    partition by run, broker, topic_id, part, at, seq order by offset) as p_leader_epoch
+from replica_log
+"""
