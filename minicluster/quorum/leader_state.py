@@ -197,8 +197,8 @@ class Leader(Role):
             self.check_quorum_deadline_ms = now_ms + self.check_quorum_timeout_ms
 
     def check_quorum_expired(self, now_ms: int) -> bool:
-        """Whether a majority has been silent for too long; a sole voter never asks."""
-        return not self.is_alone and now_ms >= self.check_quorum_deadline_ms
+        """Whether a majority has been silent for too long; of one voter nobody asks that."""
+        return len(self.voters) > 1 and now_ms >= self.check_quorum_deadline_ms
 
     @property
     def is_alone(self) -> bool:

@@ -29,7 +29,7 @@ def poll(node: QuorumNode, role: Leader, now_ms: int) -> int | None:
     _write(node, role, now_ms)
     _announce(node, role, now_ms)
     left = role.check_quorum_deadline_ms - now_ms
-    check = None if role.is_alone or left <= 0 else left
+    check = None if len(role.voters) == 1 or left <= 0 else left
     change = pending.next_deadline_ms(role)
     due = role.accumulator.due_ms
     announce = None if role.is_alone else role.begin_epoch_deadline_ms - now_ms
