@@ -10,7 +10,7 @@ import pytest
 
 from minicluster.controller.broker_heartbeat import expired_heartbeat
 from minicluster.controller.heartbeats import BrokerState, Heartbeats, apply_soft
-from minicluster.metadata.directory_id import UNASSIGNED
+from minicluster.metadata.directory_id import MIGRATING, UNASSIGNED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (
@@ -142,6 +142,20 @@ def test_E10_directories_are_checked_in_order() -> None:
     for log_dirs in ((), (c, b), (c, UNASSIGNED), (c, c)):
         answer = register(cluster, 1, log_dirs=log_dirs)
         assert answer.error_code == ErrorCode.INVALID_REGISTRATION
+
+
+def test_E12_the_directory_of_a_new_replica() -> None:
+    state = Cluster().machine.state
+    for offset, (broker_id, count) in enumerate(((1, 0), (2, 1), (3, 2)), start=100):
+        record = RegisterBrokerRecord(
+            broker_id=broker_id,
+            broker_epoch=offset,
+            log_dirs=tuple(dir_id(broker_id, number) for number in range(count)),
+        )
+        state.apply(VersionedRecord(record, 3), offset)
+    assert state.default_dir(1) == MIGRATING
+    assert state.default_dir(2) == dir_id(2)
+    assert [state.default_dir(broker_id) for broker_id in (3, 4)] == [UNASSIGNED] * 2
 
 
 def test_E13_a_new_incarnation_gets_a_new_epoch_and_the_same_one_keeps_its_own() -> None:

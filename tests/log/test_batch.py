@@ -6,6 +6,7 @@ import gzip
 import struct
 
 import cramjam
+import crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +40,16 @@ def test_a_batch_reads_back_as_itself(batch: RecordBatch) -> None:
     assert again == batch
     assert again.records == batch.records
     assert (again.crc, again.size) == (batch.crc, len(batch.encoded))
+
+
+@given(batches())
+def test_J02_a_header_takes_61_bytes_and_the_checksum_covers_what_follows_it(
+    batch: RecordBatch,
+) -> None:
+    assert HEADER_BYTES == 61
+    assert batch.encoded[16] == 2
+    (checksum,) = struct.unpack(">I", batch.encoded[17:21])
+    assert checksum == crc32c.crc32c(batch.encoded[21:])
 
 
 @given(batches(), st.integers(0, 2**62), st.integers(0, 2**31 - 1))
