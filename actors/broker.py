@@ -111,6 +111,7 @@ class Broker(QuorumShell):
                 ),
                 features=supported_features(rules),
                 log_dirs=store.online_directories,
+                dir_names=dict(zip(config.log_dirs, disk.directory_ids, strict=False)),
                 previous_broker_epoch=store.take_previous_epoch(),
                 heartbeat_interval_ms=config.heartbeat_interval_ms,
                 session_timeout_ms=config.session_timeout_ms,

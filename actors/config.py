@@ -42,7 +42,7 @@ SWITCHES: Mapping[str, str] = {
     "auto.leader.rebalance.enable": "auto_leader_rebalance",
     "eligible.leader.replicas.enable": "eligible_leader_replicas",
 }
-# Names divided by commas, as in Kafka; here only their number counts.
+# Names divided by commas, as in Kafka; here they are no paths, only names.
 LOG_DIRS = "log.dirs"
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
@@ -77,7 +77,7 @@ class ClusterConfig:
     metadata_retention_bytes: int = 100 * 1024 * 1024
     metadata_retention_ms: int = 7 * 24 * 3_600_000
     num_partitions: int = 1
-    log_dirs: int = 1  # how many each broker has
+    log_dirs: tuple[str, ...] = ("d0",)  # each broker's directories by name
     auto_leader_rebalance: bool = True
     eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
     static: Mapping[str, str] = field(default_factory=dict)
@@ -137,11 +137,11 @@ def _count(name: str, value: Any) -> int:
     return int(text)
 
 
-def _directories(value: Any) -> int:
+def _directories(value: Any) -> tuple[str, ...]:
     names = [name.strip() for name in str(value).split(",")]
     if not all(names) or len(set(names)) < len(names):
         raise UserError(f"config: {LOG_DIRS}: {value!r} is no list of different names: d0,d1")
-    return len(names)
+    return tuple(names)
 
 
 def _switch(name: str, value: Any) -> bool:

@@ -301,7 +301,7 @@ class Processes(NetworkChaos):
         count = self._starts.get(node_id, 0)
         chance = self.rt.rng(f"directory/{node_id}/{count}")
         return tuple(
-            uuid.UUID(int=chance.getrandbits(128), version=4) for _ in range(self.config.log_dirs)
+            uuid.UUID(int=chance.getrandbits(128), version=4) for _ in self.config.log_dirs
         )
 
     def _record_logs(self, node_id: int, at: str) -> None:

@@ -83,6 +83,7 @@ class ReplicaManager(Shell):
                 incarnation=self._incarnation,
                 replica_lag_time_max_ms=config.replica_lag_time_max_ms,
                 min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
+                dir_names=dict(zip(config.log_dirs, context.disk.directory_ids, strict=False)),
                 fetcher=FetcherConfig(
                     max_wait_ms=config.replica_fetch_wait_max_ms,
                     backoff_ms=config.replica_fetch_backoff_ms,

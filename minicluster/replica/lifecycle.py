@@ -21,6 +21,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from minicluster.replica.api_versions import highest_version
 from minicluster.replica.controller_channel import Answer, ControllerChannel, CorrelationIds
+from minicluster.replica.cordoned import cordoned_directories
 from minicluster.rules import Rules
 
 CAUGHT_UP_DELAY_MS = 10
@@ -73,6 +74,7 @@ class LifecycleConfig:
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     rack: str | None = None
     log_dirs: tuple[uuid.UUID, ...] = ()
+    dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)  # as log.dirs names them
     previous_broker_epoch: int = -1
     heartbeat_interval_ms: int = 2_000
     session_timeout_ms: int = 9_000
@@ -176,10 +178,10 @@ class BrokerLifecycle:
     def set_cordoned_dirs(
         self, now_ms: int, directories: tuple[uuid.UUID, ...] | None
     ) -> list[Effect]:
-        """Name the directories that take no new replicas (KIP-1066)."""
-        if directories == self.cordoned_dirs:
+        """Name the directories that take no new replicas (KIP-1066); None: say nothing of them."""
+        before, self.cordoned_dirs = self.cordoned_dirs, directories
+        if directories == before or not (before or directories):
             return []
-        self.cordoned_dirs = directories
         return self._schedule(now_ms, 0) if self.registered else []
 
     def register_again(self, now_ms: int) -> list[Effect]:
@@ -202,6 +204,9 @@ class BrokerLifecycle:
 
         Source:  BrokerRegistrationTracker.brokerRegistrationNeedsRefresh (KIP-858).
         """
+        broker_id, names = self.config.broker_id, self.config.dir_names
+        cordoned = cordoned_directories(image, broker_id, names)
+        effects = self.set_cordoned_dirs(now_ms, cordoned)
         own = image.cluster.broker(self.config.broker_id)
         if (
             own is None
@@ -211,8 +216,8 @@ class BrokerLifecycle:
             or not self.registered
             or not image.metadata_version.directory_assignment_supported
         ):
-            return []
-        return self.register_again(now_ms)
+            return effects
+        return effects + self.register_again(now_ms)
 
     def owns(self, correlation_id: int) -> bool:
         """Whether an answer with this id is for this machine."""

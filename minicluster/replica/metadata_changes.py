@@ -17,6 +17,7 @@ from minicluster.effects import Effect, FaultHit
 from minicluster.metadata import directory_id
 from minicluster.metadata.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
+from minicluster.replica.cordoned import cordoned_directories
 from minicluster.replica.partition import Partition
 from minicluster.replica.partition_steps import CheckWaiting
 from minicluster.replica.purgatory import Key
@@ -211,9 +212,10 @@ def _directory_for(
     """Where a log lies or is to be made.
 
     A new log goes to the assigned directory, or to any if none is assigned; it is not made
-    elsewhere when the assigned one has failed.
+    elsewhere when the assigned one has failed. Cordoned directories take no new log while there is
+    another (KIP-1066).
 
-    Source:  Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog.
+    Source:  Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog, nextLogDirs.
     """
     store = manager.store
     online, everything = store.online_directories, store.directory_ids
@@ -228,6 +230,9 @@ def _directory_for(
     free = assigned in (directory_id.UNASSIGNED, directory_id.MIGRATING)
     if not online or (len(online) < len(everything) and not free):
         return None
+    config = manager.config
+    cordoned = cordoned_directories(manager.image, config.broker_id, config.dir_names) or ()
+    online = tuple(d for d in online if d not in cordoned) or online[:1]
     loads = dict.fromkeys(online, 0)
     for other in store.names():
         place = store.partition_file(other)

@@ -94,6 +94,7 @@ class ReplicaManagerConfig:
     checkpoint_interval_ms: int = 5_000
     flush_interval_ms: int = 30_000  # Kafka leaves it to the system, which writes back in time
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
+    dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)  # as log.dirs names them
     traced: bool = True
 
 

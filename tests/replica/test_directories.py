@@ -14,7 +14,12 @@ from minicluster.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
-from minicluster.protocol.records import FeatureLevelRecord, PartitionRecord, TopicRecord
+from minicluster.protocol.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    TopicRecord,
+)
 from minicluster.replica.disk import MemoryDisk, ReplicaStore
 from minicluster.replica.replica_manager import (
     DirectoryFailed,
@@ -31,6 +36,7 @@ class Story:
     """Broker 1 with two log directories; partitions 0 to n-1 of one topic are its own."""
 
     def __init__(self, *assigned: uuid.UUID, metadata_version: int = 30) -> None:
+        self.config = ReplicaManagerConfig(broker_id=1)
         self.disk = MemoryDisk(directory_ids=(FIRST, SECOND))
         self.image = apply_all(
             MetadataImage.EMPTY,
@@ -55,7 +61,7 @@ class Story:
         self.start()
 
     def start(self) -> None:
-        self.manager = ReplicaManagerMachine(ReplicaManagerConfig(broker_id=1), self.disk)
+        self.manager = ReplicaManagerMachine(self.config, self.disk)
         self.manager.on_broker_epoch(42)
         self.sends: list[Send] = []
         self.timers: dict[str, int] = {}
@@ -207,3 +213,21 @@ def test_a_log_of_another_topic_id_gives_way() -> None:
     assert store.open("orders-0", ORDERS, FIRST) is old
     assert store.open("orders-0", uuid.UUID(int=0xAA), FIRST) is not old
     assert store.high_watermarks() == {"bills-0": 3}
+
+
+def test_a_cordoned_directory_takes_no_new_log_while_there_is_another() -> None:
+    """KIP-1066. Where all are cordoned the first that works takes it; what lies there stays."""
+    story = Story(FIRST)
+    assert story.lies() == [FIRST]
+    names = {"d0": FIRST, "d1": SECOND}
+    for value, places in (("d0", [SECOND, SECOND]), ("*", [FIRST, FIRST])):
+        fresh = Story()
+        config = ConfigRecord(
+            resource_type=4, resource_name="1", name="cordoned.log.dirs", value=value
+        )
+        free = (directory_id.UNASSIGNED, directory_id.UNASSIGNED)
+        fresh.image = apply_all(Story(*free).image, [config])
+        fresh.disk = MemoryDisk(directory_ids=(FIRST, SECOND))
+        fresh.config = ReplicaManagerConfig(broker_id=1, dir_names=names)
+        fresh.start()
+        assert fresh.lies() == places

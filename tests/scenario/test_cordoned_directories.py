@@ -1,0 +1,51 @@
+"""Cordoned log directories in a whole cluster (KIP-1066)."""
+
+from __future__ import annotations
+
+import uuid
+
+from minicluster.actors.cluster import MiniCluster
+
+
+def lies(cluster: MiniCluster, broker: int, topic: str) -> uuid.UUID:
+    """The directory of a broker's replica of partition 0."""
+    directory: uuid.UUID = cluster.disks[broker].files[f"{topic}-0/partition.metadata"].directory
+    return directory
+
+
+def known(cluster: MiniCluster, broker: int) -> tuple[uuid.UUID, ...] | None:
+    registration = cluster.node(broker).registration
+    assert registration is not None
+    return registration.cordoned_log_dirs
+
+
+def test_a_cordoned_directory_gets_nothing_new_and_a_cordoned_broker_no_replica() -> None:
+    with MiniCluster(brokers=2, seed=1066, config={"log.dirs": "d0,d1"}) as cluster:
+        cluster.run_for("3s")
+        first, second = cluster.disks[1].directory_ids
+        assert known(cluster, 1) == ()
+        cluster.set_config("cordoned.log.dirs", "d0", broker=1)
+        cluster.wait_until(lambda: known(cluster, 1) == (first,), within="5s")
+        for name in ("a", "b", "c"):
+            cluster.create_topic(name, assignment=[[1, 2]])
+            cluster.run_for("1s")
+        assert {lies(cluster, 1, name) for name in ("a", "b", "c")} == {second}
+        assert {lies(cluster, 2, name) for name in ("a", "b")} == set(
+            cluster.disks[2].directory_ids
+        )
+
+        cluster.set_config("cordoned.log.dirs", "*", broker=1)
+        cluster.wait_until(lambda: known(cluster, 1) == (first, second), within="5s")
+        placed = cluster.create_topic("d", partitions=4, replicas=1)
+        assert [partition.replicas for partition in placed] == [(cluster.node(2),)] * 4
+
+        cluster.set_config("cordoned.log.dirs", None, broker=1)
+        cluster.wait_until(lambda: known(cluster, 1) == (), within="5s")
+
+
+def test_below_4_3_nothing_is_said_of_cordoned_directories() -> None:
+    with MiniCluster(brokers=1, controllers=1, seed=1, metadata_version="4.2-IV1") as cluster:
+        cluster.run_for("5s")
+        assert known(cluster, 1) is None
+        told = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
+        assert told and not any("cordonedLogDirs" in r["request"] for r in told)
