@@ -173,6 +173,8 @@ class Rules:
     elr_outlives_min_isr: bool = field(default=False, metadata={"bug": True})
     # A finished reassignment leaves removed replicas in the ELR and as last known leader.
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
+    # A heartbeat that unfences a broker and tells of a lost directory elects the replicas in it.
+    unfencing_ignores_lost_dirs: bool = field(default=False, metadata={"bug": True})
     # 4.5: a broker that lost its last directory keeps it on record.
     last_offline_dir_is_kept: bool = field(default=False, metadata={"bug": True})
     # 7.3-N1: CreatePartitions that is refused writes the partitions it had placed by then.

@@ -19,7 +19,7 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from uuid import UUID
 
 from minicluster.controller.decision import ControllerFault
@@ -28,7 +28,7 @@ from minicluster.controller.partition_change import Election, Targets, change_pa
 from minicluster.controller.reassignment import without
 from minicluster.controller.state import ClusterState
 from minicluster.metadata.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE, BrokerRegistration
-from minicluster.metadata.partition import NO_LEADER
+from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -47,10 +47,12 @@ def partition_updates(
     to_remove: int = NO_LEADER,
     to_add: int = NO_LEADER,
     unclean: int = NO_LEADER,
+    lost_dirs: Sequence[UUID] = (),
 ) -> Records:
     """The changes of some partitions when a broker goes, comes, or has lost its logs.
 
     All are computed from the state as it is, whatever the same operation has decided before.
+    Shapes:  lost_dirs are directories whose loss the same operation is about to record.
     Errors:  ControllerFault when an index names a partition that does not exist.
     """
 
@@ -76,7 +78,9 @@ def partition_updates(
                 unclean_shutdown=() if unclean == NO_LEADER else (unclean,),
             ),
             gates=gates,
-            acceptable=state.acceptor(partition, active, key=(topic_id, index)),
+            acceptable=_outside_of(
+                lost_dirs, partition, state.acceptor(partition, active, key=(topic_id, index))
+            ),
             default_dir=state.default_dir,
             min_isr=state.min_isr(topic),
             election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,
@@ -84,6 +88,19 @@ def partition_updates(
         if record is not None:
             records.append(record)
     return records
+
+
+def _outside_of(
+    lost_dirs: Sequence[UUID],
+    partition: PartitionRegistration,
+    acceptable: Callable[[int], bool],
+) -> Callable[[int], bool]:
+    if not lost_dirs:
+        return acceptable
+    return lambda replica: (
+        acceptable(replica)
+        and not (replica in partition.replicas and partition.directory_of(replica) in lost_dirs)
+    )
 
 
 def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
@@ -99,7 +116,9 @@ def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
     return records
 
 
-def broker_unfenced(state: ClusterState, broker: BrokerRegistration) -> Records:
+def broker_unfenced(
+    state: ClusterState, broker: BrokerRegistration, lost_dirs: Sequence[UUID] = ()
+) -> Records:
     """The broker may lead again, leaderless partitions first of all; no ISR takes it in."""
     records: Records = []
     if state.gates.metadata_version.broker_registration_change_supported:
@@ -109,7 +128,9 @@ def broker_unfenced(state: ClusterState, broker: BrokerRegistration) -> Records:
         records.append(VersionedRecord(change, 0))
     else:
         records.append(VersionedRecord(UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch), 0))
-    return records + partition_updates(state, state.indexes.leaderless, to_add=broker.id)
+    lost = () if state.rules.unfencing_ignores_lost_dirs else lost_dirs
+    leaderless = state.indexes.leaderless
+    return records + partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
 
 
 def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistration) -> Records:
@@ -130,9 +151,10 @@ def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistratio
 def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Records:
     """The broker leaves all ISRs and the cluster."""
     stays = state.rules.unregistered_broker_stays_in_elr
-    gone = {"to_remove" if stays else "unclean": broker.id}
-    records = partition_updates(state, state.indexes.in_isr(broker.id), **gone)
-    records += partition_updates(state, state.indexes.elr.of(broker.id), **gone)
+    records: Records = []
+    gone, lost = (broker.id, NO_LEADER) if stays else (NO_LEADER, broker.id)
+    for partitions in (state.indexes.in_isr(broker.id), state.indexes.elr.of(broker.id)):
+        records += partition_updates(state, partitions, to_remove=gone, unclean=lost)
     unregister = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     return [*records, VersionedRecord(unregister, 0)]
 

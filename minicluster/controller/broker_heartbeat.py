@@ -70,7 +70,7 @@ def broker_heartbeat(
         elif following.in_controlled_shutdown:
             records += broker_in_controlled_shutdown(state, broker)
         else:
-            records += broker_unfenced(state, broker)
+            records += broker_unfenced(state, broker, request.offline_log_dirs if dirs else ())
     if dirs and not _lost_last_directory(state, broker, request):
         records += directories_offline(state, broker, request.offline_log_dirs)
     if gates.cordoned_log_dirs_supported:

@@ -189,6 +189,8 @@ def _proposal(
 ) -> m.AlterPartitionRequest.PartitionData:
     stale = arguments["stale"]
     isr = _proposed_isr(arguments["mode"], arguments["pick"], image, partition)
+    # No leader has heard lately of a replica whose directory is gone.
+    isr = tuple(r for r in isr if r not in partition.replicas or _is_online(image, partition, r))
     members = {}
     for broker_id in isr:
         broker = image.cluster.broker(broker_id)
@@ -204,6 +206,11 @@ def _proposal(
         new_isr=isr if version < 3 else (),
         new_isr_with_epochs=states if version >= 3 else (),
     )
+
+
+def _is_online(image: MetadataImage, partition: PartitionRegistration, replica: int) -> bool:
+    broker = image.cluster.broker(replica)
+    return broker is None or broker.has_online_dir(partition.directory_of(replica))
 
 
 def _proposed_isr(

@@ -204,6 +204,28 @@ def test_nobody_stays_eligible_once_the_isr_is_as_large_as_it_must_be() -> None:
     assert texts(play(case, operations).findings) == []
 
 
+def test_a_heartbeat_that_unfences_a_broker_elects_nobody_in_a_directory_that_it_calls_lost() -> (
+    None
+):
+    operations = of(
+        start(1),
+        BEAT,
+        topic((1,), min_isr="1"),
+        in_directory(0),
+        ("mute", 1, {"broker": 1}),
+        ("fail_directory", 20, {"broker": 1, "directory": 0}),
+        ("unmute", 21, {"broker": 1}),
+        ("heartbeat", 22, {"broker": 1, "want_fence": False, "behind": 0, "stale": False}),
+    )
+    for shipped, leader in ((True, 1), (False, -1)):
+        rules = replace(Rules.KAFKA_4_3, unfencing_ignores_lost_dirs=shipped)
+        player = Player(Case(rules=rules), log_rules=False)
+        for operation in operations:
+            assert texts(player.step(operation)) == []
+        (_, _, partition), *_ = player.image.topics.partitions()
+        assert partition.leader == leader
+
+
 def test_a_last_member_may_be_kept_once_elr_is_turned_off() -> None:
     operations = of(
         start(1),
