@@ -142,7 +142,11 @@ class Network:
             log=member.log,
             draws=self.draws(node_id, rng),
             voters=None if self.dynamic else self.voter_set,
-            bootstrap_servers=[Node(i, f"node{i}", 9090 + i) for i in self.voter_ids],
+            # Where voters change, anybody may have to be asked who leads.
+            bootstrap_servers=[
+                Node(i, f"node{i}", 9090 + i)
+                for i in (self.members if self.dynamic else self.voter_ids)
+            ],
             endpoints=endpoints_of(node_id),
             persisted=member.stored,
             settings=self.settings,
