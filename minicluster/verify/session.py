@@ -240,7 +240,7 @@ def spark_session(
     global _session
     if spark is not None:
         return spark
-    if _session is not None:
+    if _session is not None and not remote:
         return _session
     active = _active()
     if active is not None and not remote:

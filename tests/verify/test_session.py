@@ -1,0 +1,77 @@
+"""The session: what it needs of the machine, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minicluster.verify import session
+from tests.verify.build import cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+_SCRIPT = """
+import os, sys
+from minicluster.verify import session, verify
+print(verify(sys.argv[1], rules=["E10"]).verdict)
+print(sorted(name for name in os.environ if name.startswith("PYSPARK_GATEWAY")))
+print(session._jvm._process.pid)
+"""
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> list[str]:
+    """What a process says that finds no Java, no shell and no folder it may write to."""
+    log = cluster().write(tmp_path / "log")
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("JAVA_HOME", "SPARK_HOME") and not name.startswith("PYSPARK")
+    }
+    (tmp_path / "file").write_text("")
+    nowhere = {"PATH": str(tmp_path / "empty"), "MINICLUSTER_CACHE": str(tmp_path / "file" / "x")}
+    out = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(log)],
+        capture_output=True,
+        text=True,
+        env=environment | nowhere,
+        cwd=Path(__file__).parents[2],
+    )
+    assert out.returncode == 0, out.stderr
+    assert out.stderr == ""
+    return out.stdout.splitlines()
+
+
+def test_spark_needs_no_java_on_the_path_and_no_place_to_keep_things(report: list[str]) -> None:
+    verdict, inherited, pid = report
+
+    assert verdict == "valid"
+    assert inherited == "[]"  # a child of that process would else join its JVM
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_session_that_the_user_gives_is_used_as_it_is(spark: object) -> None:
+    assert session.spark_session(spark) is spark  # type: ignore[arg-type]
+    assert session.spark_session() is spark
+
+
+def test_a_session_that_cannot_be_reached_is_one_clear_line() -> None:
+    with pytest.raises(session.SparkUnavailable) as raised:
+        session.spark_session(remote="sc://127.0.0.1:1")
+
+    assert str(raised.value).startswith("Spark: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_an_old_lock_does_not_stop_the_archive_for_ever(tmp_path: Path) -> None:
+    archive = tmp_path / "a.aot"
+    lock = tmp_path / "a.aot.lock"
+
+    assert session._only_one_trains(archive)
+    assert not session._only_one_trains(archive)
+    os.utime(lock, (1, 1))
+    assert session._only_one_trains(archive)
