@@ -72,6 +72,14 @@ def run_header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
         "ended_at_ms": cluster.now_ms,
         "events": cluster.recorder.sequence,
         "trace_hash": trace_hash,
+        "crashes": [str(crash) for crash in cluster.rt.crashes],
+        "stale_indexes": [
+            node_id
+            for node_id in cluster.controller_ids
+            if (process := cluster.processes.get(node_id)) is not None
+            and process.controller is not None
+            and process.controller.controller.state.check_indexes()
+        ],
     }
 
 

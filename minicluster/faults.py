@@ -29,6 +29,63 @@ class Faults:
     z05_fenced_replicas_in_new_isr: bool = _switch(
         "Z05", "a new partition's ISR holds fenced replicas"
     )
+    z03_no_broker_epochs: bool = _switch(
+        "Z03", "the controller takes ISR members of a broker epoch that is gone"
+    )
+    z06_new_incarnation_stays: bool = _switch(
+        "Z06", "a new incarnation of a broker stays in ISRs and keeps its leaderships"
+    )
+    z11_amending_bumps_epoch: bool = _switch(
+        "Z11", "the same incarnation that registers again gets another broker epoch"
+    )
+    z12_amending_unfences: bool = _switch(
+        "Z12", "the same incarnation that registers again is neither fenced nor shutting down"
+    )
+    z41_isr_beyond_replicas: bool = _switch(
+        "Z41", "an ISR holds a broker that has just left the replicas"
+    )
+    z47_preferred_is_unclean: bool = _switch(
+        "Z47", "a preferred election elects a replica that is not in sync"
+    )
+    s02_isr_becomes_empty: bool = _switch(
+        "S02", "the last member leaves the ISR although eligible leader replicas are off"
+    )
+    s04_stale_partition_epoch: bool = _switch(
+        "S04", "an AlterPartition of an older partition epoch is accepted"
+    )
+    s05_stale_leader_epoch: bool = _switch(
+        "S05", "an AlterPartition of an older leader epoch is accepted"
+    )
+    s06_anyone_alters: bool = _switch(
+        "S06", "an AlterPartition of a broker that does not lead is accepted"
+    )
+    s10_unclean_without_need: bool = _switch(
+        "S10", "a replica from outside the ISR is elected although a member is alive"
+    )
+    s15_stale_heartbeat_counts: bool = _switch(
+        "S15", "a heartbeat of an older broker epoch is taken for one of the current"
+    )
+    s17_shutdown_keeps_leaderships: bool = _switch(
+        "S17", "a broker in controlled shutdown stays leader and in ISRs"
+    )
+    s27_topic_id_reused: bool = _switch(
+        "S27", "a topic that is made again under its name gets its old id"
+    )
+    s29_heartbeat_changes_nothing: bool = _switch(
+        "S29", "each heartbeat of a leader writes a partition change that changes nothing"
+    )
+    s33_offline_leader_stays: bool = _switch(
+        "S33", "the loss of a log directory is ignored where it holds a leader"
+    )
+    s38_old_broker_epoch: bool = _switch(
+        "S38", "a new incarnation gets the broker epoch of the one before"
+    )
+    s03_leader_epoch_stands: bool = _switch(
+        "S03", "brokers take every leader to lead the first epoch"
+    )
+    z09_metadata_stops_at_shutdown: bool = _switch(
+        "Z09", "a broker that is shutting down takes no more notice of metadata"
+    )
     z02_no_local_eligibility_check: bool = _switch(
         "Z02", "a leader proposes replicas that its image calls fenced, shutting down or restarted"
     )

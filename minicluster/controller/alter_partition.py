@@ -151,6 +151,8 @@ def _refusal(
     Source:  ReplicationControlManager.validateAlterPartitionData.
     """
     isr = [broker_id for broker_id, _ in members]
+    if _let_through(state, sender, partition, data, hits):
+        return ErrorCode.NONE
     if data.leader_epoch > partition.leader_epoch:
         return ErrorCode.NOT_CONTROLLER
     if data.partition_epoch > partition.partition_epoch:
@@ -176,9 +178,36 @@ def _refusal(
     if any(_ineligible(state, broker_id, epoch) for broker_id, epoch in members):
         if state.faults.z01_no_eligibility_check:
             hits.append("Z01")
+        elif state.faults.z03_no_broker_epochs and not any(
+            _ineligible(state, broker_id, ANY_EPOCH) for broker_id, _ in members
+        ):
+            hits.append("Z03")
         else:
             return _ineligible_error(version)
     return ErrorCode.NONE
+
+
+def _let_through(
+    state: ClusterState,
+    sender: int,
+    partition: PartitionRegistration,
+    data: AlterPartitionRequest.PartitionData,
+    hits: list[str],
+) -> bool:
+    """Whether a planted fault overlooks what is wrong with a proposal."""
+    faults = state.faults
+    if sender != partition.leader:
+        if faults.s06_anyone_alters:
+            hits.append("S06")
+        return faults.s06_anyone_alters
+    if data.leader_epoch < partition.leader_epoch and faults.s05_stale_leader_epoch:
+        hits.append("S05")
+        return True
+    stale = data.partition_epoch < partition.partition_epoch
+    if data.leader_epoch == partition.leader_epoch and stale and faults.s04_stale_partition_epoch:
+        hits.append("S04")
+        return True
+    return False
 
 
 def _ineligible(state: ClusterState, broker_id: int, epoch: int) -> str:

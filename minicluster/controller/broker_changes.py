@@ -20,6 +20,7 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.decision import ControllerFault
@@ -28,10 +29,12 @@ from minicluster.controller.partition_change import Election, Targets, change_pa
 from minicluster.controller.reassignment import without
 from minicluster.controller.state import ClusterState
 from minicluster.metadata.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE, BrokerRegistration
-from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
+from minicluster.metadata.partition import NO_LEADER, RECOVERING, PartitionRegistration
+from minicluster.metadata.topics import TopicImage
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
+    PartitionChangeRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
     VersionedRecord,
@@ -86,8 +89,33 @@ def partition_updates(
             election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,
         )
         if record is not None:
-            records.append(record)
+            records.append(_planted(state, topic, index, partition, record))
     return records
+
+
+def _planted(
+    state: ClusterState,
+    topic: TopicImage,
+    index: int,
+    before: PartitionRegistration,
+    right: VersionedRecord,
+) -> VersionedRecord:
+    """The record as a planted fault has it."""
+    faults, change = state.faults, right.record
+    assert isinstance(change, PartitionChangeRecord)
+    if faults.s02_isr_becomes_empty and change.leader == NO_LEADER and not state.gates.elr_enabled:
+        state.hit("S02")
+        return replace(right, record=replace(change, isr=()))
+    if faults.s10_unclean_without_need and change.leader in before.isr:
+        acceptable = state.acceptor(before, key=(topic.id, index))
+        others = [r for r in before.replicas if r not in before.isr and acceptable(r)]
+        if others:
+            state.hit("S10")
+            elected = replace(
+                change, leader=others[0], isr=(others[0],), leader_recovery_state=RECOVERING
+            )
+            return replace(right, record=elected)
+    return right
 
 
 def _outside_of(
@@ -145,6 +173,9 @@ def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistratio
         )
         records.append(VersionedRecord(change, 1))
     in_isr = state.indexes.in_isr(broker.id)
+    if state.faults.s17_shutdown_keeps_leaderships and records:
+        state.hit("S17")
+        return records
     return records + partition_updates(state, in_isr, to_remove=broker.id)
 
 
@@ -163,6 +194,9 @@ def broker_restarted(state: ClusterState, broker_id: int, *, clean: bool) -> Rec
     """A new incarnation takes the place of whatever had the id: its log may be gone."""
     in_isr = state.indexes.in_isr(broker_id)
     elr = state.gates.elr_enabled
+    if state.faults.z06_new_incarnation_stays and list(in_isr):
+        state.hit("Z06")
+        return []
     if not state.rules.new_incarnation_leaves_isr and not elr:
         return []
     if clean or not elr:
@@ -180,13 +214,23 @@ def directories_offline(
         return []
     records: Records = []
     for directory in failed:
-        in_directory = state.indexes.in_directory(directory)
+        in_directory = list(state.indexes.in_directory(directory))
+        if state.faults.s33_offline_leader_stays:
+            led = [key for key in in_directory if _leads(state, broker.id, key)]
+            in_directory = [key for key in in_directory if key not in led]
+            if led:
+                state.hit("S33")
         records += partition_updates(state, in_directory, to_remove=broker.id)
     remaining = tuple(directory for directory in broker.log_dirs if directory not in offline)
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
     )
     return [*records, VersionedRecord(change, 2)]
+
+
+def _leads(state: ClusterState, broker_id: int, key: TopicPartition) -> bool:
+    partition = state.image.topics.partition(*key)
+    return partition is not None and partition.leader == broker_id
 
 
 def directories_cordoned(

@@ -20,7 +20,7 @@ from minicluster.controller.state import ClusterState
 from minicluster.metadata.cluster import BrokerRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest
-from minicluster.protocol.records import VersionedRecord
+from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def broker_heartbeat(
             ErrorCode.STALE_BROKER_EPOCH,
             f"Receive a heartbeat from broker {broker_id} before registration",
         )
-    broker = state.check_broker_epoch(broker_id, request.broker_epoch)
+    broker = _registered(state, request)
     current = heartbeats.current_state(broker_id)
     following = heartbeats.next_state(
         broker_id,
@@ -75,6 +75,8 @@ def broker_heartbeat(
         records += directories_offline(state, broker, request.offline_log_dirs)
     if gates.cordoned_log_dirs_supported:
         records += directories_cordoned(state, broker, request.cordoned_log_dirs)
+    if state.faults.s29_heartbeat_changes_nothing:
+        records += _no_ops(state, broker_id)
     soft: list[SoftChange] = [
         Touch(broker_id, following.is_fenced, request.current_metadata_offset)
     ]
@@ -90,6 +92,31 @@ def broker_heartbeat(
         ),
         soft=tuple(soft),
     )
+
+
+def _registered(state: ClusterState, request: BrokerHeartbeatRequest) -> BrokerRegistration:
+    """The sender's registration, which carries the epoch that the request names."""
+    known = state.broker(request.broker_id)
+    if (
+        state.faults.s15_stale_heartbeat_counts
+        and known is not None
+        and request.broker_epoch < known.epoch
+    ):
+        state.hit("S15")
+        return known
+    return state.check_broker_epoch(request.broker_id, request.broker_epoch)
+
+
+def _no_ops(state: ClusterState, broker_id: int) -> list[VersionedRecord]:
+    """What a planted fault writes: the ISR as it is, of a partition that the broker leads."""
+    for topic_id, index in state.indexes.in_isr(broker_id):
+        partition = state.image.topics.partition(topic_id, index)
+        if partition is not None and partition.leader == broker_id:
+            state.hit("S29")
+            change = PartitionChangeRecord(topic_id=topic_id, partition_id=index, isr=partition.isr)
+            version = state.gates.metadata_version.partition_change_record_version
+            return [VersionedRecord(change, version)]
+    return []
 
 
 def expired_heartbeat(state: ClusterState, request: BrokerHeartbeatRequest) -> Decision:

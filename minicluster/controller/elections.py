@@ -81,13 +81,13 @@ def elect_leader(
         needed = not partition.has_leader
     if not needed:
         return ApiError(ErrorCode.ELECTION_NOT_NEEDED)
-    record = election_record(
-        state,
-        topic,
-        index,
-        partition,
-        Election.PREFERRED if wanted is ElectionType.PREFERRED else Election.UNCLEAN,
-    )
+    election = Election.PREFERRED if wanted is ElectionType.PREFERRED else Election.UNCLEAN
+    record = election_record(state, topic, index, partition, election)
+    if record is None and election is Election.PREFERRED and not partition.has_leader:
+        if state.faults.z47_preferred_is_unclean:
+            record = election_record(state, topic, index, partition, Election.UNCLEAN)
+        if record is not None:
+            state.hit("Z47")
     if record is None:
         return ApiError(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE

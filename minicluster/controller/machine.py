@@ -395,7 +395,8 @@ class ControllerMachine:
                 f"Attempted to atomically commit {len(records)} records, but maxRecordsPerBatch "
                 f"is {size}"
             )
-        effects: list[Effect] = [FaultHit(name) for name in decision.fault_hits]
+        hits = dict.fromkeys((*decision.fault_hits, *self.state.take_hits()))
+        effects: list[Effect] = [FaultHit(name) for name in hits]
         heartbeats = self.state.heartbeats
         base_offset = self._next_offset
         last_offset = base_offset + len(records) - 1

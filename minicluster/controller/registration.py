@@ -6,7 +6,7 @@ Leaves out: ZooKeeper brokers, which are refused; parsing listeners, beyond know
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from minicluster.controller.broker_changes import broker_restarted
 from minicluster.controller.decision import ControllerFault, Decision, Refused
@@ -83,6 +83,7 @@ def register_broker(
             state, request.broker_id, clean=_is_clean(state, existing, request, version)
         )
     record = _record(state, request, features, existing if amends else None, next_offset)
+    record = _planted(state, record, existing, amends, next_offset)
     records.append(record)
     assert isinstance(record.record, RegisterBrokerRecord)
     return Decision(
@@ -90,6 +91,31 @@ def register_broker(
         response=RegistrationReply(broker_epoch=record.record.broker_epoch),
         atomic=state.rules.register_broker_is_atomic,
     )
+
+
+def _planted(
+    state: ClusterState,
+    right: VersionedRecord,
+    existing: BrokerRegistration | None,
+    amends: bool,
+    next_offset: int,
+) -> VersionedRecord:
+    """The record as a planted fault has it."""
+    faults, record = state.faults, right.record
+    assert isinstance(record, RegisterBrokerRecord)
+    if existing is None:
+        return right
+    wrong = record
+    if amends and faults.z11_amending_bumps_epoch:
+        wrong = replace(wrong, broker_epoch=next_offset)
+        state.hit("Z11")
+    if amends and faults.z12_amending_unfences and (wrong.fenced or wrong.in_controlled_shutdown):
+        wrong = replace(wrong, fenced=False, in_controlled_shutdown=False)
+        state.hit("Z12")
+    if not amends and faults.s38_old_broker_epoch:
+        wrong = replace(wrong, broker_epoch=existing.epoch)
+        state.hit("S38")
+    return replace(right, record=wrong)
 
 
 def _is_clean(

@@ -62,6 +62,7 @@ class ClusterState:
         self.heartbeats: Heartbeats | None = None
         self.offline_replicas = OfflineReplicas()
         self.isr_proposals = IsrProposals()
+        self.planted_hits: list[str] = []  # the planted faults that acted since last asked
         self.reset(image, offset)
 
     def reset(self, image: MetadataImage, offset: int) -> None:
@@ -102,6 +103,15 @@ class ClusterState:
             for topic_id, index in elr.of(broker_id):
                 if topic is None or topic_id == topic.id:
                     elr.remove(broker_id, topic_id, index)
+
+    def hit(self, fault: str) -> None:
+        """Note that a planted fault acted."""
+        self.planted_hits.append(fault)
+
+    def take_hits(self) -> list[str]:
+        """The planted faults that acted since last asked, each once."""
+        hits, self.planted_hits = list(dict.fromkeys(self.planted_hits)), []
+        return hits
 
     def check_indexes(self) -> tuple[str, ...]:
         """What the indexes say otherwise than the image, a line each (E41)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from uuid import UUID
+from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from minicluster.controller.assignments import (
     active_replicas,
@@ -214,6 +214,9 @@ def _create_topic(
     if refusal is not None:
         raise Refused(ErrorCode.POLICY_VIOLATION, refusal)
     topic_id = new_topic_id()
+    if state.faults.s27_topic_id_reused:
+        topic_id = uuid5(NAMESPACE_DNS, topic.name)
+        state.hit("S27")
     gates = state.gates
     work.records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
     work.records += configs

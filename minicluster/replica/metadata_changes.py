@@ -11,16 +11,19 @@ Source:  ReplicaManager.applyDelta, applyLocalLeadersDelta, applyLocalFollowersD
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from minicluster.effects import Effect, FaultHit
+from minicluster.effects import Effect, FaultHit, Trace
 from minicluster.metadata import directory_id
 from minicluster.metadata.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
+from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.cordoned import cordoned_directories
 from minicluster.replica.partition import Partition
 from minicluster.replica.partition_steps import CheckWaiting
 from minicluster.replica.purgatory import Key
+from minicluster.trace import row
 
 if TYPE_CHECKING:
     from minicluster.replica.replica_manager import ReplicaManagerMachine
@@ -32,6 +35,8 @@ def apply_delta(
     """Carry a delta out."""
     effects: list[Effect] = []
     changes = delta.local_changes(manager.config.broker_id)
+    if manager.faults.z09_metadata_stops_at_shutdown and manager.in_controlled_shutdown:
+        return [FaultHit("Z09")] if changes else []
     if first:
         _remove_strays(manager, effects)
     for deleted in changes.deletes:
@@ -78,11 +83,27 @@ def _remove_strays(manager: ReplicaManagerMachine, effects: list[Effect]) -> Non
         is_stray = found is None or broker_id not in found.replicas
         if manager.faults.z45_live_logs_are_strays and not is_stray:
             effects.append(FaultHit("Z45"))
-            manager.store.delete(name)
+            _delete_log(manager, name, effects)
         elif is_stray and manager.faults.z44_old_log_of_new_topic:
             effects.append(FaultHit("Z44"))
         elif is_stray:
-            manager.store.delete(name)
+            _delete_log(manager, name, effects)
+
+
+def _delete_log(manager: ReplicaManagerMachine, name: str, effects: list[Effect]) -> None:
+    known = manager.store.partition_file(name)
+    manager.store.delete(name)
+    if known is not None and manager.config.traced:
+        topic, _, index = name.rpartition("-")
+        told = {
+            "broker": manager.config.broker_id,
+            "incarnation": manager.config.incarnation,
+            "topic": topic,
+            "topic_id": format_uuid(known.topic_id),
+            "part": int(index),
+            "kind": "delete",
+        }
+        effects.append(Trace("partition_event", row("partition_event", told)))
 
 
 def _delete(manager: ReplicaManagerMachine, named: TopicIdPartition, effects: list[Effect]) -> None:
@@ -107,6 +128,7 @@ def _lead(
     registration: PartitionRegistration,
     effects: list[Effect],
 ) -> None:
+    registration = _under_first_epoch(manager, registration, effects)
     partition = _hosted(manager, named, registration, effects)
     if partition is None:
         return
@@ -125,6 +147,7 @@ def _follow(
 
     A broker that is shutting down does not fetch what it would not be in the ISR of anyway.
     """
+    registration = _under_first_epoch(manager, registration, effects)
     partition = _hosted(manager, named, registration, effects)
     if partition is None:
         return
@@ -148,6 +171,16 @@ def _follow(
             effects += partition.truncate(partition.high_watermark - 1)
         if manager.image.cluster.broker(registration.leader) is not None:
             manager.fetch_from(registration.leader, partition)
+
+
+def _under_first_epoch(
+    manager: ReplicaManagerMachine, registration: PartitionRegistration, effects: list[Effect]
+) -> PartitionRegistration:
+    """The planted fault that lets every leader lead the same epoch."""
+    if not manager.faults.s03_leader_epoch_stands or registration.leader_epoch == 0:
+        return registration
+    effects.append(FaultHit("S03"))
+    return replace(registration, leader_epoch=0)
 
 
 def _hosted(
