@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from minicluster.actors.config import ClusterConfig
 from minicluster.replica.lifecycle import BrokerState
+from minicluster.rules import UncleanRecovery
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster import MiniCluster
@@ -166,10 +167,12 @@ def not_alive(cluster: MiniCluster) -> list[str]:
 def leaderless(cluster: MiniCluster) -> list[str]:
     """Which partitions have no leader, or one that has not recovered (G7)."""
     told = []
+    # As shipped, the next ISR change says that a leader has recovered: alone, it makes none.
+    tells = cluster.rules.unclean_leader_recovers is UncleanRecovery.REPORTED
     for topic, index, state in cluster.image.topics.partitions():
         if state.leader < 0:
             told.append(f"{topic.name}-{index} has no leader, ISR {list(state.isr)}")
-        elif state.is_recovering:
+        elif state.is_recovering and (tells or len(state.replicas) > 1):
             told.append(f"{topic.name}-{index} is recovering")
     return told
 

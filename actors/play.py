@@ -63,12 +63,30 @@ def play(
     """
     if seed is not None:
         scenario = replace(scenario, seed=seed)
+    cluster, failure = play_once(scenario, on_step)
+    path = cluster.save(runs / run_name(scenario))
+    (path / SCENARIO_NAME).write_text(scenario.to_yaml(), encoding="utf-8")
+    return Played(path, cluster.trace_hash, failure)
+
+
+def play_once(
+    scenario: Scenario,
+    on_step: OnStep | None = None,
+    *,
+    at_end: Callable[[MiniCluster], Failure | None] = lambda _: None,
+) -> tuple[MiniCluster, Failure | None]:
+    """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
+
+    Shapes:  at_end looks at the cluster once all steps are done.
+    Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
+    """
     cluster = cluster_of(scenario)
     player = _Player(scenario, cluster, on_step or (lambda done, text, now_ms: None))
     failure = None
     try:
         player.start()
         player.play()
+        failure = at_end(cluster)
     except _Failed as failed:
         failure = failed.failure
     except ActorCrashed as crash:
@@ -77,9 +95,7 @@ def play(
         failure = Failure("violated", str(violation), violation.findings[0].rule)
     finally:
         cluster.rt.close()
-    path = cluster.save(runs / run_name(scenario))
-    (path / SCENARIO_NAME).write_text(scenario.to_yaml(), encoding="utf-8")
-    return Played(path, cluster.trace_hash, failure)
+    return cluster, failure
 
 
 def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:

@@ -103,6 +103,42 @@ def replay(run: Path, runs: Path) -> int:
     return 1
 
 
+@app.command("chaos")
+@click.option("--seeds", default="1-20", show_default=True, help="One seed or a range: 7, 1-200.")
+@click.option("--fault", "faults", multiple=True, help="Plant a fault of the zoo (repeatable).")
+@click.option("--shrink/--no-shrink", default=True, help="Look for the shortest failing script.")
+@_runs
+def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, runs: Path) -> int:
+    """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
+    from minicluster.actors.campaign import campaign, keep, shortest, told
+
+    failed = count = 0
+    for outcome in campaign(_seeds(seeds), faults):
+        count += 1
+        _out.print(told(outcome), markup=False)
+        if outcome.failure is None:
+            continue
+        failed += 1
+        shrunk = shortest(outcome) if shrink else None
+        kept = keep(outcome, shrunk, runs)
+        for step in () if shrunk is None else shrunk.steps:
+            _out.print(f"    {step.text}", markup=False)
+        _out.print(f"repeat  minicluster replay {kept}", markup=False)
+    _out.print(f"{count} seeds, {failed} failed", markup=False)
+    return EXIT_INVALID if failed else 0
+
+
+def _seeds(text: str) -> range:
+    """The seeds that a text names.
+
+    Errors:  UserError for anything but a number or two with a dash.
+    """
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise UserError(f"--seeds: {text!r} is neither a seed nor a range such as 1-200")
+    return range(int(first), int(last if dash else first) + 1)
+
+
 @app.command("verify")
 @click.argument("paths", type=_path, nargs=-1, required=True)
 @_format

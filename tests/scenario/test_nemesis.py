@@ -1,0 +1,139 @@
+"""Scenarios drawn from seeds: what they keep to, and what becomes of a promise that is broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minicluster.actors.campaign import outcome_of, play_seed, shortest
+from minicluster.cli import run
+from minicluster.scenario.nemesis import KINDS, Draws, generate
+from minicluster.scenario.scenario import parse_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_seed_makes_one_scenario_in_every_process() -> None:
+    code = "from minicluster.scenario.nemesis import generate; print(generate(7).to_yaml())"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True, text=True, check=True, cwd=ROOT,
+        ).stdout.strip()
+        for hash_seed in ("1", "2")
+    }  # fmt: skip
+    assert texts == {generate(7).to_yaml().strip()}
+
+
+def test_a_drawn_scenario_is_written_and_read_like_any_other() -> None:
+    for seed in range(30):
+        drawn = generate(seed)
+        assert parse_scenario(drawn.to_yaml()) == drawn
+
+
+def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
+    actions = {step.action for seed in range(60) for step in generate(seed).steps}
+    assert {
+        "isolate", "partition", "cut", "delay", "hold", "release", "bounce", "resign", "pause",
+        "controlled_shutdown", "restart", "fail_dir", "repair_dir", "publish_delay", "slow_disk",
+        "snapshot", "compact", "create_topic", "delete_topic", "set_config", "elect", "loss",
+        "duplicate", "produce", "liveness",
+    } == actions  # fmt: skip
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+
+
+def test_only_the_victim_among_the_brokers_loses_its_tail() -> None:
+    for seed in range(200):
+        lossy = {
+            str(step.arguments["node"])
+            for step in generate(seed).steps
+            if step.arguments.get("lose_tail") == "unflushed"
+        }
+        assert len([node for node in lossy if "broker" in node]) <= 1
+        assert not any("leader" in node or "follower" in node for node in lossy)
+        assert not any(
+            step.action == "wipe" or step.arguments.get("lose_tail") == "all"
+            for step in generate(seed).steps
+        )
+
+
+def test_every_drawn_scenario_ends_in_liveness() -> None:
+    for seed in range(50):
+        steps = generate(seed).steps
+        assert [step.action for step in steps].count("liveness") == 1
+        assert steps[-1].action == "liveness"
+
+
+def test_draws_hang_on_seed_and_name_only() -> None:
+    first, second = Draws(3), Draws(3)
+    second.fraction("something else")
+    assert first.fraction("a") == second.fraction("a") != Draws(4).fraction("a")
+    assert 100 <= first.between("b", 100, 3_000) <= 3_000
+    counts = [Draws(seed).count("c", 2.0) for seed in range(400)]
+    assert 1.7 < sum(counts) / len(counts) < 2.3
+
+
+@pytest.mark.parametrize("seed", (400, 401, 402))
+def test_a_seed_keeps_its_promises(seed: int) -> None:
+    outcome = play_seed(seed)
+    assert outcome.failure is None, outcome.failure.text
+
+
+def test_a_seed_plays_the_same_again() -> None:
+    assert play_seed(4).trace_hash == play_seed(4).trace_hash
+
+
+NOISE = """
+name: noise
+cluster: {controllers: 1, brokers: 3, seed: 2}
+faults: [Z05]
+steps:
+  - {do: create_topic, name: orders, min_isr: 2}
+  - {at: 1s, do: delay, src: all, dst: all, mean: 5ms}
+  - {at: 2s, do: kill, node: broker(3)}
+  - {at: 3s, do: pause, node: broker(2), lasting: 2s}
+  - {at: 4s, do: bounce, node: broker(1), down: 4s, lose_tail: unflushed}
+  - {at: 20s, do: create_topic, name: other, replicas: 1, may_fail: true}
+  - {at: 21s, do: create_topic, name: fenced, assignment: [[1, 2, 3]], may_fail: true}
+  - {at: 22s, do: produce, topic: orders, count: 2}
+  - {at: 25s, do: liveness}
+"""
+
+
+def test_a_broken_promise_shrinks_to_the_steps_that_break_it() -> None:
+    """Z05: a new partition begins with fenced brokers in its ISR."""
+    found = outcome_of(parse_scenario(NOISE))
+    assert found.failure is not None
+    assert (found.failure.kind, found.failure.rule) == ("violated", "A3")
+    shrunk = shortest(found)
+    assert [step.action for step in shrunk.steps] == ["kill", "create_topic"]
+
+
+STUCK = """
+name: stuck
+cluster: {controllers: 3, brokers: 3, seed: 2}
+steps:
+  - {do: create_topic, name: orders, min_isr: 2}
+  - {do: kill, node: majority(controllers)}
+  - {after: 12s, do: liveness, bound: 300ms}
+"""
+
+
+def test_liveness_says_what_is_stuck() -> None:
+    found = outcome_of(parse_scenario(STUCK))
+    assert found.failure is not None
+    assert (found.failure.kind, found.failure.rule) == ("stuck", "G2")
+    assert "did not hold 0.3s after healing: controller 101 is" in found.failure.text
+
+
+def test_the_command_plays_seeds_and_says_how_many_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["chaos", "--seeds", "7", "--runs", str(tmp_path)]) == 0
+    assert "seed 7: kept its promises" in capsys.readouterr().out
+    assert run(["chaos", "--seeds", "seven"]) == 64
