@@ -250,6 +250,9 @@ class ControllerMachine:
     def on_renounce(self, now_ms: int) -> list[Effect]:
         """This node leads no longer: back to what is committed, everyone hears NOT_CONTROLLER.
 
+        What becomes of the records of those who wait is for the next leader's log to tell; their
+        answers claim none.
+
         Source:  QuorumController.renounce.
         """
         if not self.is_active:
@@ -270,7 +273,7 @@ class ControllerMachine:
                 ControllerReply(
                     entry.token,
                     refusal,
-                    entry.records_written,
+                    (),
                     self._seen_end,
                     entry.registered_epoch,
                 )
