@@ -52,7 +52,7 @@ class Draws:
     def between(self, name: str, low: int, high: int) -> int:
         """A whole number from low to high, rounded to two digits: people read it."""
         value = low + self.below(name, high - low + 1)
-        step = 10 ** max(0, len(str(value)) - 2)
+        step: int = 10 ** max(0, len(str(value)) - 2)
         return max(low, value // step * step)
 
     def flip(self, name: str, p: float = 0.5) -> bool:
