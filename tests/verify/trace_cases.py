@@ -321,6 +321,33 @@ def f5_near_unclean() -> RunBuilder:
     return run.partition("truncate", broker=3, offset=2, leader_epoch=2)
 
 
+def _deposed(truncates_to: int) -> RunBuilder:
+    """Broker 2 led epoch 0 and went on alone; in epoch 1 others came to agree on 8 records."""
+    run = RunBuilder(cluster())
+    run.partition("hw", broker=2, hw_old=0, hw_new=5, leo=5)
+    run.partition("append", broker=2, hw_old=5, hw_new=5, leo=50)
+    run.partition(
+        "hw",
+        leader_epoch=1,
+        isr=[1, 3],
+        maximal_isr=[1, 3],
+        hw_old=5,
+        hw_new=8,
+        leo=8,
+        known={3: (8, 1, 5)},
+    )
+    return run.partition("truncate", broker=2, leader_epoch=1, offset=truncates_to)
+
+
+def f5_below_its_own() -> RunBuilder:
+    return _deposed(4)
+
+
+def f5_near_deposed() -> RunBuilder:
+    """What a deposed leader wrote alone was never committed, be it below the high watermark."""
+    return _deposed(5)
+
+
 def _acknowledged(isr: list[int], **known: tuple[int, int, int]) -> RunBuilder:
     return RunBuilder(cluster()).partition(
         "ack",
@@ -365,7 +392,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "E32": (e32_bad,),
     "E33": (e33_bad, e33_inside_a_batch, e33_too_early, e33_empty, e33_in_transaction),
     "E40": (e40_bad,),
-    "F5": (f5_bad,),
+    "F5": (f5_bad, f5_below_its_own),
     "F8": (f8_bad, f8_too_few),
     "X1": (x1_bad,),
     **replicas.BAD,
@@ -382,7 +409,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E32": (e32_near,),
     "E33": (e33_near,),
     "E40": (e40_near,),
-    "F5": (f5_near, f5_near_unclean),
+    "F5": (f5_near, f5_near_unclean, f5_near_deposed),
     "F8": (f8_near,),
     "X1": (x1_near,),
     **replicas.NEAR,

@@ -363,7 +363,8 @@ RULES = (
         id="F5",
         title="What is committed is not truncated",
         statement="No replica truncates below the highest high watermark of its partition, but "
-        "after an unclean election.",
+        "after an unclean election; one whose records are all older than that high watermark's "
+        "epoch may hold others there, and does not truncate below its own.",
         source="KIP-101, KIP-279; AbstractFetcherThread.truncate",
         evidence=Evidence.TRACE,
         tables=("partition_event",),
@@ -372,7 +373,8 @@ RULES = (
                 group="replicas",
                 when="kind = 'truncate' "
                 "and (unclean_from is null or coalesce(leader_epoch < unclean_from, false))",
-                bad="offset < true_hw",
+                bad="offset < case when coalesce(log_epoch < hw_epoch, false) "
+                "then coalesce(own_hw, 0) else true_hw end",
                 message="broker {broker} truncated below the high watermark {number}",
                 offset="log_offset",
                 broker="broker",

@@ -209,7 +209,13 @@ select e.*, cast(null as bigint) as log_offset, u.unclean_from,
   from_json(follower_leos, 'map<string, array<bigint>>') as known,
   filter(maximal_isr, m -> m <> broker) as others,
   max(case when kind = 'hw' and maximal_isr is not null then hw_new end) over (
-    partition by e.run, e.topic_id, e.part order by e.seq {BEFORE}) as true_hw
+    partition by e.run, e.topic_id, e.part order by e.seq {BEFORE}) as true_hw,
+  max(case when kind = 'hw' and maximal_isr is not null then leader_epoch end) over (
+    partition by e.run, e.topic_id, e.part order by e.seq {BEFORE}) as hw_epoch,
+  max(case when kind = 'append' then leader_epoch end) over (
+    partition by e.run, e.topic_id, e.part, e.broker order by e.seq {BEFORE}) as log_epoch,
+  max(hw_new) over (
+    partition by e.run, e.topic_id, e.part, e.broker order by e.seq {BEFORE}) as own_hw
 from partition_event e
 left join (select run, topic_id, part, min(le) as unclean_from from partition_states
   where unclean group by run, topic_id, part) u
