@@ -19,7 +19,9 @@ from minicluster.protocol.schema import Message
 from minicluster.verify.online_operations import OperationRules
 from minicluster.verify.online_partition import CHECKS
 from minicluster.verify.online_state import (
+    TOPIC_RESOURCE,
     BrokerHistory,
+    MinIsr,
     PartitionHistory,
     Piece,
     State,
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from minicluster.verify.inputs import Run
 
 _NEVER = 99  # a metadata.version that nobody told promises everything
-_MIN_ISR = "min.insync.replicas"
-_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 
 
 class OnlineChecker:
@@ -59,7 +59,7 @@ class OnlineChecker:
         self._skip_to = 0
         self._mv: int | None = None
         self._elr = False
-        self._min_isr: dict[str, int] = {}
+        self._min_isr = MinIsr()
         self._topics: dict[UUID, TopicHistory] = {}
         self._names: dict[str, str] = {}  # name -> kind of its last record
         self._live: dict[str, UUID] = {}
@@ -227,26 +227,10 @@ class OnlineChecker:
             self._elr = record.feature_level > 0
 
     def _config(self, record: r.ConfigRecord) -> None:
-        if self._judged and record.resource_type == _TOPIC_RESOURCE and record.value is not None:
+        if self._judged and record.resource_type == TOPIC_RESOURCE and record.value is not None:
             name = record.resource_name
             self._more.config(name, self._offset, self._mv, alive=name in self._live)
-        if record.name != _MIN_ISR:
-            return
-        if record.resource_type == _TOPIC_RESOURCE:
-            key = "topic " + record.resource_name
-        elif record.resource_type == _BROKER_RESOURCE and not record.resource_name:
-            key = "cluster"
-        else:
-            return
-        if record.value is None:
-            self._min_isr.pop(key, None)
-        elif record.value.strip().isdecimal():
-            self._min_isr[key] = int(record.value)
-
-    def _effective_min_isr(self, topic: TopicHistory) -> int | None:
-        told = self._min_isr.get(f"topic {topic.name}", self._min_isr.get("cluster"))
-        replicas = topic.parts.get(0)
-        return None if told is None or replicas is None else min(told, replicas)
+        self._min_isr.set(record)
 
     # --- topics and partitions --------------------------------------------------------------
 
@@ -285,7 +269,7 @@ class OnlineChecker:
             self._names[topic.name] = "RemoveTopic"
             if self._live.get(topic.name) == record.topic_id:
                 del self._live[topic.name]
-                self._min_isr.pop(f"topic {topic.name}", None)
+                self._min_isr.forget(topic)
 
     def _partition(self, record: r.PartitionRecord) -> None:
         topic = self._owner(record.topic_id, record.partition_id)
@@ -359,7 +343,7 @@ class OnlineChecker:
             part=part,
             mv=self._mv,
             elr_on=self._elr,
-            min_isr=self._effective_min_isr(topic),
+            min_isr=self._min_isr.of(topic),
             sets=sets,
             before=before,
             after=after,

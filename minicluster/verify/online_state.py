@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from minicluster.protocol.records import ConfigRecord
 from minicluster.verify.rules.partition import FIELDS
 
+TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
+_MIN_ISR = "min.insync.replicas"
 State = dict[str, Any]
 EMPTY: State = dict.fromkeys(FIELDS)
 
@@ -135,3 +138,35 @@ class TopicHistory:
     topics: int = 0
     partitions: int = 0
     parts: dict[int, int] = field(default_factory=dict)  # partition -> number of replicas
+
+
+@dataclass(slots=True)
+class MinIsr:
+    """min.insync.replicas as configs tell it: of a topic, else of the cluster."""
+
+    told: dict[str, int] = field(default_factory=dict)
+
+    def set(self, record: ConfigRecord) -> None:
+        """Follow a config; others than this one are ignored."""
+        if record.name != _MIN_ISR:
+            return
+        if record.resource_type == TOPIC_RESOURCE:
+            key = "topic " + record.resource_name
+        elif record.resource_type == _BROKER_RESOURCE and not record.resource_name:
+            key = "cluster"
+        else:
+            return
+        if record.value is None:
+            self.told.pop(key, None)
+        elif record.value.strip().isdecimal():
+            self.told[key] = int(record.value)
+
+    def forget(self, topic: TopicHistory) -> None:
+        """The topic is gone."""
+        self.told.pop(f"topic {topic.name}", None)
+
+    def of(self, topic: TopicHistory) -> int | None:
+        """What holds for a topic, never more than it has replicas; None if nobody told."""
+        told = self.told.get(f"topic {topic.name}", self.told.get("cluster"))
+        replicas = topic.parts.get(0)
+        return None if told is None or replicas is None else min(told, replicas)
