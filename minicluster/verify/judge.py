@@ -58,7 +58,9 @@ def verify(
         local = remote is None and (master or "local").startswith("local") and spark is None
         few = session.tune(started, sum(table.num_rows for table in tables.values()))
         frames = evidence.frames(started, tables, files if local else None, few=few)
-        answers, crashes = _ask(started, frames, chosen, read)
+        groups = queries.needed_groups(chosen, with_trace=any(run.is_run for run in read))
+        groups = [group for group in groups if queries.has_rows(group, tables)]
+        answers, crashes = _ask(started, frames, chosen, groups)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _report(read, chosen, answers, crashes)
@@ -75,14 +77,13 @@ def _chosen(rules: Iterable[str] | None) -> tuple[Rule, ...]:
 
 
 def _ask(
-    spark: SparkSession, frames: Mapping[str, Any], rules: Sequence[Rule], runs: Sequence[Run]
+    spark: SparkSession, frames: Mapping[str, Any], rules: Sequence[Rule], groups: Sequence[str]
 ) -> tuple[list[Answer], dict[str, str]]:
     """All groups in two streams of jobs, since planning is most of the work and is sequential.
 
     One stream computes the partitions' fold and judges what builds on folds; the other computes
     the brokers' fold and judges the rest.
     """
-    groups = queries.needed_groups(rules, with_trace=any(run.is_run for run in runs))
     folded = [group for group in groups if queries.reads_folds(group)]
     rest = [group for group in groups if group not in folded]
     queries.prepare(spark, frames)

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from minicluster.verify.rules import (
     activity,
     broker,
@@ -96,6 +99,19 @@ _SOURCE = {
 }
 LOG_GROUPS = ("partition", "broker", "topic", "log", "activity", "directory", "transaction")
 
+# Groups whose view is empty unless a table holds a row like this: table, column, value (no column:
+# any row; no value: any list that is not empty). An empty view costs as much planning as a full one.
+_RARE: Mapping[str, tuple[str, str | None, Any]] = {
+    "recoveries": ("partitions", "rec", 1),
+    "directory": ("brokers", "log_dirs", None),
+    "transaction": ("transactions", None, None),
+    "snapshots": ("snapshots", None, None),
+    "additions": ("partition_event", "kind", "isr_pending"),
+    "proposals": ("rpc", "api", "AlterPartition"),
+    "members": ("rpc", "api", "AlterPartition"),
+    "effects": ("rpc", "api", "AlterPartition"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -113,6 +129,19 @@ def needed_groups(rules: Iterable[Rule], *, with_trace: bool) -> list[str]:
     """The groups that the rules' checks stand in; those over a trace only if there is one."""
     named = dict.fromkeys(group for rule in rules for group in rule.groups)
     return [group for group in named if with_trace or group in LOG_GROUPS]
+
+
+def has_rows(group: str, tables: Mapping[str, pa.Table]) -> bool:
+    """Whether a group's view can have any row."""
+    table, column, value = _RARE.get(group, (None, None, None))
+    if table is None or table not in tables:
+        return True
+    rows = tables[table]
+    if column is None:
+        return bool(rows.num_rows)
+    if value is None:
+        return bool(pc.any(pc.greater(pc.list_value_length(rows[column]), 0)).as_py())
+    return bool(pc.any(pc.equal(rows[column], value)).as_py())
 
 
 def items_of(rules: Iterable[Rule], group: str) -> list[Item]:
