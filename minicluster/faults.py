@@ -41,9 +41,6 @@ class Faults:
     z12_amending_unfences: bool = _switch(
         "Z12", "the same incarnation that registers again is neither fenced nor shutting down"
     )
-    z41_isr_beyond_replicas: bool = _switch(
-        "Z41", "an ISR holds a broker that has just left the replicas"
-    )
     z47_preferred_is_unclean: bool = _switch(
         "Z47", "a preferred election elects a replica that is not in sync"
     )
@@ -146,6 +143,28 @@ class Faults:
     )
     s30_truncates_below_hw: bool = _switch(
         "S30", "a follower of a new leader first cuts its log below the high watermark"
+    )
+
+    z24_snapshot_without_configs: bool = _switch(
+        "Z24", "a snapshot leaves out one type of record: the configs"
+    )
+    z25_snapshot_without_producer_ids: bool = _switch(
+        "Z25", "a snapshot leaves out the next producer id"
+    )
+    z43_snapshot_deletes_nothing: bool = _switch(
+        "Z43", "a broker that loads a snapshot keeps the topics that the snapshot lacks"
+    )
+    s18_publishes_uncommitted: bool = _switch(
+        "S18", "an observer passes on what it has fetched, committed or not"
+    )
+    s20_snapshot_resets_partition_epochs: bool = _switch(
+        "S20", "a snapshot has every partition in its first partition epoch"
+    )
+    s21_replays_once_too_often: bool = _switch(
+        "S21", "after a snapshot, the first partition change of the tail is replayed twice"
+    )
+    s25_deposed_does_not_revert: bool = _switch(
+        "S25", "a controller that is deposed keeps what it decided and could not commit"
     )
 
     z32_leader_resumes_epoch: bool = _switch(

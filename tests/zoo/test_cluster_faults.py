@@ -1,0 +1,107 @@
+"""Planted faults of snapshots, loaders and fail-over: each is caught by its primary rule.
+
+Every story is played with the fault and without; all runs are judged in one job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.admin import NotAnswered
+from minicluster.protocol import messages as m
+from minicluster.verify import Report, Verdict, verify
+
+Story = Callable[[MiniCluster], None]
+
+
+def a_broker_comes_back_to_a_snapshot(cluster: MiniCluster) -> None:
+    """It was away while a topic was deleted; configs, producer ids and ISRs have changed."""
+    gone = cluster.create_topic("gone")
+    kept = cluster.create_topic("kept", min_isr=1)
+    cluster.set_config("min.insync.replicas", 2, topic=kept)
+    owner = cluster.brokers[0]
+    request = m.AllocateProducerIdsRequest(broker_id=owner.id, broker_epoch=owner.broker_epoch)
+    assert cluster.admin(request).error_code == 0
+    broker = next(b for b in cluster.brokers if b not in (kept[0].leader, owner))
+    cluster.pause(broker)
+    cluster.wait_until(lambda: broker.is_fenced, within="20s")
+    cluster.delete_topic(gone)
+    cluster.snapshot(cluster.controllers)
+    cluster.run_for("1s")
+    cluster.compact(cluster.active_controller)  # the others keep the whole log as evidence
+    cluster.resume(broker)
+    cluster.wait_until(lambda: not broker.is_fenced, within="60s")
+    cluster.run_for("5s")
+
+
+def a_decision_is_not_committed(cluster: MiniCluster) -> None:
+    """The active controller decides, cannot commit, and is deposed."""
+    topic = cluster.create_topic("orders")
+    deposed = cluster.active_controller
+    cluster.cut(deposed, [c for c in cluster.controllers if c != deposed], both=True)
+    with pytest.raises(NotAnswered):
+        cluster.set_config("min.insync.replicas", 2, topic=topic, within="1s")
+    cluster.wait_until(lambda: cluster.active_controller not in (None, deposed), within="20s")
+    cluster.heal()
+    cluster.run_for("3s")
+    cluster.set_config("unclean.leader.election.enable", True, topic=topic)
+    cluster.run_for("3s")
+
+
+STORIES: dict[str, tuple[Story, str]] = {
+    "Z24": (a_broker_comes_back_to_a_snapshot, "E34"),
+    "Z25": (a_broker_comes_back_to_a_snapshot, "E34"),
+    "Z43": (a_broker_comes_back_to_a_snapshot, "E35"),
+    "S18": (a_decision_is_not_committed, "E33"),
+    "S20": (a_broker_comes_back_to_a_snapshot, "E34"),
+    "S21": (a_broker_comes_back_to_a_snapshot, "E35"),
+    "S25": (a_decision_is_not_committed, "E32"),
+}
+PLAIN = {"reload": a_broker_comes_back_to_a_snapshot, "depose": a_decision_is_not_committed}
+
+
+def played(folder: Path, name: str, story: Story, faults: tuple[str, ...] = ()) -> Path:
+    with MiniCluster(seed=24, faults=faults, run_id=name, online=not faults) as cluster:
+        story(cluster)
+        return cluster.save(folder / name)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    found = {name: played(folder, name, story) for name, story in PLAIN.items()}
+    return found | {
+        zoo_id: played(folder, zoo_id, story, (zoo_id,)) for zoo_id, (story, _) in STORIES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def report(runs: dict[str, Path]) -> Report:
+    return verify(*runs.values())
+
+
+@pytest.mark.parametrize("zoo_id", STORIES)
+def test_the_primary_rule_catches_the_fault(
+    zoo_id: str, runs: dict[str, Path], report: Report
+) -> None:
+    assert json.loads((runs[zoo_id] / "run.json").read_text())["hits"][zoo_id] > 0
+    primary = STORIES[zoo_id][1]
+    assert [f for f in report.rule(primary).findings if f.run == zoo_id], [
+        (f.rule, f.message) for f in report.findings if f.run == zoo_id
+    ]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_without_a_fault_the_story_keeps_every_promise(name: str, report: Report) -> None:
+    assert [f for f in report.findings if f.run == name] == []
+
+
+def test_the_primary_rules_had_something_to_look_at(report: Report) -> None:
+    for primary in sorted({rule for _, rule in STORIES.values()}):
+        assert report.rule(primary).looked_at > 0
+        assert report.rule(primary).verdict is Verdict.INVALID
