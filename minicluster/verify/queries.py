@@ -100,7 +100,7 @@ _SOURCE = {
 LOG_GROUPS = ("partition", "broker", "topic", "log", "activity", "directory", "transaction")
 
 # Groups whose view is empty unless a table holds a row like this: table, column, value (no column:
-# any row; no value: any list that is not empty). An empty view costs as much planning as a full one.
+# any row; no value: any list that is not empty). An empty view is planned at the price of a full.
 _RARE: Mapping[str, tuple[str, str | None, Any]] = {
     "recoveries": ("partitions", "rec", 1),
     "directory": ("brokers", "log_dirs", None),

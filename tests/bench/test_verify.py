@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify import verify
+from minicluster.verify import session, verify
 from minicluster.verify.datasource import register
 from tests.bench.verify_log import long_log
 from tests.verify import trace_cases
@@ -64,7 +64,8 @@ def test_warm_verification_in_one_session(
     assert report.valid
 
 
-def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path, spark: Any) -> None:
+def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path) -> None:
+    spark: Any = session.spark_session()
     register(spark)
     columns = "offset bigint, type string, partition_id int, isr array<int>, leader int"
 
