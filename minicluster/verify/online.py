@@ -69,7 +69,7 @@ class OnlineChecker:
         # Of the operation in hand: the last step of each partition, unclean elections, and where
         # each broker's last record stands.
         self._touched: dict[tuple[UUID, int], Step] = {}
-        self._unclean: list[Step] = []
+        self._unclean: list[tuple[Step, tuple[int, ...]]] = []  # with who was active then
         self._told: dict[int, int] = {}
         self._offset, self._judged, self._clean_from = 0, True, 0
 
@@ -354,7 +354,8 @@ class OnlineChecker:
         history.state, history.kind, history.step = after, kind, step
         self._touched[topic_id, part] = step
         if step.unclean:
-            self._unclean.append(step)
+            candidates = dict.fromkeys((*step.before["isr"], *(step.before["elr"] or ())))
+            self._unclean.append((step, tuple(m for m in candidates if self._active(m))))
         self._judge_step(step)
 
     def _judge_step(self, step: Step) -> None:
@@ -470,8 +471,8 @@ class OnlineChecker:
                 self._pieces[key] = self._new_piece(step)
                 new.append(self._pieces[key])
         self._more.end(self._pieces.values(), new)
-        for step in self._unclean:
-            self._judge_unclean(step)
+        for step, candidates in self._unclean:
+            self._judge_unclean(step, candidates)
         for who, offset in self._told.items():
             if not self._active(who):
                 self._inactive_now(who, offset)
@@ -517,10 +518,9 @@ class OnlineChecker:
                 if who == piece.step.after["leader"]:
                     self._leader_inactive(piece, offset)
 
-    def _judge_unclean(self, step: Step) -> None:
+    def _judge_unclean(self, step: Step, candidates: tuple[int, ...]) -> None:
         if not self._promised("C5", step.mv):
             return
-        candidates = dict.fromkeys((*step.before["isr"], *(step.before["elr"] or ())))
         replicas = list(step.after["replicas"])
         for member in candidates:
             if member not in replicas or not self._active(member):

@@ -122,6 +122,13 @@ def c5_near() -> LogBuilder:
     return log.fence(1, change((2,), leader=2, recovery=RECOVERING))
 
 
+def c5_near_later() -> LogBuilder:
+    """The old member is unfenced by another operation, which the same batch happens to hold."""
+    log = cluster().op(change((2,), leader=2)).fence(2, change((2,), leader=-1))
+    elected = change((3,), leader=3, recovery=RECOVERING)
+    return log.op(elected, log.registration(2, fenced=-1))
+
+
 def c5_near_directory() -> LogBuilder:
     """The one member of the ISR is active, but its directory is offline."""
     good, lost = directory_id.LOST, _ELSEWHERE
@@ -442,7 +449,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "C2": (c1_near,),
     "C3": (c3_near,),
     "C4": (c4_near,),
-    "C5": (c5_near, c5_near_directory),
+    "C5": (c5_near, c5_near_directory, c5_near_later),
     "D4": (d4_near,),
     "E01": (e01_near,),
     "E02": (e02_near,),

@@ -62,7 +62,7 @@ select run, offset, op, next_op, next_pos, topic, part, mv, isr, p_isr, leader,
     case when unclean
       then transform(
         array_intersect(array_union(p_isr, coalesce(p_elr, array())), replicas), m ->
-        {_ask("C5", "m", "op", 1, directory=_DIRECTORY.format("m"))})
+        {_ask("C5", "m", "pos", 0, directory=_DIRECTORY.format("m"))})
       else array() end))
 from partition_states
 """
@@ -244,11 +244,12 @@ RULES = (
         id="C5",
         title="Unclean only without a clean candidate",
         statement="A leader from outside ISR and ELR is elected only if no member of them is "
-        "active, with its directory online, once the operation is done.",
+        "active, with its directory online, and still is once the operation is done.",
         source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
         online=True,
+        tables=("rpc",),
         checks=(
             Check(
                 group="partition",
@@ -260,10 +261,21 @@ RULES = (
                 group="activity",
                 when="what = 'C5'",
                 counts=False,
-                bad=f"{ACTIVE} and {_ONLINE}",
+                bad=f"{ACTIVE} and not coalesce(seen.next_inactive.op <= op, false) and {_ONLINE}",
                 message="an unclean election although broker {broker} of the ISR {old} was active",
                 broker="about",
                 old="p_isr",
+            ),
+            Check(
+                group="elections",
+                when="true",
+                counts=False,
+                bad="election_type <> 1",
+                message="request {number} asked for a preferred election, and broker {broker} from "
+                "outside the ISR {old} was elected",
+                broker="leader",
+                old="p_isr",
+                number="id",
             ),
         ),
     ),
