@@ -41,7 +41,6 @@ from minicluster.actors.replica_manager import (
 )
 from minicluster.actors.shell import NodeContext
 from minicluster.metadata import metadata_version as mv
-from minicluster.metadata.snapshot import image_records
 from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
@@ -195,9 +194,7 @@ class Broker(QuorumShell):
             case DirectoryLost(directory):
                 self.perform(self.lifecycle.propagate_directory_failure(self.now(), directory))
             case WriteSnapshot():
-                records = tuple(image_records(message.image, self.context.rules))
-                timestamp_ms = message.last_contained_log_timestamp
-                self.write_snapshot(message.snapshot_id, records, timestamp_ms)
+                self.write_snapshot(message)
             case ReplicasEnded():
                 self.context.exited(self.node_id)
             case _:

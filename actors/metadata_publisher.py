@@ -103,7 +103,7 @@ class MetadataPublisher(Shell):
 
     def __init__(self, context: NodeContext, listener: ClusterActor | None) -> None:
         super().__init__(context)
-        self.loader = MetadataLoader(context.rules)
+        self.loader = MetadataLoader(context.rules, context.faults)
         self.listener = listener
         self.delay_ms = 0
         self.image = MetadataImage.EMPTY  # what was last published here

@@ -26,7 +26,8 @@ from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.metadata.batch_loader import Provenance
-from minicluster.metadata.snapshot import image_from_records, image_records
+from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.snapshot import image_from_records
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
@@ -87,6 +88,7 @@ class QuorumController(QuorumShell):
             max_interval_ms=config.snapshot_interval_ms,
         )
         self._committed = Provenance()
+        self._shown = MetadataImage.EMPTY
 
     def _draw_below(self, bound: int) -> int:
         self._chances += 1
@@ -194,6 +196,7 @@ class QuorumController(QuorumShell):
             last_contained_log_time_ms=last.max_timestamp,
             offset_batch_aligned=not self.controller.in_transaction,
         )
+        self._published(self._committed, "log")
         size = sum(batch.size for batch in commit.batches)
         self.perform(
             self._snapshots.on_image(
@@ -202,8 +205,7 @@ class QuorumController(QuorumShell):
         )
 
     def _write_snapshot(self, wanted: WriteSnapshot) -> None:
-        records = tuple(image_records(wanted.image, self.context.rules))
-        self.write_snapshot(wanted.snapshot_id, records, wanted.last_contained_log_timestamp)
+        self.write_snapshot(wanted)
         self._snapshots.on_written()
 
     def _take_snapshot(self) -> None:
@@ -229,7 +231,27 @@ class QuorumController(QuorumShell):
             last_contained_epoch=snapshot.snapshot_id[1],
             last_contained_log_time_ms=content.last_contained_log_timestamp,
         )
+        self._published(self._committed, "snapshot")
         self.perform(self._snapshots.on_snapshot(self.now()))
+
+    def _published(self, provenance: Provenance, manifest: str) -> None:
+        """What everything else on this node may see now is what is committed: a row to judge."""
+        image = self.controller.committed_image
+        if image is self._shown or self.controller.in_transaction:
+            return
+        self._shown = image
+        self.recorder.trace(
+            "publish",
+            {
+                "node": self.node_id,
+                "incarnation": self._incarnation,
+                "offset": provenance.last_contained_offset,
+                "epoch": provenance.last_contained_epoch,
+                "image_hash": image.digest(),
+                "manifest": manifest,
+                "in_tx": False,
+            },
+        )
 
     def on_leader_change(self, change: qx.LeaderChange) -> None:
         now_ms = self.now()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors import chance
 from minicluster.actors.network import Answer, Packet
 from minicluster.actors.shell import NodeContext, Shell, Wakeup
+from minicluster.effects import FaultHit
 from minicluster.log.directory import METADATA_DIRECTORY
-from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
+from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.machine import QuorumMachine
@@ -205,25 +205,23 @@ class QuorumShell(Shell):
 
     # Snapshots.
 
-    def write_snapshot(
-        self,
-        snapshot_id: SnapshotId,
-        records: Sequence[VersionedRecord],
-        last_contained_log_timestamp: int,
-    ) -> bool:
+    def write_snapshot(self, wanted: WriteSnapshot) -> bool:
         """Store a snapshot; from then on old ones are cleaned up every minute."""
+        context = self.context
+        records, hits = snapshot_records(wanted.image, context.rules, context.faults)
+        self.perform(map(FaultHit, hits))
         try:
             written = self.quorum.create_snapshot(
-                snapshot_id,
+                wanted.snapshot_id,
                 records,
                 self.now(),
-                last_contained_log_timestamp=last_contained_log_timestamp,
+                last_contained_log_timestamp=wanted.last_contained_log_timestamp,
             )
         except IllegalArgument as refusal:  # the log has moved on to another snapshot meanwhile
             self.log.info("snapshot.refused", reason=str(refusal))
             return False
         if written:
-            self.recorder.event("snapshot", self.node_id, *snapshot_id)
+            self.recorder.event("snapshot", self.node_id, *wanted.snapshot_id)
             if CLEAN not in self._timers:
                 self.set_timer(CLEAN, self.now() + CLEAN_EVERY_MS)
         return written

@@ -261,12 +261,15 @@ class ControllerMachine:
         self.state.heartbeats = None
         self._points.clear()
         point = self._committed
+        effects: list[Effect] = []
         if self.state.image is not point.image:
-            self.state.reset(point.image, point.end_offset - 1)
+            if self.faults.s25_deposed_does_not_revert:
+                effects.append(FaultHit("S25"))
+            else:
+                self.state.reset(point.image, point.end_offset - 1)
         self._before_transaction = point.before_transaction
         self._next_offset = self._seen_end
         waiting, self._waiting = self._waiting, deque()
-        effects: list[Effect] = []
         for entry in waiting:
             refusal = error_response(entry.request, ErrorCode.NOT_CONTROLLER)
             effects.append(

@@ -27,6 +27,7 @@ from minicluster.protocol.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    PartitionChangeRecord,
     VersionedRecord,
 )
 from minicluster.rules import Rules
@@ -132,6 +133,8 @@ class BatchLoader:
 
     def __init__(self, rules: Rules = Rules.KAFKA_4_3) -> None:
         self._rules = rules
+        self.repeats_next = False  # S21
+        self.hits: list[str] = []
         self._builder = DeltaBuilder(MetadataImage.EMPTY)
         self._batches: list[RecordBatch] = []
         self.provenance = Provenance()
@@ -208,6 +211,10 @@ class BatchLoader:
             self.has_seen_record = True
             refuse_unreadable(record, self._rules)
             self._builder.apply(record, offset=offset)
+            if self.repeats_next and isinstance(record, PartitionChangeRecord):
+                self.repeats_next = False
+                self._builder.apply(record, offset=offset)
+                self.hits.append("S21")
 
     def _end(self, *, aborted: bool) -> None:
         self.state = TransactionState.ABORTED if aborted else TransactionState.ENDED

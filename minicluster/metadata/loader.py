@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from minicluster.effects import CancelTimer, Effect, SetTimer
+from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.errors import MiniclusterError
+from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.batch_loader import (
     BatchLoader,
@@ -29,7 +30,7 @@ from minicluster.metadata.batch_loader import (
 from minicluster.metadata.delta import MetadataDelta
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import MetadataImage, apply
-from minicluster.protocol.records import VersionedRecord
+from minicluster.protocol.records import TopicRecord, VersionedRecord
 from minicluster.rules import Rules
 
 INITIALIZE_NEW_PUBLISHERS = "initialize-new-publishers"
@@ -71,8 +72,9 @@ class ClosePublisher(Effect):
 class MetadataLoader:
     """Follows the committed log of one node."""
 
-    def __init__(self, rules: Rules = Rules.KAFKA_4_3) -> None:
+    def __init__(self, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE) -> None:
         self._rules = rules
+        self._faults = faults
         self._batch_loader = BatchLoader(rules)
         self._leader = LeaderAndEpoch()
         self._uninitialized: dict[str, None] = {}
@@ -151,7 +153,8 @@ class MetadataLoader:
         update = self._batch_loader.flush(self._leader)
         if update is not None:
             effects += self._publish(update.delta, update.manifest, high_watermark, now_ms)
-        return effects
+        hits, self._batch_loader.hits = self._batch_loader.hits, []
+        return effects + [FaultHit(zoo_id) for zoo_id in hits]
 
     def on_load_snapshot(
         self,
@@ -175,6 +178,10 @@ class MetadataLoader:
                 loaded = apply(loaded, versioned, offset=end_offset - 1)
             except ReplayError as error:
                 effects.append(LoaderFault(f"snapshot {snapshot_id}, record {index}: {error}"))
+        if self._faults.z43_snapshot_deletes_nothing:
+            kept = _with_topics_of(self.image, loaded)
+            effects += [FaultHit("Z43")] if kept is not loaded else []
+            loaded = kept
         provenance = Provenance(
             last_contained_offset=end_offset - 1,
             last_contained_epoch=epoch,
@@ -183,6 +190,7 @@ class MetadataLoader:
         )
         delta = MetadataDelta.between(self.image, loaded)
         self._batch_loader.reset_to(loaded, provenance)
+        self._batch_loader.repeats_next = self._faults.s21_replays_once_too_often
         manifest = SnapshotManifest(provenance=provenance)
         return effects + self._publish(delta, manifest, high_watermark, now_ms)
 
@@ -243,3 +251,15 @@ class MetadataLoader:
         self._publishers |= self._uninitialized
         self._uninitialized = {}
         return effects
+
+
+def _with_topics_of(before: MetadataImage, loaded: MetadataImage) -> MetadataImage:
+    """A loaded image with the topics that it lacks left as they were: the fault Z43."""
+    version = before.features.metadata_version
+    for topic in before.topics:
+        if loaded.topics.named(topic.name) is None and version is not None:
+            loaded = apply(loaded, TopicRecord(name=topic.name, topic_id=topic.id), offset=-1)
+            for index, partition in topic.items():
+                record = partition.to_record(topic.id, index, version, before.features.elr_enabled)
+                loaded = apply(loaded, record, offset=-1)
+    return loaded

@@ -21,8 +21,13 @@ def deliver(node: QuorumNode) -> None:
     node.news = False
     for name, listening in node.listeners.items():
         listening.is_new = False
-        if node.role.high_watermark is not None:
-            _catch_up(node, name, listening, node.role.high_watermark)
+        mark = node.role.high_watermark
+        if mark is not None and node.faults.s18_publishes_uncommitted and not node.is_voter:
+            if node.log.end_offset > mark:
+                node.hit("S18")
+            mark = node.log.end_offset
+        if mark is not None:
+            _catch_up(node, name, listening, mark)
         _tell(node, name, listening)
 
 

@@ -25,7 +25,8 @@ from (
     from raft_event
   )
 ) r
-left join (select run, epoch, min(base_offset) as epoch_start from batches group by run, epoch) b
+left join (select run, epoch, min(base_offset) as epoch_start from batches
+  where elected is not null group by run, epoch) b
   on r.run = b.run and r.epoch = b.epoch
 left join (select run, node, epoch, min(voted_for) as lowest_vote, max(voted_for) as highest_vote
   from raft_event where kind = 'voted' group by run, node, epoch) v
