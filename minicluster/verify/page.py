@@ -162,7 +162,9 @@ def _timelines(report: Report) -> str:
             about = [
                 one
                 for one in found
-                if one.topic == partition.topic and one.partition in (-1, partition.partition)
+                if one.topic == partition.topic
+                and one.partition in (-1, partition.partition)
+                and one.offset >= 0
             ]
             parts.append(drawing(line, partition, about))
         if left:

@@ -152,7 +152,9 @@ class Report:
     def around(self, finding: Finding) -> list[tuple[int, str]]:
         """The records around a finding, each as offset and one line."""
         run = next((run for run in self.sources if run.name == finding.run), None)
-        return [] if run is None else records_around(run, finding.offset)
+        if run is None or finding.offset < 0:  # what a trace shows may have no place in the log
+            return []
+        return records_around(run, finding.offset)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""
@@ -266,7 +268,9 @@ class Report:
 
 def place(finding: Finding) -> str:
     """Where a finding is, in one phrase."""
-    parts = [finding.run, f"offset {finding.offset}"]
+    parts = [finding.run]
+    if finding.offset >= 0:
+        parts.append(f"offset {finding.offset}")
     if finding.topic:
         name = finding.topic if finding.partition < 0 else f"{finding.topic}-{finding.partition}"
         parts.append(name)

@@ -14,7 +14,7 @@ from minicluster.verify import Report, Verdict, queries, verify
 from minicluster.verify.rules import RULES
 from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
-from tests.verify.trace_cases import c6_near
+from tests.verify.trace_cases import b2_bad, c6_near
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -210,3 +210,13 @@ def test_the_text_puts_the_verdict_first_and_the_records_around_a_finding(tmp_pa
     assert text.startswith("INVALID ")
     assert ">     10  PartitionChange" in text
     assert "source: KIP-497" in text
+
+
+def test_a_finding_of_the_trace_alone_has_no_place_in_the_log(tmp_path: Path) -> None:
+    report = judged(tmp_path, b2_bad(), rules=["B2"])
+    (finding,) = report.findings
+
+    assert finding.offset == -1
+    assert report.around(finding) == []
+    assert "r, orders-0, broker 1: leader 1 moved its high watermark to 8" in report.to_text()
+    assert "moved its high watermark" in report.to_html()
