@@ -194,6 +194,8 @@ def _report(
             )
         )
     whole = [reason for run in runs for reason in _run_reasons(run)]
+    if not {result.verdict for result in results} & set(_GRAVITY[:3]):
+        whole.append("no rule had a case")
     return Report(
         verdict=_whole(results, whole),
         rules=tuple(results),

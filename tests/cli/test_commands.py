@@ -169,21 +169,29 @@ class TestVerify:
     @pytest.mark.parametrize(
         "path",
         [
-            "",
-            "controller-1",
-            "controller-1/__cluster_metadata-0",
-            "controller-1/__cluster_metadata-0/00000000000000000000.log",
+            "smoke",
+            "smoke/controller-1",
+            "smoke/controller-1/__cluster_metadata-0",
+            "smoke/controller-1/__cluster_metadata-0/00000000000000000000.log",
+            "cluster/controller-101/__cluster_metadata-0/00000000000000000203-0000000002.checkpoint",
         ],
     )
     def test_each_form_of_a_path_is_judged(
         self, path: str, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        said = minicluster(capfd, "verify", LOGS / "smoke" / path, "--format", "json")
+        said = minicluster(capfd, "verify", LOGS / path, "--format", "json")
         report = json.loads(said.out)
         check_form(report)
         assert (said.code, report["verdict"]) == (0, "valid")
         words = {rule["verdict"] for rule in report["rules"]}
         assert "not_applicable" in words and not words & {"invalid", "unknown"}
+
+    def test_where_no_rule_has_a_case_it_is_unknown_and_says_so(
+        self, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        said = minicluster(capfd, "verify", LOGS / "smoke/controller-1/bootstrap.checkpoint")
+        assert said.code == 2
+        assert "unknown because no rule had a case" in said.out
 
     def test_for_people_it_says_how_much_was_looked_at(
         self, capfd: pytest.CaptureFixture[str]
