@@ -15,6 +15,7 @@ from minicluster.actors.network import Condition, Distribution, Kind
 from minicluster.actors.views import Node
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
+from minicluster.scenario.vocabulary import check_api_names
 
 if TYPE_CHECKING:
     from minicluster.actors.network import Network
@@ -264,9 +265,9 @@ class NetworkChaos:
 
 
 def _apis(api: Apis) -> tuple[str, ...]:
-    if api is None:
-        return ()
-    return (api,) if isinstance(api, str) else tuple(api)
+    names = () if api is None else (api,) if isinstance(api, str) else tuple(api)
+    check_api_names(names, "api")
+    return names
 
 
 def _share(word: str, p: float) -> float:

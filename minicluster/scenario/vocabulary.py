@@ -6,13 +6,15 @@ checks scenario files, describes the Python methods of the cluster, and is print
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
 from minicluster.durations import format_duration, parse_duration_ms
 from minicluster.faults import Faults
+from minicluster.protocol.api_keys import BY_NAME
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.expression import Word
 from minicluster.scenario.selectors import parse_at
@@ -180,6 +182,11 @@ ACTIONS: Mapping[str, Action] = {
     "compact": Action(
         "Let a controller drop its log before its newest snapshot; who lags must load that.", _NODE
     ),
+    "add_voter": Action(
+        "Let a controller that only observes vote (KIP-853; config kraft.version: 1).",
+        {**_NODE, **_ADMIN},
+    ),
+    "remove_voter": Action("Let a voter only observe from now on.", {**_NODE, **_ADMIN}),
     "slow_disk": Action(
         "Let each write of a controller to its metadata log take a while; 0s ends it.",
         {**_NODE, "delay": Argument(Kind.DURATION, required=True), **_LASTING},
@@ -232,6 +239,21 @@ ACTIONS: Mapping[str, Action] = {
         {"bound": Argument(Kind.DURATION, default="60s")},
     ),
 }
+
+_OF_THE_KIPS = ("AlterIsr", "AlterReplicaState")  # never shipped: in no registry
+
+
+def check_api_names(names: Iterable[str], where: str) -> None:
+    """Refuse a name that is no API: a fault that is narrowed to it would hit nothing.
+
+    Errors:  ScenarioError with the name that was meant, if one is near.
+    """
+    known = (*BY_NAME, *_OF_THE_KIPS)
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name.removesuffix("Request"), known, 1)
+            instead = f"did you mean {near[0]}?" if near else "write one such as Fetch or Produce"
+            raise ScenarioError(f"{where}: {name!r} is no API; {instead}")
 
 
 def checked_arguments(action: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -316,6 +338,7 @@ def _checked_list(kind: Kind, value: Any, where: str, bad: ScenarioError) -> Any
             names = value if isinstance(value, list) else [value]
             if not all(isinstance(name, str) and name for name in names):
                 raise bad
+            check_api_names(names, where)
             return names
         case Kind.PARTITIONS:
             names = value if isinstance(value, list) else [value]

@@ -98,6 +98,14 @@ SCENARIOS = {
     "not a partition": (step("{until: leader(orders) == 1}"), "'orders' is not a partition"),
     "duration without a unit": (step("{after: 5, do: heal}"), "step 2: after: "),
     "unknown unit": (step("{do: publish_delay, broker: brokers, delay: 5y}"), "step 2: delay: "),
+    "unknown API": (
+        step("{do: cut, src: brokers, dst: brokers, api: Fetsch}"),
+        "step 2: api: 'Fetsch' is no API; did you mean Fetch?",
+    ),
+    "a request's class": (
+        step("{do: hold, src: brokers, dst: controllers, api: [Fetch, AlterPartitionRequest]}"),
+        "'AlterPartitionRequest' is no API; did you mean AlterPartition?",
+    ),
     "negative duration": (step("{until: unfenced(brokers), within: -5s}"), "step 2: within: "),
     "missing argument": (step("{do: cut, src: brokers}"), "step 2: cut needs 'dst': a selector"),
     "missing steps": ("name: nothing\n", "the list of steps is missing or empty"),
