@@ -46,7 +46,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "topic_id": "str",
         "part": "int",
         # become_leader become_follower isr_pending isr_commit isr_revert hw append truncate stop
-        # delete ack (an acks=all produce was answered)
+        # delete ack (an acks=all produce was answered); stop: also where the broker ends, with what
+        # it held until then
         "kind": "str",
         "leader_epoch": "int",
         "partition_epoch": "int",

@@ -146,6 +146,12 @@ class Partition(PartitionState):
         self.tracer.row(out, self, "delete" if delete else "stop")
         return out
 
+    def end(self) -> list[Effect]:
+        """Note what this replica was when its broker ended in good order."""
+        out: list[Effect] = []
+        self.tracer.row(out, self, "stop")
+        return out
+
     def _ignores(self, registration: PartitionRegistration, out: list[Effect]) -> bool:
         if registration.partition_epoch >= self.partition_epoch:
             return False

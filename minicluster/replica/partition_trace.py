@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from minicluster.replica.partition_state import PartitionState
 
 _TABLE = "partition_event"
-_LEADS = frozenset({"become_leader", "isr_pending", "isr_commit", "isr_revert", "hw", "ack"})
+_LEADS = frozenset(
+    {"become_leader", "isr_pending", "isr_commit", "isr_revert", "hw", "ack", "stop"}
+)
 
 
 class PartitionTracer:

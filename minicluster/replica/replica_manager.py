@@ -199,7 +199,8 @@ class ReplicaManagerMachine:
         names = (*timers, *(p.timer for p in purgatories), *(f.timer for f in self._fetchers()))
         closed = self._channel.close() + self.assignments.channel.close()
         closed += self.states.channel.close()
-        return [CancelTimer(name) for name in names] + closed
+        ended = [effect for p in self.partitions.values() for effect in p.end()]
+        return [CancelTimer(name) for name in names] + closed + ended
 
     # -- metadata --------------------------------------------------------------------------
 

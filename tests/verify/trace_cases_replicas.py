@@ -127,6 +127,19 @@ def b3_near() -> RunBuilder:
     return run.partition("become_leader", broker=2, leo=3, leader_epoch=2, partition_epoch=4)
 
 
+def b3_vanished() -> RunBuilder:
+    run = _high(_run()).partition("become_follower", broker=2, leo=8)
+    return run.partition("become_follower", broker=2, leo=0)
+
+
+def b3_near_truncated() -> RunBuilder:
+    run = _run().committed().partition("become_follower", broker=2, leo=0)
+    run.partition("append", broker=2, leo=8).partition("truncate", broker=2, leo=4, offset=4)
+    _high(run)
+    run.partition("append", broker=2, leo=8)
+    return run.partition("become_follower", broker=2, leo=8)
+
+
 def b6_bad() -> RunBuilder:
     run = RunBuilder(_moved())
     run.partition("become_follower", broker=1, leader_epoch=1, partition_epoch=1, leo=0)
@@ -401,6 +414,20 @@ def _two_topics(*, apart: bool) -> RunBuilder:
     return RunBuilder(log).rpc("CreateTopics", 7, written=written)
 
 
+def _unclean(election_type: int) -> RunBuilder:
+    run = RunBuilder(recovering())
+    said = _json({"electionType": election_type})
+    return run.rpc("ElectLeaders", 7, written=(run.log.offset - 1,), request=said)
+
+
+def c5_bad_request() -> RunBuilder:
+    return _unclean(0)
+
+
+def c5_near_request() -> RunBuilder:
+    return _unclean(1)
+
+
 def e29_bad_request() -> RunBuilder:
     return _two_topics(apart=True)
 
@@ -619,7 +646,7 @@ def f18_near() -> RunBuilder:
 
 BAD: dict[str, tuple[Case, ...]] = {
     "A7": (a7_bad,),
-    "B3": (b3_bad,),
+    "B3": (b3_bad, b3_vanished),
     "B5": (b5_bad, b5_answer),
     "B6": (b6_bad, b6_two_meanings),
     "B7": (b7_bad, b7_nobody_refused, b7_old_metadata),
@@ -648,7 +675,7 @@ BAD: dict[str, tuple[Case, ...]] = {
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "A7": (a7_near,),
-    "B3": (b3_near,),
+    "B3": (b3_near, b3_near_truncated),
     "B5": (b5_near,),
     "B6": (b6_near,),
     "B7": (b7_near,),
@@ -676,5 +703,8 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "F18": (f18_near,),
 }
 # The part of a log rule that only a trace shows.
-REQUESTS_BAD: dict[str, tuple[Case, ...]] = {"E29": (e29_bad_request,)}
-REQUESTS_NEAR: dict[str, tuple[Case, ...]] = {"E29": (e29_near_request,)}
+REQUESTS_BAD: dict[str, tuple[Case, ...]] = {"C5": (c5_bad_request,), "E29": (e29_bad_request,)}
+REQUESTS_NEAR: dict[str, tuple[Case, ...]] = {
+    "C5": (c5_near_request,),
+    "E29": (e29_near_request,),
+}

@@ -46,6 +46,14 @@ RULES = (
             new="candidates",
             number="true_hw",
         ),
+        _check(
+            "replicas",
+            "kind in ('become_leader', 'become_follower') and last_kind <> 'delete'",
+            "leo < last_leo",
+            "broker {broker} lost records without truncating them: its log ends at {number}",
+            number="leo",
+            counts=False,
+        ),
     ),
     _rule(
         "B5",
@@ -208,7 +216,7 @@ RULES = (
         ),
         _check(
             "acting",
-            "kind in ('append', 'hw', 'ack') and seen is not null",
+            "kind in ('append', 'hw', 'ack', 'stop') and seen is not null",
             "seen.live and seen.le > leader_epoch",
             "broker {broker} acts as leader of an epoch that its own image has left behind "
             "(event {number})",

@@ -32,7 +32,7 @@ from (
   select run, vt, seq, broker, incarnation, topic, topic_id, part, kind, leader_epoch, leo,
     maximal_isr, false as published, cast(null as bigint) as offset
   from partition_event
-  where kind = 'delete' or (maximal_isr is not null and kind in ('append', 'hw', 'ack'))
+  where kind = 'delete' or (maximal_isr is not null and kind in ('append', 'hw', 'ack', 'stop'))
   union all
   select distinct run, vt, seq, broker, incarnation, topic, topic_id, part, 'end', null, null,
     null, false, null

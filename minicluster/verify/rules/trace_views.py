@@ -108,6 +108,15 @@ left join (select run, src, count(*) as open from rpc
   on s.run = u.run and s.p_leader = u.src
 """
 
+# Unclean elections that a request asked for.
+ELECTIONS = """
+select s.run, s.offset, s.topic, s.part, s.mv, s.leader, s.p_isr, w.id,
+  from_json(w.request, 'electionType int').electionType as election_type
+from (select * from partition_states where unclean) s
+join (select * from written where api = 'ElectLeaders') w
+  on w.run = s.run and w.offset = s.offset
+"""
+
 # Records that unfence, and the heartbeat that caused each.
 UNFENCINGS = """
 select b.run, b.offset, b.broker, b.registered_at, w.api, w.src,
@@ -193,6 +202,8 @@ select e.*, cast(null as bigint) as log_offset, u.unclean_from,
   lag(partition_epoch) over ({_MINE}) as last_partition_epoch,
   lag(leader_epoch) over ({_MINE}) as last_leader_epoch,
   lag(isr) over ({_MINE}) as last_isr,
+  lag(kind) over ({_MINE}) as last_kind,
+  lag(leo) over ({_MINE}) as last_leo,
   lead(kind) over ({_MINE}) as next_kind,
   last(case when kind in ('become_leader', 'become_follower', 'isr_pending', 'isr_commit',
       'isr_revert')
