@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-SPLIT_BYTES = 8 << 20
+SPLIT_BYTES = 2 << 20
 _HEAD = struct.Struct(">qi")  # base offset, length
 _DELTA = struct.Struct(">i")  # last offset delta, at byte 23
 _DELTA_AT = 23
@@ -160,7 +160,7 @@ class KraftReader(DataSourceReader):
 
     def partitions(self) -> Sequence[Piece]:
         """One piece per file, several for a long segment; none that holds no wanted offset."""
-        located = locate(Path(self._path))
+        located = locate(Path(self._path)).complete()
         pieces: list[Piece] = []
         for files in located.logs:
             for path in files.checkpoints:
@@ -230,7 +230,7 @@ class KraftStream(DataSourceStreamReader):
         """Nothing to close."""
 
     def _segments(self) -> tuple[Path, ...]:
-        located = locate(Path(self._path))
+        located = locate(Path(self._path)).complete()
         if len(located.logs) != 1:
             raise UserError(f"kraft: {self._path}: a stream follows one controller's log")
         return located.logs[0].segments

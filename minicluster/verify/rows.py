@@ -188,6 +188,9 @@ _FIELDS: dict[type, dict[str, tuple[str, _Take | None]]] = {
     r.KRaftVersionRecord: {"kraft_version": ("kraft_version", None)},
 }
 
+_FIXED = ("file", "snapshot_end", "epoch", "batch_base", "control")  # one value per batch
+_VARYING = {"offset": 0, "timestamp": 1, "type": 2, "version": 4}  # places in what is told
+
 
 class Rows:
     """Turns batches into Arrow record batches with the columns that are wanted."""
@@ -203,7 +206,9 @@ class Rows:
             )
             for cls, fields in _FIELDS.items()
         }
-        self._place = place
+        self._fixed = [place.get(name) for name in _FIXED]
+        self._varying = [(place[name], at) for name, at in _VARYING.items() if name in place]
+        self._data = place.get("data")
         self._schema = pa.schema([(name, ARROW_TYPES[name]) for name in self._wanted])
 
     def of(
@@ -217,39 +222,29 @@ class Rows:
         """The rows of these batches, some thousands at a time; ``keep`` sees offset and type."""
         rows: list[list[Any]] = []
         for batch in batches:
-            for offset, timestamp, name, record, version in _records(batch):
-                if keep is None or keep(offset, name):
-                    head = {
-                        "file": file,
-                        "snapshot_end": snapshot_end,
-                        "offset": offset,
-                        "epoch": batch.leader_epoch,
-                        "batch_base": batch.base_offset,
-                        "timestamp": timestamp,
-                        "control": batch.is_control,
-                        "type": name,
-                        "version": version,
-                    }
-                    rows.append(self._row(head, record, version))
+            blank: list[Any] = [None] * len(self._wanted)
+            fixed = (file, snapshot_end, batch.leader_epoch, batch.base_offset, batch.is_control)
+            for index, value in zip(self._fixed, fixed, strict=True):
+                if index is not None:
+                    blank[index] = value
+            for told in _records(batch):
+                if keep is None or keep(told[0], told[2]):
+                    rows.append(self._row(blank.copy(), told))
             if len(rows) >= CHUNK_ROWS:
                 yield self._arrow(rows)
                 rows = []
         if rows:
             yield self._arrow(rows)
 
-    def _row(self, head: dict[str, Any], record: Any, version: int) -> list[Any]:
-        place = self._place
-        row: list[Any] = [None] * len(self._wanted)
-        for name, value in head.items():
-            index = place.get(name)
-            if index is not None:
-                row[index] = value
+    def _row(self, row: list[Any], told: tuple[int, int, str, Any, int]) -> list[Any]:
+        for index, place in self._varying:
+            row[index] = told[place]
+        record = told[3]
         for index, attribute, take in self._steps.get(type(record), ()):
             value = getattr(record, attribute)
             row[index] = value if take is None else take(value)
-        index = place.get("data")
-        if index is not None and not isinstance(record, bytes):
-            row[index] = json.dumps(to_json(record, version), separators=(",", ":"))
+        if self._data is not None and not isinstance(record, bytes):
+            row[self._data] = json.dumps(to_json(record, told[4]), separators=(",", ":"))
         return row
 
     def _arrow(self, rows: list[list[Any]]) -> pa.RecordBatch:
