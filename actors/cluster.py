@@ -48,6 +48,7 @@ from minicluster.actors.threaded import ThreadedRuntime
 from minicluster.actors.views import Node, Topic
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.faults import Faults
+from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QuorumState
 from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.bootstrap import bootstrap_records, default_features
@@ -109,6 +110,10 @@ class MiniCluster(QuorumChaos, Administration):
         base = THREADED if runtime == "threaded" else ClusterConfig()
         self.given_config = dict(config or {})
         self.config = base.with_settings(self.given_config)
+        if self.config.kraft_version > 1:
+            raise UserError(f"kraft.version: {self.config.kraft_version} is not one of 0, 1")
+        if self.config.initial_controllers > controllers:
+            raise UserError(f"initial.controllers: there are only {controllers} controllers")
         self.metadata_version = (
             mv.production_version(self.rules)
             if metadata_version is None
@@ -145,7 +150,9 @@ class MiniCluster(QuorumChaos, Administration):
         config = self.config
         self.plan = QuorumPlan(
             cluster_id=format_uuid(cluster_id),
-            voter_ids=self.controller_ids,
+            controller_ids=self.controller_ids,
+            voter_ids=self.controller_ids[: config.initial_controllers or None],
+            kraft_version=config.kraft_version,
             settings=QuorumSettings(
                 election_timeout_ms=config.election_timeout_ms,
                 fetch_timeout_ms=config.fetch_timeout_ms,
@@ -154,6 +161,7 @@ class MiniCluster(QuorumChaos, Administration):
                 election_backoff_max_ms=config.election_backoff_max_ms,
                 append_linger_ms=config.append_linger_ms,
                 fetch_max_wait_ms=config.quorum_fetch_wait_max_ms,
+                auto_join=config.auto_join,
             ),
         )
         self._starts: dict[int, int] = {}
@@ -162,6 +170,11 @@ class MiniCluster(QuorumChaos, Administration):
             node_id: Disk(node_id=node_id, directory_ids=self._new_directories(node_id))
             for node_id in self.node_ids
         }
+        if config.kraft_version:
+            directories = {n: self.disks[n].directory_ids[0] for n in self.plan.voter_ids}
+            checkpoint = self.plan.bootstrap_checkpoint(directories)
+            for node_id in self.plan.voter_ids:
+                self.disks[node_id].log(METADATA_DIRECTORY).snapshots[0, 0] = checkpoint
         self._call_election()
         self._nodes = {node_id: Node(self, node_id) for node_id in self.node_ids}
         self._committed = CommittedImage()
@@ -174,7 +187,8 @@ class MiniCluster(QuorumChaos, Administration):
         for a first election timeout; all elections after this one take theirs.
         """
         key = chance.key(self.seed, "first election")
-        candidate = self.controller_ids[chance.draw(key, 0) % len(self.controller_ids)]
+        voters = self.plan.voter_ids
+        candidate = voters[chance.draw(key, 0) % len(voters)]
         disk = self.disks[candidate]
         disk.write(
             QUORUM_STATE,

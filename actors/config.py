@@ -33,6 +33,8 @@ DURATIONS: Mapping[str, str] = {
     "unclean.leader.election.interval.ms": "unclean_election_interval_ms",
 }
 COUNTS: Mapping[str, str] = {
+    "initial.controllers": "initial_controllers",
+    "kraft.version": "kraft_version",
     "default.replication.factor": "default_replication_factor",
     "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
     "metadata.max.retention.bytes": "metadata_retention_bytes",
@@ -40,6 +42,7 @@ COUNTS: Mapping[str, str] = {
 }
 SWITCHES: Mapping[str, str] = {
     "auto.leader.rebalance.enable": "auto_leader_rebalance",
+    "controller.quorum.auto.join.enable": "auto_join",
     "eligible.leader.replicas.enable": "eligible_leader_replicas",
 }
 # Names divided by commas, as in Kafka; here they are no paths, only names.
@@ -80,6 +83,9 @@ class ClusterConfig:
     log_dirs: tuple[str, ...] = ("d0",)  # each broker's directories by name
     auto_leader_rebalance: bool = True
     eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
+    kraft_version: int = 0  # 1: the voters stand in the log and can change (KIP-853)
+    initial_controllers: int = 0  # how many of the controllers vote at first; 0: all
+    auto_join: bool = False  # controllers that do not vote become voters by themselves
     static: Mapping[str, str] = field(default_factory=dict)
 
     def with_settings(self, given: Mapping[str, Any]) -> ClusterConfig:

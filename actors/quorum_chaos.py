@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
+from minicluster.actors.admin import RequestRefused
 from minicluster.actors.chaos import Duration, Nodes, milliseconds
 from minicluster.actors.disk import LoseTail
 from minicluster.actors.processes import Process, Processes
-from minicluster.actors.quorum_controller import Compact, GiveUp, TakeSnapshot
+from minicluster.actors.quorum_controller import (
+    Compact,
+    GiveUp,
+    TakeSnapshot,
+    UpgradeKRaftVersion,
+)
 from minicluster.errors import UserError
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
 
 if TYPE_CHECKING:
     from minicluster.actors.views import Node
@@ -83,6 +92,81 @@ class QuorumChaos(Processes):
             if process is not None and process.controller is not None:
                 process.controller.hear(Compact())
                 self.note("compact", [node_id], "start")
+
+    # Voters (KIP-853); config kraft.version is 1, or has been raised to it.
+
+    @property
+    def voters(self) -> tuple[Node, ...]:
+        """The voters as the active controller knows them; none while there is no such."""
+        active = self.active_controller
+        process = None if active is None else self.processes.get(active.id)
+        if process is None or process.controller is None:
+            return ()
+        return tuple(self.node(voter_id) for voter_id in process.controller.quorum.voters.ids)
+
+    def add_voter(self, node: Nodes, *, within: Duration = "30s") -> None:
+        """Let controllers that only observe vote, one after the other.
+
+        Errors:  RequestRefused with the leader's reason; NotAnswered.
+        """
+        for node_id in self._ids(node):
+            endpoint = self.plan.endpoint(node_id)
+            listener = m.AddRaftVoterRequest.Listener(
+                name=endpoint.name, host=endpoint.host, port=endpoint.port
+            )
+            request = m.AddRaftVoterRequest(
+                cluster_id=self.plan.cluster_id,
+                timeout_ms=milliseconds(within, what="add_voter: within"),
+                voter_id=node_id,
+                voter_directory_id=self.disks[node_id].directory_ids[0],
+                listeners=(listener,),
+            )
+            self._change_voters(f"add voter {node_id}", request, within)
+
+    def remove_voter(self, node: Nodes, *, within: Duration = "30s") -> None:
+        """Let voters only observe from now on, one after the other.
+
+        Errors:  RequestRefused with the leader's reason; NotAnswered.
+        """
+        for node_id in self._ids(node):
+            request = m.RemoveRaftVoterRequest(
+                cluster_id=self.plan.cluster_id,
+                voter_id=node_id,
+                voter_directory_id=self._voting_directory(node_id),
+            )
+            self._change_voters(f"remove voter {node_id}", request, within)
+
+    def upgrade_kraft_version(self) -> None:
+        """Let the voters stand in the log from now on (kraft.version 1)."""
+        active = self.active_controller
+        process = None if active is None else self._controller_process("upgrade", active.id)
+        if process is not None and process.controller is not None:
+            process.controller.hear(UpgradeKRaftVersion())
+            self.note("upgrade_kraft_version", [process.node_id], "start")
+
+    def _voting_directory(self, node_id: int) -> UUID:
+        """The directory that a voter votes with, which may be of a disk that it has lost."""
+        active = self.active_controller
+        process = None if active is None else self.processes.get(active.id)
+        if process is not None and process.controller is not None:
+            entry = process.controller.quorum.voters.get(node_id)
+            if entry is not None:
+                return entry.key.wire_directory_id
+        return self.disks[node_id].directory_ids[0]
+
+    def _change_voters(self, what: str, request: Any, within: Duration) -> None:
+        response = self.admin(request, within=within)
+        if response.error_code != ErrorCode.NONE:
+            raise RequestRefused(what, ErrorCode(response.error_code), response.error_message)
+
+    if TYPE_CHECKING:
+
+        def admin(self, request: Any, *, within: Duration = "30s") -> Any:
+            """Send any request to the active controller and give its response."""
+
+    def node(self, node_id: int) -> Node:
+        """A node by its id."""
+        raise NotImplementedError
 
     # Disks.
 

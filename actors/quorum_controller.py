@@ -27,11 +27,23 @@ from minicluster.controller.settings import ControllerSettings
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.metadata_version import KRAFT_VERSION
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
+from minicluster.protocol.messages import ApiVersionsResponse
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument, NotLeader
+
+_SUPPORTS = ApiVersionsResponse(
+    supported_features=(
+        ApiVersionsResponse.SupportedFeatureKey(name=KRAFT_VERSION, min_version=0, max_version=1),
+    )
+)
+
+
+class UpgradeKRaftVersion:
+    """Raise kraft.version to 1, so that voters can change (KIP-853)."""
 
 
 class GiveUp:
@@ -119,6 +131,9 @@ class QuorumController(QuorumShell):
         if exchange.api in QUORUM_APIS:
             self.on_quorum_packet(packet)
             return
+        if exchange.api == "ApiVersions":  # the leader asks who is to become a voter
+            self.network.reply(packet, _SUPPORTS)
+            return
         exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
         self._control(
             self.controller.handle_request(packet, packet.body, exchange.version, self.now())
@@ -141,6 +156,8 @@ class QuorumController(QuorumShell):
                 if self.quorum.is_leader:
                     self.quorum.resign(self.quorum.epoch)
                     self._rearm()
+            case UpgradeKRaftVersion():
+                self._upgrade_kraft_version()
             case TakeSnapshot():
                 self._take_snapshot()
             case Compact():
@@ -154,6 +171,13 @@ class QuorumController(QuorumShell):
         self.perform(effects)
         self.active_epoch = self.controller.epoch
         self._rearm()
+
+    def drive(self, effects: list[Any]) -> None:
+        super().drive(effects)
+        next_offset = self.quorum.next_append_offset
+        if next_offset is not None and self.controller.is_active:
+            self.controller.on_control_records(next_offset)  # the quorum has added its own
+        self.controller.kraft_version = self.quorum.kraft_version
 
     # From the controller to the quorum.
 
@@ -207,6 +231,14 @@ class QuorumController(QuorumShell):
     def _write_snapshot(self, wanted: WriteSnapshot) -> None:
         self.write_snapshot(wanted)
         self._snapshots.on_written()
+
+    def _upgrade_kraft_version(self) -> None:
+        if self.quorum.is_leader:
+            try:
+                self.quorum.upgrade_kraft_version(self.quorum.epoch, 1, self.now())
+            except IllegalArgument as refusal:
+                self.log.info("kraft_version.refused", reason=str(refusal))
+            self.drive(self.quorum.poll(self.now()))
 
     def _take_snapshot(self) -> None:
         """Write a snapshot now, for a test that asks; inside a transaction there is none."""

@@ -6,21 +6,31 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from minicluster.actors import chance
 from minicluster.actors.network import Answer, Packet
 from minicluster.actors.shell import NodeContext, Shell, Wakeup
 from minicluster.effects import FaultHit
+from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QuorumState
 from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.quorum.node import Draws
 from minicluster.quorum.settings import QuorumSettings
-from minicluster.quorum.voters import Endpoint, Node, VoterSet
+from minicluster.quorum.voters import (
+    Endpoint,
+    Node,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VoterSet,
+)
 
 CONTROLLER_LISTENER = "CONTROLLER"
 QUORUM_STATE = "quorum-state"
@@ -51,7 +61,9 @@ class QuorumPlan:
     """What every node must know to join the quorum."""
 
     cluster_id: str
-    voter_ids: tuple[int, ...]
+    controller_ids: tuple[int, ...]
+    voter_ids: tuple[int, ...]  # at first, with kraft.version 1
+    kraft_version: int
     settings: QuorumSettings
 
     def host(self, node_id: int) -> str:
@@ -61,6 +73,35 @@ class QuorumPlan:
     def port(self, node_id: int) -> int:
         """The made-up port of a node."""
         return 9_090 + node_id
+
+    def endpoint(self, node_id: int) -> Endpoint:
+        """Where a controller is reached."""
+        return Endpoint(CONTROLLER_LISTENER, self.host(node_id), self.port(node_id))
+
+    @property
+    def static_voters(self) -> VoterSet:
+        """The voters of a quorum whose voters never change (kraft.version 0)."""
+        return VoterSet.static(self.voter_ids, CONTROLLER_LISTENER)
+
+    def bootstrap_checkpoint(self, directories: Mapping[int, UUID]) -> bytes:
+        """The checkpoint 0-0 that the first voters of a dynamic quorum are formatted with.
+
+        Shapes:  the directory id of each voter -> the file's bytes.
+        Source:  KIP-853; Formatter.writeBoostrapSnapshot.
+        """
+        voters = VoterSet.of(
+            Voter(
+                key=ReplicaKey(node_id, directories[node_id]),
+                endpoints=(self.endpoint(node_id),),
+                versions=VersionRange(0, 1),
+            )
+            for node_id in self.voter_ids
+        )
+        version = KRaftVersionRecord(version=0, kraft_version=self.kraft_version)
+        snapshot = Snapshot(
+            records=(), last_contained_log_timestamp=0, control=(version, voters.to_record())
+        )
+        return encode_snapshot(snapshot, epoch=0, timestamp_ms=0)
 
 
 class QuorumShell(Shell):
@@ -76,24 +117,23 @@ class QuorumShell(Shell):
         self._raft_high_watermark = -1
         self._unwritten: list[Any] = []
         self._behind_the_disk: deque[Any] = deque()
-        is_voter = self.node_id in plan.voter_ids
-        endpoint = Endpoint(CONTROLLER_LISTENER, plan.host(self.node_id), plan.port(self.node_id))
-        self._bootstrap = {(plan.host(voter), plan.port(voter)): voter for voter in plan.voter_ids}
+        is_controller = self.node_id in plan.controller_ids
+        self._bootstrap = {(plan.host(peer), plan.port(peer)): peer for peer in plan.controller_ids}
         self.quorum = QuorumMachine(
             node_id=self.node_id,
             directory_id=disk.directory_ids[0],
             cluster_id=plan.cluster_id,
             log=disk.log(METADATA_DIRECTORY),
             draws=Draws(election_jitter_ms=self._draw, bootstrap_index=self._draw),
-            voters=VoterSet.static(plan.voter_ids, CONTROLLER_LISTENER),
+            voters=None if plan.kraft_version else plan.static_voters,
             bootstrap_servers=tuple(
                 Node(BOOTSTRAP_ID - index, plan.host(voter), plan.port(voter))
-                for index, voter in enumerate(plan.voter_ids)
+                for index, voter in enumerate(plan.controller_ids)
             ),
-            endpoints=(endpoint,) if is_voter else (),
+            endpoints=(plan.endpoint(self.node_id),) if is_controller else (),
             listener_name=CONTROLLER_LISTENER,
             persisted=disk.read(QUORUM_STATE),
-            can_become_voter=is_voter,
+            can_become_voter=is_controller,
             settings=plan.settings,
             rules=context.rules,
             faults=context.faults,

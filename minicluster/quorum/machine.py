@@ -257,6 +257,12 @@ class QuorumMachine:
         return isinstance(self.node.role, Leader)
 
     @property
+    def next_append_offset(self) -> int | None:
+        """Where the leader's next record goes, behind what is not written yet; None elsewhere."""
+        role = self.node.role
+        return role.accumulator.next_offset if isinstance(role, Leader) else None
+
+    @property
     def is_voter(self) -> bool:
         """Whether this node is in the voter set as last read from the log."""
         return self.node.is_voter
