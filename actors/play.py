@@ -55,10 +55,13 @@ def play(
     runs: Path,
     seed: int | None = None,
     on_step: OnStep | None = None,
+    twice: bool = False,
 ) -> Played:
     """Play a scenario from its start to its end and leave its run folder.
 
-    Shapes:  on_step(steps done, what comes now, cluster time in ms), for progress displays.
+    Shapes:  on_step(steps done, what comes now, cluster time in ms), for progress displays;
+             twice: play it again and note the second trace hash, which rule X1 compares (only a
+             simulated run promises the same).
     Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
     """
     if seed is not None:
@@ -66,7 +69,18 @@ def play(
     cluster, failure = play_once(scenario, on_step)
     path = cluster.save(runs / run_name(scenario))
     (path / SCENARIO_NAME).write_text(scenario.to_yaml(), encoding="utf-8")
+    if twice and scenario.runtime == "simulated":
+        again, _ = play_once(scenario)
+        note_repeat(path, again.trace_hash)
     return Played(path, cluster.trace_hash, failure)
+
+
+def note_repeat(run: Path, trace_hash: str) -> None:
+    """Write down in a run's header what the same scenario and seed came to another time."""
+    header_path = run / RUN_NAME
+    header = json.loads(header_path.read_text(encoding="utf-8"))
+    header["repeat_trace_hash"] = trace_hash
+    header_path.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
 
 
 def play_once(
@@ -138,7 +152,10 @@ def replay_run(run: Path, *, runs: Path) -> tuple[str, Played]:
     if not isinstance(header, dict) or not header.get("scenario"):
         raise UserError(f"{run}: no scenario made this run; only a scenario can be played again")
     scenario = scenario_of(header["scenario"], where=str(header_path))
-    return str(header.get("trace_hash")), play(scenario, runs=runs / "replay")
+    first = str(header.get("trace_hash"))
+    again = play(scenario, runs=runs / "replay")
+    note_repeat(again.path, first)
+    return first, again
 
 
 class _Failed(Exception):

@@ -69,11 +69,12 @@ def app() -> None:
 @app.command("run")
 @click.argument("scenario", type=_path)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
+@click.option("--twice", is_flag=True, help="Play it twice, so that rule X1 can compare.")
 @_runs
 @_format
-def run_scenario(scenario: Path, seed: int | None, runs: Path, form: str) -> int:
+def run_scenario(scenario: Path, seed: int | None, twice: bool, runs: Path, form: str) -> int:
     """Play SCENARIO (a YAML file), verify what it left, and say where the report is."""
-    return _play(scenario, seed, runs, form)
+    return _play(scenario, seed, runs, form, twice=twice)
 
 
 @app.command("demo", hidden=True)
@@ -85,7 +86,7 @@ def demo(scenario: Path, runs: Path) -> int:
 
     loaded = load_scenario(scenario)
     _out.print(f"{loaded.name}: {loaded.description}".rstrip(": "), markup=False)
-    return _play(scenario, None, runs, TEXT)
+    return _play(scenario, None, runs, TEXT, twice=True)
 
 
 @app.command("replay")
@@ -176,7 +177,7 @@ def show_log(path: Path, form: str) -> int:
     return 0
 
 
-def _play(path: Path, seed: int | None, runs: Path, form: str) -> int:
+def _play(path: Path, seed: int | None, runs: Path, form: str, *, twice: bool) -> int:
     from minicluster.actors.play import play
     from minicluster.scenario import load_scenario
     from minicluster.verify import session, verify
@@ -193,9 +194,10 @@ def _play(path: Path, seed: int | None, runs: Path, form: str) -> int:
                 _err.print(line, markup=False)
 
         try:
-            played = play(scenario, seed=seed, runs=runs, on_step=show)
+            played = play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
         except UserError as error:
-            raise type(error)(f"{path}: {error}") from None
+            error.args = (f"{path}: {error}",)
+            raise
         progress.update(task, description="verifying in Spark")
         report = verify(played.path)
     html = played.path / "report.html"
