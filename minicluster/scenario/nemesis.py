@@ -7,8 +7,9 @@ step that is left out changes no other.
 
 What the disturbances keep to (the fault atlas): one broker alone, always the same, may lose what
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
-copies lost; controllers flush before anything counts, so each may lose its tail; no disk is
-emptied; no lasting fault outlives the run.
+copies lost; controllers flush before anything counts, so each may lose its tail; one of three or
+more controllers may leave the voters, and lose its disk, where voters can change; no lasting fault
+outlives the run.
 
 Source:  FoundationDB's swarm testing, TigerBeetle's VOPR, Jepsen's nemesis packages; the rates
          are per minute of cluster time.
@@ -77,6 +78,7 @@ class World:
     controllers: int
     log_dirs: int
     victim: int  # the broker whose crashes take what it has not flushed
+    dynamic: bool  # kraft.version 1: the last controller may leave the voters
 
     def node(self, draws: Draws, name: str) -> str:
         """Any node, by its id or its role."""
@@ -255,6 +257,22 @@ def _compact(draws: Draws, name: str, world: World) -> Events:
     yield 200, {"do": "compact", "node": node}
 
 
+def _voter_leaves(draws: Draws, name: str, world: World) -> Events:
+    """A controller stops voting, and votes again; with a new disk, perhaps."""
+    if not world.dynamic:
+        return
+    node = {"node": f"controller({world.controllers - 1})"}
+    given = {"may_fail": True, "within": "5s"}
+    after_ms = 0
+    if draws.flip(f"{name}/wiped", 0.4):
+        yield 0, {"do": "wipe", **node}
+        after_ms = draws.between(f"{name}/down", 500, 10_000)
+        yield after_ms, {"do": "restart", **node}
+    yield after_ms, {"do": "remove_voter", **node, **given}
+    after_ms += draws.between(f"{name}/away", 100, 15_000)
+    yield after_ms, {"do": "add_voter", **node, **given}
+
+
 def _topic(draws: Draws, name: str, world: World) -> Events:
     """A topic comes, and perhaps goes."""
     topic = f"topic{name.rpartition('/')[2]}"
@@ -307,6 +325,7 @@ KINDS = (
     Kind("late metadata", 1.0, _late_metadata),
     Kind("slow disk", 0.5, _slow_disk),
     Kind("compact", 0.7, _compact),
+    Kind("voter leaves", 1.0, _voter_leaves),
     Kind("topic", 2.0, _topic),
     Kind("config", 0.5, _config),
     Kind("elect", 0.5, _elect),
@@ -316,11 +335,13 @@ KINDS = (
 def generate(seed: int) -> Scenario:
     """The scenario of a seed."""
     draws = Draws(seed)
+    controllers = (1, 3, 3, 3, 5)[draws.below("controllers", 5)]
     world = World(
         brokers=(3, 3, 4, 5)[draws.below("brokers", 4)],
-        controllers=(1, 3, 3, 3, 5)[draws.below("controllers", 5)],
+        controllers=controllers,
         log_dirs=2 if draws.flip("log dirs", 0.25) else 1,
         victim=1 + draws.below("victim", 3),
+        dynamic=controllers >= 3 and draws.flip("dynamic", 0.3),
     )
     chaos_ms = draws.between("chaos", *CHAOS_MS)
     events = [*_background(draws), *_disturbances(draws, world, chaos_ms)]
@@ -345,6 +366,9 @@ def _config_of(draws: Draws, world: World) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if world.log_dirs > 1:
         config["log.dirs"] = ",".join(f"d{n}" for n in range(world.log_dirs))
+    if world.dynamic:
+        config["kraft.version"] = 1
+        config["controller.quorum.auto.join.enable"] = draws.flip("auto join")
     if draws.flip("elr off", 0.25):
         config["eligible.leader.replicas.enable"] = False
     if draws.flip("snapshots"):

@@ -42,7 +42,7 @@ def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
         "isolate", "partition", "cut", "delay", "hold", "release", "bounce", "resign", "pause",
         "controlled_shutdown", "restart", "fail_dir", "repair_dir", "publish_delay", "slow_disk",
         "snapshot", "compact", "create_topic", "delete_topic", "set_config", "elect", "loss",
-        "duplicate", "produce", "liveness",
+        "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter",
     } == actions  # fmt: skip
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 
@@ -56,10 +56,10 @@ def test_only_the_victim_among_the_brokers_loses_its_tail() -> None:
         }
         assert len([node for node in lossy if "broker" in node]) <= 1
         assert not any("leader" in node or "follower" in node for node in lossy)
-        assert not any(
-            step.action == "wipe" or step.arguments.get("lose_tail") == "all"
-            for step in generate(seed).steps
-        )
+        wiped = {s.arguments["node"] for s in generate(seed).steps if s.action == "wipe"}
+        assert wiped <= {f"controller({generate(seed).controllers - 1})"}
+        assert not wiped or generate(seed).config["kraft.version"] == 1
+        assert not any(s.arguments.get("lose_tail") == "all" for s in generate(seed).steps)
 
 
 def test_every_drawn_scenario_ends_in_liveness() -> None:
