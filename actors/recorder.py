@@ -170,15 +170,17 @@ class Recorder:
             self._hash.update(b"\n")
         self._recent.extend(events)
 
-    def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> None:
+    def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too.
 
-        Shapes:  end: rows of the end of the run, which are no events and not in the hash.
+        Shapes:  end: rows of the end of the run, which are no events and not in the hash ->
+                 how many rows each table has.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         folder.mkdir(parents=True, exist_ok=True)
+        counts: dict[str, int] = {}
         for table, columns in trace.TABLES.items():
             rows = list(self.table(table))
             for row in end.get(table, ()):
@@ -195,6 +197,8 @@ class Recorder:
                 for name, kind in kinds.items()
             }
             pq.write_table(pa.table(arrays), folder / f"{table}.parquet", compression="zstd")
+            counts[table] = len(rows)
+        return counts
 
     def table(self, name: str) -> Iterator[dict[str, Any]]:
         """The rows of a trace table with every column, in order of their event numbers."""

@@ -43,15 +43,14 @@ def write_run(cluster: MiniCluster, path: Path) -> Path:
                 timestamp_ms=0,
             ),
         )
-    cluster.recorder.write(path / "trace", end)
-    (path / RUN_NAME).write_text(
-        json.dumps(run_header(cluster, trace_hash), indent=1) + "\n", encoding="utf-8"
-    )
+    header = run_header(cluster, trace_hash)
+    header["trace_rows"] = cluster.recorder.write(path / "trace", end)
+    (path / RUN_NAME).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
     return path
 
 
 def run_header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
-    """The content of ``run.json``."""
+    """The content of ``run.json``, but for how many rows each trace table has."""
     return {
         "format": FORMAT,
         "run_id": cluster.run_id,

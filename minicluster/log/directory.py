@@ -81,13 +81,15 @@ class Located:
     path: Path
     run_json: Path | None
     logs: tuple[MetadataFiles, ...]
+    missing: tuple[str, ...] = ()  # controllers' folders without a log, if that is let pass
 
 
-def locate(path: Path) -> Located:
+def locate(path: Path, *, partly: bool = False) -> Located:
     """Find the metadata logs that a path names.
 
     Shapes:  a run folder; a folder with ``controller-<id>`` folders; one of these; a
-             ``__cluster_metadata-0`` folder; one segment or checkpoint.
+             ``__cluster_metadata-0`` folder; one segment or checkpoint. ``partly``: of several
+             controllers, those without a log are only told of.
     Errors:  NotALog with what was looked for.
     """
     if not path.exists():
@@ -97,8 +99,10 @@ def locate(path: Path) -> Located:
     run_json = path / RUN_NAME
     controllers = _controllers_in(path)
     if controllers:
-        logs = tuple(_controller(folder, node) for node, folder in controllers)
-        return Located(path, run_json if run_json.is_file() else None, logs)
+        found = _located(path, run_json if run_json.is_file() else None, controllers)
+        if found.missing and not (partly and (found.logs or found.run_json)):
+            raise NotALog(found.missing[0])
+        return found
     if run_json.is_file():
         return Located(path, run_json, ())
     match = _CONTROLLER.fullmatch(path.name)
@@ -113,6 +117,17 @@ def locate(path: Path) -> Located:
         f"{path}: the folder {what}; give a run folder, a controller-<id> folder, a "
         f"{METADATA_DIRECTORY} folder, or one .log or .checkpoint file"
     )
+
+
+def _located(path: Path, run_json: Path | None, controllers: list[tuple[int, Path]]) -> Located:
+    logs: list[MetadataFiles] = []
+    missing: list[str] = []
+    for node, folder in controllers:
+        try:
+            logs.append(_controller(folder, node))
+        except NotALog as error:
+            missing.append(str(error))
+    return Located(path, run_json, tuple(logs), tuple(missing))
 
 
 def _controllers_in(path: Path) -> list[tuple[int, Path]]:

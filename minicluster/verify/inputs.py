@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
 from minicluster.log.control import control_records
-from minicluster.log.directory import MetadataFiles, locate
+from minicluster.log.directory import RUN_NAME, Located, MetadataFiles, locate
 from minicluster.log.errors import LogCorruption, LogError, NotALog
 from minicluster.log.segment import read_segment
 from minicluster.protocol.errors import ProtocolError
@@ -59,6 +59,7 @@ class NodeLog:
     sources: tuple[tuple[int, str], ...]  # (first offset, file), for findings
     snapshots: tuple[tuple[int, int, Path], ...]  # (end offset, epoch, file)
     alone: bool  # one segment, given as a file: what comes before it cannot be known
+    torn: str | None = None  # what recovery cut
 
     @property
     def start(self) -> int:
@@ -84,6 +85,7 @@ class Run:
     committed: tuple[RecordBatch, ...]
     start: Start | None
     uncommitted: int  # records on some log that never committed
+    lost: bool = False  # no majority of its logs is whole: what was committed cannot be known
     trace: dict[str, Path] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
@@ -136,22 +138,33 @@ def read_run(path: Path, name: str) -> Run:
 
     Errors:  NotALog if there is nothing to judge; damage becomes a problem of the run instead.
     """
-    located = locate(path)
+    located = locate(path, partly=True)
     problems: list[Problem] = []
     notes: list[str] = []
-    header = _header(located.run_json, problems) if located.run_json else None
+    header = _header(path, located, problems)
+    absent = _absent(path, located, header)
+    problems += [Problem(evidence=Evidence.LOG, why=why) for why in absent]
     nodes: list[NodeLog] = []
     for files in located.logs:
         try:
-            nodes.append(_node_log(files, alone=path.is_file(), notes=notes))
+            node = _node_log(files, alone=path.is_file())
+            nodes.append(node)
+            if node.torn is not None:  # a crash leaves that; who writes a run leaves whole logs
+                notes.append(node.torn)
+                if header is not None:
+                    problems.append(Problem(evidence=Evidence.LOG, why=node.torn))
         except NotALog as error:
             if len(located.logs) == 1:
                 raise
             notes.append(f"nothing to read: {error}")
         except (LogError, ProtocolError) as error:
             problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
-    if located.run_json and not located.logs:
-        problems.append(Problem(evidence=Evidence.LOG, why=f"{path}: no controller-<id> folder"))
+    whole = [
+        node
+        for node in nodes
+        if (node.batches or node.snapshots) and (node.torn is None or header is None)
+    ]
+    damaged = any(problem.evidence is Evidence.LOG for problem in problems)
     committed, reference, uncommitted = committed_log(nodes)
     start = None
     try:
@@ -173,13 +186,38 @@ def read_run(path: Path, name: str) -> Run:
         committed=committed,
         start=start,
         uncommitted=uncommitted,
-        trace=_trace(path, problems) if header is not None else {},
+        lost=damaged and 2 * len(whole) <= len(located.logs) + len(absent),
+        trace=_trace(path, header, problems) if header is not None else {},
         problems=tuple(problems),
         notes=tuple(notes),
     )
 
 
-def _header(path: Path, problems: list[Problem]) -> dict[str, Any]:
+def _absent(path: Path, located: Located, header: dict[str, Any] | None) -> list[str]:
+    """Which controllers' logs are not where the run should have them."""
+    absent = list(located.missing)
+    told = (header or {}).get("controllers")
+    for node_id in told if isinstance(told, list) else ():
+        folder = path / f"controller-{node_id}"
+        if not folder.is_dir():
+            absent.append(f"{folder}: there is no such folder")
+    if header is not None and not located.logs and not absent:
+        absent.append(f"{path}: no controller-<id> folder")
+    return absent
+
+
+def _header(path: Path, located: Located, problems: list[Problem]) -> dict[str, Any] | None:
+    """What run.json says; nothing for a plain log, which has none."""
+    if located.run_json is not None:
+        return _read_header(located.run_json, problems)
+    if not path.is_dir() or not any(path.glob("trace/*.parquet")):
+        return None
+    why = f"{path / RUN_NAME}: there is no such file, but a trace"
+    problems.append(Problem(evidence=Evidence.META, why=why))
+    return {}
+
+
+def _read_header(path: Path, problems: list[Problem]) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(content, dict):
@@ -191,12 +229,14 @@ def _header(path: Path, problems: list[Problem]) -> dict[str, Any]:
     return {}
 
 
-def _trace(path: Path, problems: list[Problem]) -> dict[str, Path]:
+def _trace(path: Path, header: dict[str, Any], problems: list[Problem]) -> dict[str, Path]:
     found: dict[str, Path] = {}
+    rows = header.get("trace_rows")
+    told = rows if isinstance(rows, dict) else {}
     for table in TABLES:
         file = path / "trace" / f"{table}.parquet"
         if file.is_file():
-            why = _parquet_damage(file)
+            why = _parquet_damage(file, TABLES[table], told.get(table))
             if why is None:
                 found[table] = file
             else:
@@ -207,25 +247,31 @@ def _trace(path: Path, problems: list[Problem]) -> dict[str, Path]:
     return found
 
 
-def _parquet_damage(file: Path) -> str | None:
+def _parquet_damage(file: Path, columns: Iterable[str], rows: int | None) -> str | None:
+    """What makes a trace table unfit: it is no Parquet, or it has lost columns or rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        parquet.read_schema(file)
+        found = parquet.read_metadata(file)
     except (OSError, pa.ArrowException) as error:
         return f"{file}: {str(error).splitlines()[0]}"
+    there = found.schema.to_arrow_schema().names
+    if lacks := [name for name in columns if name not in there]:
+        return f"{file}: there is no column {', '.join(lacks)}"
+    if rows is not None and found.num_rows != rows:
+        return f"{file}: {found.num_rows} rows, where the run wrote {rows}"
     return None
 
 
-def _node_log(files: MetadataFiles, *, alone: bool, notes: list[str]) -> NodeLog:
+def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog:
     batches: list[RecordBatch] = []
     sources: list[tuple[int, str]] = []
+    torn: str | None = None
     for index, segment in enumerate(files.segments):
         last = index == len(files.segments) - 1
         content = read_segment(segment, whole=not last)
-        if content.torn is not None:
-            notes.append(str(content.torn))
+        torn = None if content.torn is None else str(content.torn)
         for placed in content.batches:
             if not batches or sources[-1][1] != segment.name:
                 sources.append((placed.batch.base_offset, segment.name))
@@ -251,6 +297,7 @@ def _node_log(files: MetadataFiles, *, alone: bool, notes: list[str]) -> NodeLog
         sources=tuple(sources),
         snapshots=tuple(sorted(snapshots)),
         alone=alone,
+        torn=torn,
     )
 
 

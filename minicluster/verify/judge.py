@@ -181,7 +181,8 @@ def _report(
             reasons += why
             total.looked_at += tally.looked_at
             total.not_promised += tally.not_promised
-            total.findings += tally.findings
+            if verdict is Verdict.INVALID:
+                total.findings += tally.findings
         results.append(
             RuleResult(
                 rule=rule,
@@ -209,7 +210,7 @@ def _judge(
     rule: Rule, run: Run, tally: _Tally, crashes: Mapping[str, str]
 ) -> tuple[Verdict, list[str]]:
     """One rule on one run, with the reasons if it is unknown."""
-    if tally.findings:
+    if tally.findings and not run.lost:
         return Verdict.INVALID, []
     if rule.evidence in _RUN_EVIDENCE and not run.is_run:
         return Verdict.NOT_APPLICABLE, []

@@ -15,6 +15,7 @@ from minicluster.actors.admin import RequestRefused
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.log.directory import read_controller_directory
 from minicluster.protocol import ErrorCode
+from minicluster.trace import TABLES
 
 
 @pytest.fixture
@@ -200,6 +201,9 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
     assert created["error"] == "NONE"
     assert json.loads(created["request"])["topics"][0]["name"] == "orders"
     assert len(created["records_written"]) == 4  # topic, its config, ClearElr, partition
+    for table in TABLES:
+        found = pq.read_metadata(run / "trace" / f"{table}.parquet").num_rows
+        assert header["trace_rows"][table] == found
     history = pq.read_table(run / "trace" / "history.parquet").to_pylist()
     assert [(row["type"], row["offset"]) for row in history] == [("ok", 0), ("ok", 1), ("ok", 2)]
     published = pq.read_table(run / "trace" / "publish.parquet").to_pylist()

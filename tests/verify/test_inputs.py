@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from minicluster.log.errors import NotALog
 from minicluster.protocol import records as r
@@ -109,6 +110,69 @@ def test_a_torn_tail_is_cut_and_told(tmp_path: Path) -> None:
 
     assert run.problems == ()
     assert any("torn tail" in note for note in run.notes)
+
+
+def _three(tmp_path: Path, *, header: bool = True) -> list[Path]:
+    """A run of three controllers; their segments."""
+    RunBuilder(cluster(), controllers=[101, 102, 103]).write(tmp_path)
+    if not header:
+        (tmp_path / "run.json").unlink()
+    shutil.rmtree(tmp_path / "controller-101", ignore_errors=True)
+    for node in (101, 102, 103):
+        cluster().write(tmp_path / f"controller-{node}")
+    return sorted(tmp_path.rglob("*.log"))
+
+
+@pytest.mark.parametrize(("cut", "lost"), [(0, False), (1, False), (2, True), (3, True)])
+def test_a_torn_tail_in_a_run_is_damage_since_runs_are_written_whole(
+    cut: int, lost: bool, tmp_path: Path
+) -> None:
+    for segment in _three(tmp_path)[:cut]:
+        segment.write_bytes(segment.read_bytes()[:-3])
+    run = read_run(tmp_path, "r")
+
+    assert [problem.evidence for problem in run.problems] == [Evidence.LOG] * cut
+    assert run.lost is lost
+
+
+@pytest.mark.parametrize(("gone", "lost"), [(1, False), (2, True), (3, True)])
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_controller_whose_log_is_gone_from_a_run_is_missing_evidence(
+    gone: int, lost: bool, empty: bool, tmp_path: Path
+) -> None:
+    for segment in _three(tmp_path)[:gone]:
+        shutil.rmtree(segment.parents[1])
+        if empty:
+            segment.parents[1].mkdir()
+    run = read_run(tmp_path, "r")
+
+    assert [problem.evidence for problem in run.problems] == [Evidence.LOG] * gone
+    assert all("there is no such folder" in problem.why for problem in run.problems)
+    assert run.lost is lost
+
+
+def test_a_trace_without_its_header_is_a_run_that_lacks_it(tmp_path: Path) -> None:
+    _three(tmp_path, header=False)
+    run = read_run(tmp_path, "r")
+
+    assert run.is_run and not run.lost
+    assert [problem.evidence for problem in run.problems] == [Evidence.META]
+    assert "run.json: there is no such file" in run.problems[0].why
+
+
+def test_a_trace_table_that_lost_rows_or_columns_is_damaged(tmp_path: Path) -> None:
+    RunBuilder(cluster(), trace_rows={"publish": 1, "rpc": 0}).publish(1).write(tmp_path)
+    assert read_run(tmp_path, "r").problems == ()
+
+    publish, rpc = (tmp_path / f"trace/{table}.parquet" for table in ("publish", "rpc"))
+    parquet.write_table(parquet.read_table(publish).slice(0, 0), publish)
+    parquet.write_table(parquet.read_table(rpc).drop_columns(["request", "error"]), rpc)
+    problems = {problem.table: problem.why for problem in read_run(tmp_path, "r").problems}
+
+    assert problems == {
+        "publish": f"{publish}: 0 rows, where the run wrote 1",
+        "rpc": f"{rpc}: there is no column request, error",
+    }
 
 
 def test_damage_in_the_middle_is_a_problem_that_names_the_place(tmp_path: Path) -> None:

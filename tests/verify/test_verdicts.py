@@ -106,6 +106,21 @@ def test_a_damaged_log_is_unknown(tmp_path: Path) -> None:
     assert {report.rule(rule).verdict for rule in ("A1", "E01")} == {Verdict.UNKNOWN}
 
 
+def test_a_run_without_a_readable_log_accuses_nobody(tmp_path: Path) -> None:
+    run = RunBuilder(cluster()).committed().publish(1)
+    clean, damaged = run.write(tmp_path / "clean"), run.write(tmp_path / "damaged")
+    segment = next(damaged.rglob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[200] ^= 0xFF
+    segment.write_bytes(bytes(content))
+    report = verify(clean, damaged)
+
+    assert report.rule("E33").verdict is Verdict.UNKNOWN  # all it says is not in that log
+    assert [word for _, word, _ in report.rule("E33").by_run] == [Verdict.VALID, Verdict.UNKNOWN]
+    assert [result.rule.id for result in report.rules if result.findings] == []
+    assert report.verdict is Verdict.UNKNOWN
+
+
 def test_one_damaged_log_of_three_spoils_the_verdict(tmp_path: Path) -> None:
     shutil.copytree(KAFKA_LOGS / "divergent", tmp_path / "d")
     segment = next((tmp_path / "d" / "controller-102").rglob("*.log"))
