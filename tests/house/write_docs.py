@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.house import conformance, coverage, rules_page, vocabulary
+from tests.house import conformance, coverage, rules_page, vocabulary, zoo_page
 from tests.house.pages import DOCS, with_parts
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
@@ -12,6 +12,7 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "cli.md": vocabulary.cli_parts,
     "coverage.md": coverage.parts,
     "rules.md": rules_page.rules_parts,
+    "zoo.md": zoo_page.parts,
     "conformance.md": lambda: conformance.measure().parts,
 }
 

@@ -1,0 +1,121 @@
+"""Every planted fault that a story can show: off it is valid, on its primary rule is broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster.actors.play import Played, play
+from minicluster.rules import Rules
+from minicluster.scenario import load_scenario
+from minicluster.verify import Report, Verdict, verify
+from tests.house import zoo_page
+from tests.zoo.table import NEVER_HIT, PLANTS, ROOT, STORIES, Plant
+
+spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+LINE = "{:4} {:7} {:12} {:12} {}"
+
+
+def header(run: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((run / "run.json").read_text())
+    return loaded
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All runs, judged in one job."""
+
+    report: Report
+    played: dict[tuple[str, str], Played]
+
+    def rules(self, story: str, zoo: str = "") -> dict[str, Verdict]:
+        name = self.played[story, zoo].path.name
+        return {
+            result.id: verdict
+            for result in self.report.rules
+            for run, verdict, _ in result.by_run
+            if run == name
+        }
+
+    def broken(self, story: str, zoo: str = "") -> list[str]:
+        return [rule for rule, word in self.rules(story, zoo).items() if word is Verdict.INVALID]
+
+    def reasons(self, story: str, zoo: str) -> list[str]:
+        name = f"{self.played[story, zoo].path.name}: "
+        return [reason for reason in self.report.reasons if reason.startswith(name)]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    folder = tmp_path_factory.mktemp("zoo")
+    keys = [(story, "") for story in STORIES]
+    keys += [(plant.story, plant.zoo) for plant in (*PLANTS, NEVER_HIT)]
+    played = {}
+    for story, zoo in keys:
+        scenario = load_scenario(ROOT / f"{story}.yaml")
+        if zoo:
+            scenario = replace(scenario, faults=(zoo,))
+        played[story, zoo] = play(scenario, runs=folder)
+    return Judged(verify(*(run.path for run in played.values())), played)
+
+
+@pytest.mark.parametrize("story", [pytest.param(story, marks=spark) for story in STORIES])
+def test_without_a_fault_a_story_goes_as_written_and_is_valid(judged: Judged, story: str) -> None:
+    rules = judged.rules(story)
+    named = header(judged.played[story, ""].path)["exercises"]
+
+    assert judged.played[story, ""].failure is None
+    assert set(rules.values()).isdisjoint({Verdict.INVALID, Verdict.UNKNOWN})
+    assert named
+    assert {rule: rules[rule] for rule in named} == dict.fromkeys(named, Verdict.VALID)
+
+
+@pytest.mark.parametrize(
+    "plant", [pytest.param(plant, id=plant.zoo, marks=spark) for plant in PLANTS]
+)
+def test_a_planted_fault_is_killed_by_its_primary_rule(judged: Judged, plant: Plant) -> None:
+    run = judged.played[plant.story, plant.zoo]
+    hits = header(run.path)["hits"].get(plant.zoo, 0)
+
+    assert hits > 0 or plant.zoo in Rules.zoo()
+    assert set(judged.broken(plant.story, plant.zoo)) & {*plant.primary}
+    assert run.failure is None or run.failure.kind in ("violated", "until", "expect")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_switch_that_is_on_and_never_hit_proves_nothing(judged: Judged) -> None:
+    words = judged.rules(NEVER_HIT.story, NEVER_HIT.zoo).values()
+    name = judged.played[NEVER_HIT.story, NEVER_HIT.zoo].path.name
+
+    assert Verdict.INVALID not in words
+    assert judged.reasons(NEVER_HIT.story, NEVER_HIT.zoo) == [
+        f"{name}: fault {NEVER_HIT.zoo} was on but never hit"
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_kill_table(judged: Judged, record_property: Callable[[str, object], None]) -> None:
+    lines = [LINE.format("zoo", "killed", "primary", "also broken", "story")]
+    for plant in PLANTS:
+        broken = judged.broken(plant.story, plant.zoo)
+        killers = [rule for rule in broken if rule in plant.primary]
+        others = " ".join(rule for rule in broken if rule not in plant.primary)
+        killed = "killed" if killers else "weak" if broken else "lives"
+        lines.append(LINE.format(plant.zoo, killed, " ".join(killers), others, plant.story))
+    record_property("kill_table", json.dumps(lines))
+
+    assert [line for line in lines[1:] if line.split()[1] != "killed"] == []
+
+
+def test_every_switch_has_a_story_or_a_test_of_its_machine() -> None:
+    by_story = {plant.zoo for plant in PLANTS}
+    rest = {zoo: name for zoo, name in zoo_page.switches().items() if zoo not in by_story}
+
+    assert [zoo for zoo, name in rest.items() if not zoo_page.shown_elsewhere(zoo, name)] == []
