@@ -191,7 +191,7 @@ from (
     named_struct('maximal', maximal_isr, 'le', leader_epoch, 'broker', broker)
   from partition_event where maximal_isr is not null
 )
-window w as (partition by run, topic_id, part order by seq {UP_TO_HERE})
+window w as (partition by run, topic_id, part order by seq, offset {UP_TO_HERE})
 """
 
 # Leaders' events with what they knew of their followers; truncations with the highest watermark.
