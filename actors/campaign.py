@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minicluster.actors.cluster import MiniCluster
-from minicluster.actors.play import Failure, play, play_once
+from minicluster.actors.play import Failure, play, play_once, save_run
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step
@@ -36,20 +36,23 @@ class Outcome:
     trace_hash: str
     cluster_ms: int
     steps_done: int
+    path: Path | None = None
 
 
-def play_seed(seed: int, faults: Sequence[str] = ()) -> Outcome:
-    """Play the scenario of one seed."""
-    return outcome_of(replace(generate(seed), faults=tuple(faults)))
+def play_seed(seed: int, faults: Sequence[str] = (), *, runs: Path | None = None) -> Outcome:
+    """Play the scenario of one seed; its run folder stays if there is a place for it."""
+    return outcome_of(replace(generate(seed), faults=tuple(faults)), runs=runs)
 
 
-def campaign(seeds: Iterable[int], faults: Sequence[str] = ()) -> Iterator[Outcome]:
+def campaign(
+    seeds: Iterable[int], faults: Sequence[str] = (), *, runs: Path | None = None
+) -> Iterator[Outcome]:
     """Play many seeds, one after the other."""
     for seed in seeds:
-        yield play_seed(seed, faults)
+        yield play_seed(seed, faults, runs=runs)
 
 
-def outcome_of(scenario: Scenario) -> Outcome:
+def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
     """Play a scenario and look at it once more when it has ended."""
     done = 0
 
@@ -65,6 +68,7 @@ def outcome_of(scenario: Scenario) -> Outcome:
         trace_hash=cluster.trace_hash,
         cluster_ms=cluster.now_ms,
         steps_done=done,
+        path=None if runs is None else save_run(cluster, scenario, runs),
     )
 
 

@@ -67,8 +67,7 @@ def play(
     if seed is not None:
         scenario = replace(scenario, seed=seed)
     cluster, failure = play_once(scenario, on_step)
-    path = cluster.save(runs / run_name(scenario))
-    (path / SCENARIO_NAME).write_text(scenario.to_yaml(), encoding="utf-8")
+    path = save_run(cluster, scenario, runs)
     if twice and scenario.runtime == "simulated":
         again, _ = play_once(scenario)
         note_repeat(path, again.trace_hash)
@@ -81,6 +80,13 @@ def note_repeat(run: Path, trace_hash: str) -> None:
     header = json.loads(header_path.read_text(encoding="utf-8"))
     header["repeat_trace_hash"] = trace_hash
     header_path.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+
+
+def save_run(cluster: MiniCluster, scenario: Scenario, runs: Path) -> Path:
+    """Leave the run folder of a cluster that has played a scenario."""
+    path = cluster.save(runs / run_name(scenario))
+    (path / SCENARIO_NAME).write_text(scenario.to_yaml(), encoding="utf-8")
+    return path
 
 
 def play_once(

@@ -108,15 +108,19 @@ def replay(run: Path, runs: Path) -> int:
 @click.option("--seeds", default="1-20", show_default=True, help="One seed or a range: 7, 1-200.")
 @click.option("--fault", "faults", multiple=True, help="Plant a fault of the zoo (repeatable).")
 @click.option("--shrink/--no-shrink", default=True, help="Look for the shortest failing script.")
+@click.option("--verify", "in_spark", is_flag=True, help="Keep every run; Spark judges them all.")
 @_runs
-def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, runs: Path) -> int:
+def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, runs: Path) -> int:
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
     from minicluster.actors.campaign import campaign, keep, shortest, told
 
     failed = count = 0
-    for outcome in campaign(_seeds(seeds), faults):
+    whole: list[Path] = []
+    for outcome in campaign(_seeds(seeds), faults, runs=runs if in_spark else None):
         count += 1
         _out.print(told(outcome), markup=False)
+        if outcome.path is not None:
+            whole.append(outcome.path)
         if outcome.failure is None:
             continue
         failed += 1
@@ -126,6 +130,12 @@ def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, runs: Path) -> int:
             _out.print(f"    {step.text}", markup=False)
         _out.print(f"repeat  minicluster replay {kept}", markup=False)
     _out.print(f"{count} seeds, {failed} failed", markup=False)
+    if in_spark:
+        from minicluster.verify import verify
+
+        report = verify(*whole)
+        _print_report(report, TEXT)
+        return EXIT_INVALID if failed else report.exit_code
     return EXIT_INVALID if failed else 0
 
 
