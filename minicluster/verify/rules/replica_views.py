@@ -66,21 +66,22 @@ select * from (
 # Replicas beside what is committed: who may be elected, and the highest high watermark so far.
 HOLDERS = f"""
 select *, coalesce(bool_or(broken) over (
-    partition by run, topic_id, part order by seq {UP_TO_HERE}), false) as lossy
+    partition by run, topic_id, part order by seq, log_offset {UP_TO_HERE}), false) as lossy
 from (
   select *, (coalesce(unclean, false) or (kind = 'become_leader' and size(candidates) <= 1
       and coalesce(leo < true_hw, false))) as broken
   from (
     select *,
-      last(told, true) over (partition by run, topic_id, part order by seq {UP_TO_HERE})
+      last(told, true) over (partition by run, topic_id, part order by seq, log_offset {UP_TO_HERE})
         as candidates,
-      max(hw) over (partition by run, topic_id, part order by seq {BEFORE}) as true_hw
+      max(hw) over (partition by run, topic_id, part order by seq, log_offset {BEFORE}) as true_hw
     from (
-      select run, seq, topic, topic_id, part, null as broker, 'commit' as kind, null as leo,
+      select run, seq, topic, topic_id, part, null as broker, 'commit' as kind,
+        offset as log_offset, null as leo,
         null as hw, cast(candidates as array<bigint>) as told, unclean
       from commits
       union all
-      select run, seq, topic, topic_id, part, broker, kind, leo,
+      select run, seq, topic, topic_id, part, broker, kind, null, leo,
         case when kind = 'hw' and maximal_isr is not null then hw_new end, null, null
       from partition_event where kind not in ('stop', 'delete', 'truncate')
     )
