@@ -121,7 +121,9 @@ def b3_near() -> RunBuilder:
     run = RunBuilder(recovering())
     _high(run.committed(cluster().offset))
     run.partition("append", broker=2, leo=8).committed()
-    return run.partition("become_leader", broker=2, leo=3, leader_epoch=2, partition_epoch=4)
+    return run.partition(
+        "become_leader", broker=2, incarnation="2-2", leo=3, leader_epoch=2, partition_epoch=4
+    )
 
 
 def b3_vanished() -> RunBuilder:
