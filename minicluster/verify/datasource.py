@@ -160,7 +160,7 @@ class KraftReader(DataSourceReader):
 
     def partitions(self) -> Sequence[Piece]:
         """One piece per file, several for a long segment; none that holds no wanted offset."""
-        located = locate(Path(self._path)).complete()
+        located = locate(Path(self._path))
         pieces: list[Piece] = []
         for files in located.logs:
             for path in files.checkpoints:
@@ -230,7 +230,7 @@ class KraftStream(DataSourceStreamReader):
         """Nothing to close."""
 
     def _segments(self) -> tuple[Path, ...]:
-        located = locate(Path(self._path)).complete()
+        located = locate(Path(self._path))
         if len(located.logs) != 1:
             raise UserError(f"kraft: {self._path}: a stream follows one controller's log")
         return located.logs[0].segments

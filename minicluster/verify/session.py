@@ -266,6 +266,9 @@ def spark_session(
     except Exception as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise SparkUnavailable(f"Spark: no session: {first[0]}") from error
+    except SystemExit as error:  # pyspark's way to say that Spark Connect lacks a package
+        needs = "Spark Connect needs pandas and grpcio (pip install 'pyspark[connect]')"
+        raise SparkUnavailable(f"Spark: no session: {needs}") from error
     finally:
         # They are for this process: a child that inherited them would join this JVM.
         for name in _GATEWAY if _jvm is not None else ():

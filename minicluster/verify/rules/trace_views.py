@@ -131,7 +131,8 @@ join written w on b.run = w.run and b.offset = w.offset
 ADDITIONS = f"""
 select * from (
   select *, last(state, true) over (
-    partition by run, about order by at, rank {UP_TO_HERE}) as seen
+    partition by run, about order by at, rank {UP_TO_HERE}) as seen,
+    coalesce(min(case when rank = 0 then at end) over (partition by run), 0) as known_from
   from (
     select run, seq, broker, topic, part, isr, maximal_isr, image as at, 1 as rank,
       explode(array_except(maximal_isr, isr)) as about, follower_leos,
@@ -152,7 +153,7 @@ select * from (
       named_struct('active', active, 'epoch', epoch)
     from broker_states
   )
-) where rank = 1
+) where rank = 1 and at >= known_from -- older images are those of a log that is cut
 """
 
 # The event number by which each partition state was committed: the first high watermark above it.
