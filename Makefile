@@ -31,10 +31,10 @@ demo: $(VENV)/.installed  ## play an example scenario, let Spark judge it, show 
 	@$(BIN)/minicluster demo $(EXAMPLE) --runs $(RUNS)
 
 test: $(VENV)/.installed-dev  ## the test suite
-	@$(BIN)/python -m pytest -q -m "not slow" --benchmark-skip
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow" --benchmark-skip
 
 slow: $(VENV)/.installed-dev  ## the tests that take longer
-	@$(BIN)/python -m pytest -q -m slow --benchmark-skip
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow --benchmark-skip
 
 check: format lint types test wheel  ## what CI runs
 
