@@ -61,6 +61,10 @@ class Administration:
     def _ids(self, nodes: Nodes) -> tuple[int, ...]:
         raise NotImplementedError
 
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        """Let the cluster run until a condition holds, or the time is over; whether it held."""
+        raise NotImplementedError
+
     # Topics and configs.
 
     def create_topic(
@@ -104,7 +108,6 @@ class Administration:
         response = self._ask(request(topics=(topic,)), within, f"create topic {name}")
         answer = response.topics[0]
         self._refuse(f"create topic {name}", answer.error_code, answer.error_message)
-        self._see(lambda: self.image.topics.named(name) is not None)
         return Topic(self, name)  # type: ignore[arg-type]
 
     def delete_topic(self, name: str | Topic, *, within: Duration = DEFAULT_WITHIN) -> None:
@@ -115,7 +118,6 @@ class Administration:
         response = self._ask(request, within, f"delete topic {name}")
         answer = response.responses[0]
         self._refuse(f"delete topic {name}", answer.error_code, answer.error_message)
-        self._see(lambda: self.image.topics.named(name) is None)
 
     def set_config(
         self,
@@ -268,11 +270,7 @@ class Administration:
 
     def _settle(self, operations: Sequence[Operation], until_ms: int) -> None:
         within_ms = max(1, until_ms - self.rt.now())
-        self.rt.run_until(lambda: all(operation.done for operation in operations), within_ms)
-
-    def _see(self, condition: Callable[[], bool]) -> None:
-        """Wait until the committed image, which this side follows, has what was answered."""
-        self.rt.run_until(condition, 5_000)
+        self.run_until(lambda: all(operation.done for operation in operations), within_ms)
 
     def _refuse(self, what: str, code: int, message: str | None) -> None:
         if code != ErrorCode.NONE:

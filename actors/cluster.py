@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 FIRST_CONTROLLER = 101
 START_WITHIN_MS = 120_000
+SEEN_WITHIN_MS = 5_000
 RuntimeName = Literal["simulated", "threaded"]
 
 
@@ -330,6 +331,7 @@ class MiniCluster(QuorumChaos, Administration):
     def run_for(self, duration: Duration) -> None:
         """Let the cluster run for a while."""
         self.rt.run_for(milliseconds(duration, what="run_for"))
+        self._see_commits()
 
     def wait_until(self, condition: Callable[[], Any], within: Duration = "60s") -> None:
         """Let the cluster run until a condition holds.
@@ -338,8 +340,24 @@ class MiniCluster(QuorumChaos, Administration):
         """
         self._wait(condition, milliseconds(within, what="wait_until: within"))
 
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        """Let the cluster run until a condition holds, or the time is over; whether it held."""
+        held = self.rt.run_until(condition, within_ms)
+        self._see_commits()
+        return held
+
+    def _see_commits(self) -> None:
+        """Let the image that tests look at have all that had been committed when this was called.
+
+        Whoever sees an effect of a commit, an answer or a process that ended, sees the commit.
+        """
+        committed, inlet = self._committed, self.inlet
+        end_offset = inlet.next_offset
+        if committed.offset < end_offset - 1:
+            self.rt.run_until(lambda: committed.offset >= end_offset - 1, SEEN_WITHIN_MS)
+
     def _wait(self, condition: Callable[[], Any], within_ms: int) -> None:
-        if not self.rt.run_until(lambda: bool(condition()), within_ms):
+        if not self.run_until(lambda: bool(condition()), within_ms):
             lines = "\n  ".join(self.state())
             raise WaitTimeout(
                 f"waited {within_ms / 1000:g}s for {describe(condition)}; it did not come "

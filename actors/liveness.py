@@ -75,7 +75,7 @@ def converge(cluster: MiniCluster, at_most_ms: int) -> Broken | None:
     for promise in promises(cluster.config, at_most_ms):
         left_ms = max(0, healed_ms + promise.bound_ms - cluster.now_ms)
         holds = _every(cluster, promise.stuck)
-        if not cluster.rt.run_until(holds, left_ms) and (stuck := promise.stuck(cluster)):
+        if not cluster.run_until(holds, left_ms) and (stuck := promise.stuck(cluster)):
             after_ms = cluster.now_ms - healed_ms
             return Broken(promise=promise, after_ms=after_ms, stuck=tuple(stuck))
     return None

@@ -218,7 +218,7 @@ class _Player:
             self._act(step, step.action, dict(step.arguments))
 
     def _until(self, step: Step, condition: str, within_ms: int) -> None:
-        if not self.cluster.rt.run_until(lambda: holds(condition, self.view), within_ms):
+        if not self.cluster.run_until(lambda: holds(condition, self.view), within_ms):
             text = f"step {step.number}: {condition} did not come within "
             state = "\n  ".join(self.cluster.state())
             raise _Failed(Failure("until", f"{text}{format_duration(within_ms)}\n  {state}"))

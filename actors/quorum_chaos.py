@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -33,6 +34,10 @@ class QuorumChaos(Processes):
         """The controller that leads, None while there is none."""
         raise NotImplementedError
 
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        """Let the cluster run until a condition holds, or the time is over; whether it held."""
+        raise NotImplementedError
+
     # Who leads.
 
     def fail_over(self, *, within: Duration = TAKES_OVER_WITHIN) -> None:
@@ -47,7 +52,7 @@ class QuorumChaos(Processes):
         self.kill(active)
         within_ms = milliseconds(within, what="fail_over: within")
         if len(self.controller_ids) > 1:
-            self.rt.run_until(lambda: self.active_controller not in (None, active), within_ms)
+            self.run_until(lambda: self.active_controller not in (None, active), within_ms)
         self.restart(active)
 
     def resign(self, node: Nodes = None) -> None:

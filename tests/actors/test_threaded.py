@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from minicluster import MiniCluster
+from minicluster.actors.metadata_sink import MetadataSink
 
 
 def test_a_threaded_cluster_starts_replicates_fails_over_and_leaves_no_thread() -> None:
@@ -37,6 +38,20 @@ def test_a_threaded_broker_can_be_paused_and_cut_and_shut_down() -> None:
         cluster.controlled_shutdown(third)
         cluster.wait_until(lambda: not third.is_running, within="30s")
         assert third.in_controlled_shutdown or third.is_fenced
+
+
+def test_what_ended_a_wait_is_in_the_image_though_the_sink_is_slow() -> None:
+    with MiniCluster(seed=4, runtime="threaded", brokers=1, controllers=1) as cluster:
+        sink = cluster.rt.actor("metadata-sink")
+        assert isinstance(sink, MetadataSink)
+        cluster.rt.pause((sink.name,))
+        cluster.rt.schedule(
+            cluster.now_ms + 400, lambda name: cluster.rt.resume((name,)), sink.name
+        )
+        [broker] = cluster.brokers
+        cluster.controlled_shutdown(broker)
+        cluster.wait_until(lambda: not broker.is_running, within="30s")
+        assert broker.is_fenced
 
 
 def test_another_threaded_controller_takes_over() -> None:
