@@ -92,7 +92,7 @@ SHAPES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(
     ("seed", "shape"),
-    enumerate(SHAPES),
+    list(enumerate(SHAPES)),
     ids=[" ".join(str(value) for value in shape.values()) or "default" for shape in SHAPES],
 )
 def test_a_cluster_comes_back_from_whatever_happened_to_it(
