@@ -347,11 +347,14 @@ class OnlineChecker:
             sets=sets,
             before=before,
             after=after,
-            kind_before=history.kind,
+            alive_before=history.alive,
             may_keep=history.may_keep is not False,
             **epochs,
         )
-        history.state, history.kind, history.step = after, kind, step
+        history.state, history.step = after, step
+        if kind in ("Partition", "RemoveTopic"):
+            history.alive = kind == "Partition"
+        history.fenced_inside.clear()
         self._touched[topic_id, part] = step
         if step.unclean:
             candidates = dict.fromkeys((*step.before["isr"], *(step.before["elr"] or ())))
@@ -372,7 +375,7 @@ class OnlineChecker:
             if self._look("A3", 0, step.mv) and not self._active(member) and not step.keep:
                 isrs = {"old": step.before["isr"], "new": step.after["isr"]}
                 self._find("A3", 0, broker=member, **isrs, **where)
-        if step.kind == "Partition" and step.kind_before is None:
+        if step.kind == "Partition" and step.alive_before is None:
             for replica in step.after["replicas"]:
                 looks = self._look("E17", 1, step.mv)
                 if looks and self._active(replica) != (replica in step.after["isr"]):
@@ -515,7 +518,7 @@ class OnlineChecker:
             if key not in self._touched:
                 if who in piece.step.after["isr"]:
                     self._member_inactive(piece, who, offset)
-                if who == piece.step.after["leader"]:
+                if who == piece.step.after["leader"] >= 0:
                     self._leader_inactive(piece, offset)
 
     def _judge_unclean(self, step: Step, candidates: tuple[int, ...]) -> None:
@@ -525,10 +528,8 @@ class OnlineChecker:
         for member in candidates:
             if member not in replicas or not self._active(member):
                 continue
-            directories = step.after["directories"] or ()
-            place = replicas.index(member)
-            log_dirs = self._brokers[member].log_dirs
-            if place < len(directories) and not is_online(directories[place], log_dirs):
+            directory, log_dirs = step.directory_of(member), self._brokers[member].log_dirs
+            if directory is not None and not is_online(directory, log_dirs):
                 continue
             where: dict[str, Any] = {"topic": step.topic, "part": step.part}
             self._find("C5", 1, offset=step.offset, broker=member, old=step.before["isr"], **where)

@@ -87,7 +87,7 @@ class OperationRules:
         if self.judge._promised("A4", step.mv) and not self.judge._active(leader):
             self.judge._find("A4", 2, new=isr, **where)
         self.judge._look("D2", 0, step.mv)
-        directory = _directory(step, leader)
+        directory = step.directory_of(leader)
         known = brokers.get(leader)
         if directory is not None and not is_online(directory, known.log_dirs if known else ()):
             self.judge._find("D2", 0, new=isr, **where)
@@ -105,7 +105,8 @@ class OperationRules:
             step = history.step
             if step is None or not step.state or who not in step.after["isr"] or step.keep:
                 continue
-            if self.judge._promised("A4", step.mv):
+            if who not in history.fenced_inside and self.judge._promised("A4", step.mv):
+                history.fenced_inside.add(who)
                 isr = step.after["isr"]
                 self.judge._find(
                     "A4", 1, offset=offset, topic=step.topic, part=step.part, broker=who, new=isr
@@ -175,14 +176,17 @@ class OperationRules:
     def _still_in(self, who: int, at: int, pieces: list[Piece]) -> None:
         for piece in pieces:
             step = piece.step
-            if who in step.after["isr"] and not step.keep and self.judge._promised("A8", step.mv):
+            if who not in step.after["isr"] or step.keep or who in piece.newcomers:
+                continue
+            if self.judge._promised("A8", step.mv):
+                piece.newcomers.add(who)
                 where: dict[str, Any] = {"topic": step.topic, "part": step.part, "broker": who}
                 self.judge._find("A8", 1, offset=at, new=step.after["isr"], **where)
 
     def _members_in_lost_directories(self, piece: Piece) -> None:
         step = piece.step
         for member in step.after["isr"]:
-            directory = _directory(step, member)
+            directory = step.directory_of(member)
             if directory is None or is_reserved(directory):
                 continue
             self.judge._look("D1", 0, step.mv)
@@ -194,7 +198,7 @@ class OperationRules:
             step = piece.step
             if who not in step.after["isr"] or step.keep or who in piece.lost_directory:
                 continue
-            if _directory(step, who) == directory:
+            if step.directory_of(who) == directory:
                 self._in_lost_directory(piece, who, at)
 
     def _in_lost_directory(self, piece: Piece, member: int, at: int) -> None:
@@ -202,12 +206,3 @@ class OperationRules:
         piece.lost_directory.add(member)
         where: dict[str, Any] = {"topic": step.topic, "part": step.part, "broker": member}
         self.judge._find("D1", 0, offset=at, new=step.after["isr"], **where)
-
-
-def _directory(step: Step, member: int) -> UUID | None:
-    """Where a replica lies, None if the log does not say."""
-    directories, replicas = step.after["directories"], list(step.after["replicas"])
-    if not directories or len(directories) != len(replicas) or member not in replicas:
-        return None
-    found: UUID = directories[replicas.index(member)]
-    return found

@@ -216,7 +216,9 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E17",
         0,
-        lambda s: s.judged and s.kind == "Partition" and s.kind_before is None and s.mv is not None,
+        lambda s: (
+            s.judged and s.kind == "Partition" and s.alive_before is None and s.mv is not None
+        ),
         lambda s: (
             s.leader_epoch != 0
             or s.partition_epoch != 0
@@ -243,7 +245,7 @@ CHECKS: tuple[StepCheck, ...] = (
         "E26",
         1,
         lambda s: s.judged and s.kind in ("Change", "RemoveTopic"),
-        lambda s: s.kind_before in (None, "RemoveTopic"),
+        lambda s: not s.alive_before,
         lambda s: {},
     ),
 )

@@ -33,7 +33,7 @@ class Step:
     sets: State
     before: State
     after: State
-    kind_before: str | None
+    alive_before: bool | None  # whether there was such a partition; None: never
     may_keep: bool
     leader_epoch: int | None = None
     partition_epoch: int | None = None
@@ -41,21 +41,13 @@ class Step:
     @property
     def state(self) -> bool:
         """Whether it leaves a state to judge."""
-        return (
-            self.kind in ("Partition", "Change", "ClearElr")
-            and self.after["replicas"] is not None
-            and (self.kind == "Partition" or self.kind_before != "RemoveTopic")
-        )
+        known = self.kind in ("Change", "ClearElr") and bool(self.alive_before)
+        return known or self.kind == "Partition"
 
     @property
     def change(self) -> bool:
         """Whether it changes a known partition."""
-        return (
-            self.judged
-            and self.kind == "Change"
-            and self.after["replicas"] is not None
-            and self.kind_before not in (None, "RemoveTopic")
-        )
+        return self.judged and self.kind == "Change" and bool(self.alive_before)
 
     @property
     def added(self) -> list[int]:
@@ -90,15 +82,24 @@ class Step:
         """Whether the ISR is the one last member kept while there is no leader."""
         return len(self.after["isr"]) == 1 and self.after["leader"] == -1 and self.may_keep
 
+    def directory_of(self, member: int) -> UUID | None:
+        """Where a replica lies, None if the log does not say."""
+        directories, replicas = self.after["directories"], list(self.after["replicas"])
+        if not directories or len(directories) != len(replicas) or member not in replicas:
+            return None
+        found: UUID = directories[replicas.index(member)]
+        return found
+
 
 @dataclass(slots=True)
 class PartitionHistory:
     """The fold of one partition's records."""
 
     state: State = field(default_factory=lambda: dict(EMPTY))
-    kind: str | None = None
+    alive: bool | None = None
     may_keep: bool | None = None
     step: Step | None = None
+    fenced_inside: set[int] = field(default_factory=set)  # members found fenced since that step
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,6 +109,7 @@ class Piece:
     step: Step
     inactive: set[int] = field(default_factory=set)  # members already found inactive
     leader_inactive: bool = False
+    newcomers: set[int] = field(default_factory=set)  # members found registered anew
     lost_directory: set[int] = field(default_factory=set)  # members found in a failed directory
 
 

@@ -22,6 +22,7 @@ from tests.verify.build import (
 Case = Callable[[], LogBuilder]
 
 _NO_OP = r.NoOpRecord()
+DIR_A, DIR_B = cases_operations.DIR_A, cases_operations.DIR_B
 _ELSEWHERE = directory_id.UNASSIGNED
 
 
@@ -135,6 +136,16 @@ def c5_near_directory() -> LogBuilder:
     log = LogBuilder(mv=17).brokers(1, 2)
     log.topic(partition((1, 2), (1,), directories=(good, lost)))
     return log.op(change((2,), leader=2, recovery=RECOVERING))
+
+
+def c5_near_failing() -> LogBuilder:
+    """The directory fails in the operation of the election, whose records come first."""
+    log = LogBuilder(mv=17).register(1, log_dirs=(DIR_A, DIR_B)).unfence(1).brokers(2)
+    log.topic(partition((1, 2), (1,), directories=(DIR_A, _ELSEWHERE)))
+    failure = r.BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=log.broker_epochs[1], log_dirs=(DIR_B,)
+    )
+    return log.op(change((2,), leader=2, recovery=RECOVERING), failure)
 
 
 # --- D, E0 ---------------------------------------------------------------------------------------
@@ -449,7 +460,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "C2": (c1_near,),
     "C3": (c3_near,),
     "C4": (c4_near,),
-    "C5": (c5_near, c5_near_directory, c5_near_later),
+    "C5": (c5_near, c5_near_directory, c5_near_failing, c5_near_later),
     "D4": (d4_near,),
     "E01": (e01_near,),
     "E02": (e02_near,),

@@ -35,7 +35,10 @@ def _ask(
     )
 
 
-_DIRECTORY = "try_element_at(directories, cast(array_position(replicas, {}) as int))"
+_DIRECTORY = (
+    "case when size(directories) = size(replicas) "
+    "then get(directories, cast(array_position(replicas, {}) as int) - 1) end"
+)
 
 QUESTIONS = f"""
 select run, offset, op, next_op, next_pos, topic, part, mv, isr, p_isr, leader,
@@ -55,7 +58,7 @@ select run, offset, op, next_op, next_pos, topic, part, mv, isr, p_isr, leader,
     case when judged and state and kind <> 'ClearElr'
       then transform(added, m -> {_ask("A3", "m", "pos", 0, keep=KEEP)})
       else array() end,
-    case when judged and kind = 'Partition' and p_kind is null
+    case when judged and kind = 'Partition' and p_alive is null
       then transform(replicas, m ->
         {_ask("E17", "m", "pos", 0, member="array_contains(isr, m)")})
       else array() end,
@@ -79,14 +82,15 @@ select * from (
         next_inactive: struct<offset: bigint, op: bigint>,
         next_fencing: struct<offset: bigint, pos: bigint>,
         next_new: struct<offset: bigint, op: bigint>,
-        last_new: struct<offset: bigint, op: bigint>>) as state
+        last_new: struct<offset: bigint, op: bigint>,
+        next_end: struct<op: bigint, active: boolean, log_dirs: array<string>>>) as state
     from questions
     union all
     select run, offset, op, next_op, null, null, null, mv, null, null, null,
       'B', broker, pos, 0, null, null, null,
       named_struct('active', active, 'log_dirs', log_dirs, 'epoch', epoch,
         'next_inactive', next_inactive, 'next_fencing', next_fencing,
-        'next_new', next_new, 'last_new', last_new)
+        'next_new', next_new, 'last_new', last_new, 'next_end', next_end)
     from broker_states
   )
 ) where what <> 'B'
@@ -95,10 +99,17 @@ select * from (
 ACTIVE = "coalesce(seen.active, false)"
 _TURNS = "coalesce(seen.next_inactive.op < next_op, false)"
 # MIGRATING, UNASSIGNED and LOST have ids of their own (KIP-858).
-_ONLINE = (
+_IN_ORDER = (
     "(directory is null or directory in ('AAAAAAAAAAAAAAAAAAAAAA', 'AAAAAAAAAAAAAAAAAAAAAQ') "
-    "or (directory <> 'AAAAAAAAAAAAAAAAAAAAAg' and (coalesce(size(seen.log_dirs), 0) = 0 "
-    "or array_contains(seen.log_dirs, directory))))"
+    "or (directory <> 'AAAAAAAAAAAAAAAAAAAAAg' and (coalesce(size({dirs}), 0) = 0 "
+    "or array_contains({dirs}, directory))))"
+)
+_ONLINE = _IN_ORDER.format(dirs="seen.log_dirs")
+# What a record that follows in the same operation makes of the broker and its directories.
+_STAYS_ONLINE = (
+    "case when coalesce(seen.next_end.op <= op, false) then seen.next_end.active and "
+    + _IN_ORDER.format(dirs="seen.next_end.log_dirs")
+    + f" else {_ONLINE} end"
 )
 
 RULES = (
@@ -261,7 +272,7 @@ RULES = (
                 group="activity",
                 when="what = 'C5'",
                 counts=False,
-                bad=f"{ACTIVE} and not coalesce(seen.next_inactive.op <= op, false) and {_ONLINE}",
+                bad=f"{ACTIVE} and {_STAYS_ONLINE}",
                 message="an unclean election although broker {broker} of the ISR {old} was active",
                 broker="about",
                 old="p_isr",

@@ -15,6 +15,10 @@ select *, cast(null as string) as topic, cast(null as int) as part,
   last(case when is_new then named_struct('offset', offset, 'op', op) end, true)
     over (partition by run, broker order by pos desc
       rows between unbounded preceding and 1 preceding) as next_new,
+  last(case when final then named_struct('op', op, 'active', active, 'log_dirs', log_dirs) end,
+      true)
+    over (partition by run, broker order by pos desc
+      rows between unbounded preceding and 1 preceding) as next_end,
   last(case when is_new then named_struct('offset', offset, 'op', op) end, true)
     over (partition by run, broker order by pos
       rows between unbounded preceding and current row) as last_new

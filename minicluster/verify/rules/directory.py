@@ -43,7 +43,8 @@ from (
   from directory_events
   union all
   select run, offset, op, pos, mv, member, judged, 1, 'M',
-    directories[array_position(replicas, member) - 1], next_op, topic, part, isr, keep
+    get(directories, cast(array_position(replicas, member) as int) - 1), next_op, topic, part,
+    isr, keep
   from (
     select *, explode(isr) as member, {KEEP} as keep from partition_states
     where state and final and size(directories) = size(replicas)

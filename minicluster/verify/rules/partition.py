@@ -28,13 +28,17 @@ _EPOCHS = """sum(case when kind = 'Partition' then leader_epoch
   sum(case when kind = 'Partition' then partition_epoch
     when kind in ('Change', 'ClearElr') then 1 else 0 end) over {window} as {prefix}pe"""
 
+# Whether there is such a partition: between its PartitionRecord and the end of its topic.
+_ALIVE = "case when kind in ('Partition', 'RemoveTopic') then kind = 'Partition' end"
+
 VIEW = f"""
 select run, offset, pos, op, kind, judged, traced, topic, topic_id, part, mv, elr_on, min_isr,
   leader_epoch, partition_epoch,
   {", ".join(f"{name} as d_{name}" for name in FIELDS)},
   {", ".join(f"last({name}, true) over s as {name}" for name in FIELDS)},
   {", ".join(f"last({name}, true) over b as p_{name}" for name in FIELDS)},
-  last(kind) over b as p_kind,
+  last({_ALIVE}, true) over s as alive,
+  last({_ALIVE}, true) over b as p_alive,
   {_EPOCHS.format(window="s", prefix="")},
   {_EPOCHS.format(window="b", prefix="p_")},
   last(case when isr is not null then not elr_on or not judged
@@ -54,14 +58,13 @@ window w as (partition by run, topic_id, part order by pos),
 # The names that the rules use; computed above the windows.
 DERIVED = """
 select *,
-  kind in ('Partition', 'Change', 'ClearElr') and replicas is not null
-    and (kind = 'Partition' or p_kind <> 'RemoveTopic') as state,
+  kind in ('Partition', 'Change', 'ClearElr') and coalesce(alive, false) as state,
   next_op <> op as final,
-  judged and kind = 'Change' and replicas is not null and p_kind <> 'RemoveTopic' as change,
+  judged and kind = 'Change' and coalesce(alive, false) as change,
   array_except(isr, coalesce(p_isr, array())) as added,
   size(array_except(coalesce(p_isr, array()), isr)) > 0 as shrank,
   size(array_except(coalesce(p_replicas, array()), replicas)) > 0 as replicas_removed,
-  judged and kind = 'Change' and replicas is not null and p_kind <> 'RemoveTopic'
+  judged and kind = 'Change' and coalesce(alive, false)
     and d_leader >= 0 and not array_contains(coalesce(p_isr, array()), d_leader)
     and not array_contains(coalesce(p_elr, array()), d_leader)
     and not ((size(p_adding) > 0 or size(p_removing) > 0) and size(adding) = 0
@@ -378,9 +381,8 @@ DIRECTORIES = Check(
 # The part of E17 that one record shows; whether the ISR is the active part, another group says.
 CREATION = Check(
     group="partition",
-    when="judged and kind = 'Partition' and p_kind is null and mv is not null",
-    bad="leader_epoch <> 0 or partition_epoch <> 0 or size(isr) = 0 "
-    "or leader <> element_at(isr, 1)",
+    when="judged and kind = 'Partition' and p_alive is null and mv is not null",
+    bad="leader_epoch <> 0 or partition_epoch <> 0 or size(isr) = 0 or leader <> get(isr, 0)",
     message="a new partition begins with leader {broker}, ISR {new}, epochs not both 0 or a leader "
     "that is not the first of the ISR",
     broker="leader",
@@ -390,6 +392,6 @@ CREATION = Check(
 UNKNOWN_PARTITION = Check(
     group="partition",
     when="judged and kind in ('Change', 'RemoveTopic')",
-    bad="p_kind is null or p_kind = 'RemoveTopic'",
+    bad="not coalesce(p_alive, false)",
     message="a record changes a partition that does not exist",
 )

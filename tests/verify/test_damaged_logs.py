@@ -1,0 +1,66 @@
+"""Kafka's logs with something wrong in them: both checkers say the same, and neither fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.inputs import read_run
+from minicluster.verify.online import check_run
+from minicluster.verify.rules import RULES
+from tests.verify.damage import Damage
+from tests.verify.test_spark_rules import KAFKA_LOGS, compare
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SOURCES = ("cluster", "cluster-3.3", "jbod", "migration-of-versions", "smoke")
+ONLINE = [rule.id for rule in RULES if rule.online]
+
+Judge = Callable[[int, int], tuple[Report, dict[str, list[str]]]]
+
+
+@pytest.fixture
+def judge(tmp_path: Path, spark: object) -> Judge:
+    def damaged(first: int, count: int) -> tuple[Report, dict[str, list[str]]]:
+        done = {}
+        for source in SOURCES:
+            batches = read_run(KAFKA_LOGS / source, source).committed
+            for seed in range(first, first + count):
+                damage = Damage(batches, f"{source}/{seed}")
+                damage.write(tmp_path / f"{source}-{seed}")
+                done[f"{source}-{seed}"] = damage.done
+        report = verify(*(tmp_path / name for name in done))
+        for name, what in done.items():
+            try:
+                compare(check_run(read_run(tmp_path / name, name)), report, name, ONLINE)
+            except Exception as error:
+                error.add_note(f"{name}: {'; '.join(what)}")
+                raise
+        return report, done
+
+    return damaged
+
+
+def check(report: Report, runs: int) -> None:
+    verdicts = {word for one in report.rules for _, word, _ in one.by_run}
+    assert Verdict.UNKNOWN not in verdicts
+    accused = {finding.run for finding in report.findings}
+    broken = {finding.rule for finding in report.findings}
+    assert len(accused) > runs / 4
+    assert len(broken) >= 10
+
+
+def test_spark_and_the_online_checker_agree_on_damaged_logs(judge: Judge) -> None:
+    report, done = judge(0, 8)
+
+    check(report, len(done))
+
+
+@pytest.mark.slow
+def test_spark_and_the_online_checker_agree_on_many_damaged_logs(judge: Judge) -> None:
+    report, done = judge(1_000, 200)
+
+    check(report, len(done))
