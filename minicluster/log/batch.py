@@ -284,6 +284,8 @@ class RecordBatch:
         encoded = bytes(buffer[position:end])
         if check_crc and crc32c(encoded[CRC_START:]) != crc:
             raise InvalidBatch("the checksum does not match")
+        if attributes & CODEC_MASK > max(Codec):
+            raise InvalidBatch(f"codec {attributes & CODEC_MASK} is not known")
         if base_offset < 0 or last_delta < 0 or count < 0 or count > length:
             raise InvalidBatch(
                 f"base offset {base_offset}, last offset delta {last_delta}, count {count}"

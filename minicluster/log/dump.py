@@ -12,7 +12,7 @@ from typing import Any
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.log.directory import Located, MetadataFiles, read_metadata_log
-from minicluster.log.segment import PlacedBatch, TornTail, read_segment
+from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_alone, read_segment
 from minicluster.protocol.json_form import to_json
 from minicluster.protocol.records import record_name
 
@@ -27,6 +27,7 @@ def dump_json(located: Located) -> Iterator[dict[str, Any]]:
         for path, placed, torn in _contents(files):
             name = _shown(path, located.path)
             for one in placed:
+                check_contents(path, one)
                 yield batch_json(one, name)
             if torn is not None:
                 yield {
@@ -48,7 +49,8 @@ def _contents(
         named.append(files.bootstrap)
     for path in named:
         whole = path not in files.segments[-1:]
-        content = read_segment(path, whole=whole)
+        read = read_alone if path == files.path else read_segment
+        content = read(path, whole=whole)
         yield path, content.batches, content.torn
 
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.log.batch import CRC_START, HEADER_BYTES, LENGTH_END, RecordBatch
+from minicluster.log.control import control_records
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog
+from minicluster.protocol.errors import ProtocolError
 
 LOG_SUFFIX = ".log"
 
@@ -78,7 +80,7 @@ def read_batches(path: Path, buffer: bytes, *, whole: bool = False) -> SegmentCo
             if batch.base_offset <= last_offset:
                 raise InvalidBatch(f"offset {batch.base_offset} comes after {last_offset}")
         except InvalidBatch as error:
-            if not placed and _next_valid(buffer, 0, -1) is None:
+            if not placed and not _begins_like_one(buffer) and _next_valid(buffer, 0, -1) is None:
                 raise NotALog(f"{path}: not a Kafka log: {error}") from None
             if whole or _next_valid(buffer, position + 1, last_offset) is not None:
                 base_offset = (
@@ -96,6 +98,38 @@ def read_batches(path: Path, buffer: bytes, *, whole: bool = False) -> SegmentCo
         position += batch.size
         last_offset = batch.last_offset
     return SegmentContent(path, tuple(placed))
+
+
+def read_alone(path: Path, *, whole: bool = False) -> SegmentContent:
+    """Read a file that is all there is, so that something must be in it.
+
+    Errors:  NotALog without one whole batch; else as ``read_segment``.
+    """
+    content = read_segment(path, whole=whole)
+    if not content.batches and content.torn is not None:
+        raise NotALog(f"{path}: holds no whole batch: {content.torn.why}")
+    return content
+
+
+def check_contents(path: Path, placed: PlacedBatch) -> None:
+    """Decode the records of a batch, which the checksum alone does not vouch for.
+
+    Errors:  LogCorruption if the batch does not hold the records that it says.
+    """
+    batch = placed.batch
+    try:
+        if batch.is_control:
+            control_records(batch)
+        else:
+            _ = batch.metadata_records
+    except (InvalidBatch, ProtocolError) as error:
+        doubt = "" if batch.is_control else " (is this a metadata log?)"
+        raise LogCorruption(
+            file=str(path),
+            position=placed.position,
+            base_offset=batch.base_offset,
+            why=f"{error}{doubt}",
+        ) from None
 
 
 def recover_segment(path: Path) -> SegmentContent:
@@ -128,6 +162,14 @@ def _bytes_of(path: Path) -> bytes:
         raise NotALog(f"{path}: is a folder, not a segment or checkpoint") from None
     except OSError as error:
         raise LogError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _begins_like_one(buffer: bytes) -> bool:
+    """Whether a file begins with a batch, be it torn or damaged: offset, length, magic."""
+    if len(buffer) < CRC_START:
+        return False
+    length = int.from_bytes(buffer[8:LENGTH_END], "big", signed=True)
+    return buffer[0] == 0 and length >= HEADER_BYTES - LENGTH_END and buffer[16] == 2
 
 
 def _next_valid(buffer: bytes, start: int, last_offset: int) -> int | None:

@@ -19,8 +19,8 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
 from minicluster.log.control import control_records
 from minicluster.log.directory import RUN_NAME, Located, MetadataFiles, locate
-from minicluster.log.errors import LogCorruption, LogError, NotALog
-from minicluster.log.segment import read_segment
+from minicluster.log.errors import LogError, NotALog
+from minicluster.log.segment import check_contents, read_alone, read_segment
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, VersionedRecord, VotersRecord
 from minicluster.trace import TABLES
@@ -270,21 +270,14 @@ def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog:
     torn: str | None = None
     for index, segment in enumerate(files.segments):
         last = index == len(files.segments) - 1
-        content = read_segment(segment, whole=not last)
+        read = read_alone if segment == files.path else read_segment
+        content = read(segment, whole=not last)
         torn = None if content.torn is None else str(content.torn)
         for placed in content.batches:
             if not batches or sources[-1][1] != segment.name:
                 sources.append((placed.batch.base_offset, segment.name))
+            check_contents(segment, placed)
             batches.append(placed.batch)
-    for batch in batches:  # values are decoded here, so that damage in them is found here
-        try:
-            _ = batch.metadata_records
-            control_records(batch)
-        except (LogError, ProtocolError) as error:
-            name = str(files.path if files.path.is_file() else sources[0][1])
-            raise LogCorruption(
-                file=name, position=0, base_offset=batch.base_offset, why=str(error)
-            ) from error
     snapshots = []
     for checkpoint in files.checkpoints:
         end, epoch = parse_checkpoint_name(checkpoint.name) or (0, 0)

@@ -45,7 +45,8 @@ LOGS = {
     "empty file": (file("00000000000000000000.log", b""), 66, "the file is empty"),
     "empty folder": (lambda folder: folder, 66, "the folder is empty; give a run folder, a "),
     "not a log": (file("notes.log", b"no batch at all " * 9), 66, "not a Kafka log: magic"),
-    "too short": (file("x.log", SEGMENT.read_bytes()[:40]), 66, "a batch header takes 61 bytes"),
+    "too short": (file("x.log", SEGMENT.read_bytes()[:16]), 66, "a batch header takes 61 bytes"),
+    "torn at once": (file("x.log", SEGMENT.read_bytes()[:100]), 66, "holds no whole batch: the b"),
 }
 
 

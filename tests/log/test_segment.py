@@ -185,3 +185,16 @@ def test_a_damaged_quorum_state_says_what_is_wrong(tmp_path: Path, text: str, me
     path.write_text(text)
     with pytest.raises(LogError, match=message):
         read_quorum_state(path)
+
+
+def test_a_segment_that_a_crash_tore_in_its_first_batch_holds_nothing_yet(tmp_path: Path) -> None:
+    home = tmp_path / "__cluster_metadata-0"
+    home.mkdir()
+    write_segment(home / segment_name(0), some_batches())
+    [begun] = some_batches(1, start=8)
+    (home / segment_name(8)).write_bytes(begun.encoded[:-3])
+
+    content = read_metadata_log(locate(tmp_path).logs[0])
+
+    assert [placed.batch.base_offset for placed in content.batches] == [0, 2, 4, 6]
+    assert content.torn is not None and content.torn.lost_bytes == begun.size - 3
