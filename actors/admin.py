@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.chaos import Duration, Nodes, milliseconds
@@ -42,6 +43,15 @@ class RequestRefused(UserError):
 
 class NotAnswered(UserError):
     """No controller answered in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassignment:
+    """A move that is under way: all replicas, and which of them come and go."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
 
 
 class Administration:
@@ -119,6 +129,83 @@ class Administration:
         answer = response.responses[0]
         self._refuse(f"delete topic {name}", answer.error_code, answer.error_message)
 
+    def recreate_topic(self, name: str | Topic, *, within: Duration = DEFAULT_WITHIN) -> Topic:
+        """Delete a topic and create it again where it was, with its configs; its id is new.
+
+        Errors:  UserError if there is no such topic; RequestRefused; NotAnswered.
+        """
+        name = name.name if isinstance(name, Topic) else name
+        found = self.image.topics.named(name)
+        if found is None:
+            raise UserError(f"recreate topic {name}: there is no such topic")
+        configs = self.image.configs.of(TOPIC_RESOURCE, name)
+        assignment = [found.partitions[index].replicas for index in range(len(found))]
+        self.delete_topic(name, within=within)
+        return self.create_topic(name, assignment=assignment, configs=configs, within=within)
+
+    def add_partitions(
+        self, name: str | Topic, total: int, *, within: Duration = DEFAULT_WITHIN
+    ) -> None:
+        """Let a topic have so many partitions in all (CreatePartitions).
+
+        Errors:  RequestRefused, also for a total that is not more than there are; NotAnswered.
+        """
+        name = name.name if isinstance(name, Topic) else name
+        wanted = m.CreatePartitionsRequest.CreatePartitionsTopic(
+            name=name, count=total, assignments=None
+        )
+        what = f"add partitions to {name}"
+        response = self._ask(m.CreatePartitionsRequest(topics=(wanted,)), within, what)
+        [answer] = response.results
+        self._refuse(what, answer.error_code, answer.error_message)
+
+    def reassign(
+        self,
+        partitions: Partition | str | Iterable[Partition | str],
+        replicas: Nodes,
+        *,
+        within: Duration = DEFAULT_WITHIN,
+    ) -> None:
+        """Move partitions to other replicas, the preferred leader first; None cancels a move.
+
+        The answer comes when the move has begun; ``Partition.is_reassigning`` says how long it
+        lasts.
+
+        Errors:  RequestRefused with the controller's reason; NotAnswered.
+        Source:  KIP-455.
+        """
+        target = None if replicas is None else self._ids(replicas)
+        request = m.AlterPartitionReassignmentsRequest
+        topics = tuple(
+            request.ReassignableTopic(
+                name=topic,
+                partitions=tuple(
+                    request.ReassignablePartition(partition_index=index, replicas=target)
+                    for index in indexes
+                ),
+            )
+            for topic, indexes in _by_topic(partitions).items()
+        )
+        response = self._ask(request(topics=topics), within, "reassign")
+        self._refuse("reassign", response.error_code, response.error_message)
+        for answer in response.responses:
+            for one in answer.partitions:
+                what = f"reassign {answer.name}-{one.partition_index}"
+                self._refuse(what, one.error_code, one.error_message)
+
+    def reassignments(self, *, within: Duration = DEFAULT_WITHIN) -> dict[str, Reassignment]:
+        """The moves that are under way, by partition (ListPartitionReassignments)."""
+        request = m.ListPartitionReassignmentsRequest(topics=None)
+        response = self._ask(request, within, "list reassignments")
+        self._refuse("list reassignments", response.error_code, response.error_message)
+        return {
+            f"{topic.name}-{one.partition_index}": Reassignment(
+                replicas=one.replicas, adding=one.adding_replicas, removing=one.removing_replicas
+            )
+            for topic in response.topics
+            for one in topic.partitions
+        }
+
     def set_config(
         self,
         key: str,
@@ -159,14 +246,11 @@ class Administration:
         """Elect leaders (ElectLeaders); says what became of each partition."""
         if type not in ELECTION_TYPES:
             raise UserError(f"elect: {type!r} is not one of {', '.join(ELECTION_TYPES)}")
-        wanted: dict[str, list[int]] = {}
-        for topic, index in map(_partition_of, _as_list(partitions)):
-            wanted.setdefault(topic, []).append(index)
         request = m.ElectLeadersRequest(
             election_type=ELECTION_TYPES[type],
             topic_partitions=tuple(
                 m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=tuple(indexes))
-                for topic, indexes in wanted.items()
+                for topic, indexes in _by_topic(partitions).items()
             ),
         )
         response = self._ask(request, within, "elect")
@@ -284,6 +368,13 @@ def _partition_of(partition: Partition | str) -> tuple[str, int]:
     if not dash or not index.isdecimal():
         raise UserError(f"{partition!r} is not a partition; write topic-index: orders-0")
     return topic, int(index)
+
+
+def _by_topic(partitions: Partition | str | Iterable[Partition | str]) -> dict[str, list[int]]:
+    wanted: dict[str, list[int]] = {}
+    for topic, index in map(_partition_of, _as_list(partitions)):
+        wanted.setdefault(topic, []).append(index)
+    return wanted
 
 
 def _as_list(partitions: Partition | str | Iterable[Partition | str]) -> list[Partition | str]:

@@ -232,10 +232,11 @@ class _Player:
         if action == "wait":
             return
         for name, argument in ACTIONS[action].arguments.items():
-            if argument.kind is Kind.DURATION and given.get(name) is not None:
+            if given.get(name) is None:
+                continue
+            if argument.kind is Kind.DURATION:
                 given[name] = format_duration(given[name])
-        for name in ("src", "dst", "node", "broker"):
-            if given.get(name) is not None:
+            elif argument.kind is Kind.NODES:
                 given[name] = self._nodes(given[name])
                 if not given[name]:
                     text = f"{step.arguments[name]} names nobody now"
@@ -255,7 +256,7 @@ class _Player:
             case "partition":
                 groups = [self._nodes(group) for group in given.pop("groups")]
                 method(*groups, **given)
-            case "create_topic" | "delete_topic":
+            case "create_topic" | "delete_topic" | "recreate_topic" | "add_partitions":
                 name = given.pop("name")
                 if given.get("assignment"):
                     given.pop("partitions")
@@ -265,6 +266,8 @@ class _Player:
                 method(given.pop("key"), given.pop("value", None), **given)
             case "elect":
                 method(given.pop("partitions"), given.pop("type"), **given)
+            case "reassign":
+                method(given.pop("partitions"), given.pop("replicas"), **given)
             case "mutate":
                 method(given["fault"], off=given["off"])
             case "produce":

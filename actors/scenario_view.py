@@ -65,6 +65,10 @@ class ScenarioView:
         """Whether the leader is marked as recovering."""
         return self._partition(topic, partition).is_recovering
 
+    def reassigning(self, topic: str, partition: int) -> bool:
+        """Whether the partition is on the way to other replicas."""
+        return self._partition(topic, partition).is_reassigning
+
     def high_watermark(self, topic: str, partition: int) -> int:
         """The leader's high watermark."""
         return self._cluster.high_watermark(topic, partition)

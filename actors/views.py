@@ -137,6 +137,11 @@ class Partition:
         return self.state.leader_recovery_state != 0
 
     @property
+    def is_reassigning(self) -> bool:
+        """Whether the partition is on the way to other replicas."""
+        return self.state.is_reassigning
+
+    @property
     def high_watermark(self) -> int:
         """The leader's high watermark, -1 where there is none."""
         return self._cluster.high_watermark(self.topic, self.index)

@@ -289,9 +289,34 @@ def _topic(draws: Draws, name: str, world: World) -> Events:
             **given,
         },
     )
+    after_ms = draws.between(f"{name}/first life", 500, 8_000)
+    if draws.flip(f"{name}/grows", 0.3):
+        more = partitions + 1 + draws.below(f"{name}/more", 3)
+        yield after_ms // 2, {"do": "add_partitions", "name": topic, "total": more, **given}
+    if draws.flip(f"{name}/anew", 0.3):
+        yield after_ms, {"do": "recreate_topic", "name": topic, **given}
     if draws.flip(f"{name}/again"):
         after_ms = draws.between(f"{name}/lives", 1_000, 20_000)
         yield after_ms, {"do": "delete_topic", "name": topic, **given}
+
+
+def _reassign(draws: Draws, name: str, world: World) -> Events:
+    """A partition moves to other brokers, two at least; another move or its end may overtake it."""
+    topic = TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
+    step = {"do": "reassign", "partitions": f"{topic}-0", "may_fail": True, "within": "3s"}
+    yield 0, {**step, "replicas": _some_brokers(draws, f"{name}/first", world)}
+    after_ms = draws.between(f"{name}/after", 100, 10_000)
+    if draws.flip(f"{name}/cancelled", 0.3):
+        yield after_ms, {**step, "replicas": None}
+    elif draws.flip(f"{name}/overtaken", 0.4):
+        yield after_ms, {**step, "replicas": _some_brokers(draws, f"{name}/second", world)}
+
+
+def _some_brokers(draws: Draws, name: str, world: World) -> list[int]:
+    """Two or three brokers, in any order."""
+    left = list(range(1, world.brokers + 1))
+    count = min(len(left), 2 + draws.below(f"{name}/count", 2))
+    return [left.pop(draws.below(f"{name}/{n}", len(left))) for n in range(count)]
 
 
 def _config(draws: Draws, name: str, world: World) -> Events:
@@ -327,6 +352,7 @@ KINDS = (
     Kind("compact", 0.7, _compact),
     Kind("voter leaves", 1.0, _voter_leaves),
     Kind("topic", 2.0, _topic),
+    Kind("reassign", 0.7, _reassign),
     Kind("config", 0.5, _config),
     Kind("elect", 0.5, _elect),
 )

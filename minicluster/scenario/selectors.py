@@ -272,6 +272,7 @@ FUNCTIONS: dict[str, Callable[[Call, ClusterView], Value]] = {
     "minority_third": _subset(lambda n: (n - 1) // 3),
     "one": _subset(lambda n: min(n, 1)),
     "partition_epoch": _of_partition("partition_epoch"),
+    "reassigning": _of_partition("reassigning"),
     "recovering": _of_partition("recovering"),
     "replicas": _of_partition("replicas"),
     "running": _of_nodes("running"),
@@ -301,6 +302,7 @@ TEXTS: dict[str, str] = {
     "running(broker(1))": "whether all their processes run; a paused one runs",
     "fully_in_sync(orders-0)": "whether every replica is in the ISR",
     "recovering(orders-0)": "whether the leader was elected uncleanly and has not recovered yet",
+    "reassigning(orders-0)": "whether the partition is on the way to other replicas",
     "leader_epoch(orders-0)": "a number: how often the leader has changed",
     "partition_epoch(orders-0)": "a number: how often the partition's state has changed",
     "high_watermark(orders-0)": "a number: the leader's high watermark, -1 where there is none",
@@ -311,7 +313,7 @@ TEXTS: dict[str, str] = {
 _TAKE_A_PARTITION = frozenset(
     {
         "follower", "followers", "fully_in_sync", "high_watermark", "isr", "leader",
-        "leader_epoch", "partition_epoch", "recovering", "replicas",
+        "leader_epoch", "partition_epoch", "reassigning", "recovering", "replicas",
     }
 )  # fmt: skip
 

@@ -41,6 +41,9 @@ class ClusterView(Protocol):
     def recovering(self, topic: str, partition: int) -> bool:
         """Whether the leader is marked as recovering (KIP-704)."""
 
+    def reassigning(self, topic: str, partition: int) -> bool:
+        """Whether the partition is on the way to other replicas (KIP-455)."""
+
     def high_watermark(self, topic: str, partition: int) -> int:
         """The leader's high watermark, -1 where there is none."""
 

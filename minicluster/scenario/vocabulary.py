@@ -86,6 +86,26 @@ ACTIONS: Mapping[str, Action] = {
     "delete_topic": Action(
         "Delete a topic.", {"name": Argument(Kind.TEXT, required=True), **_ADMIN}
     ),
+    "recreate_topic": Action(
+        "Delete a topic and create it with the same replicas and configs, under a new id.",
+        {"name": Argument(Kind.TEXT, required=True), **_ADMIN},
+    ),
+    "add_partitions": Action(
+        "Let a topic have more partitions (CreatePartitions).",
+        {
+            "name": Argument(Kind.TEXT, required=True),
+            "total": Argument(Kind.COUNT, required=True),
+            **_ADMIN,
+        },
+    ),
+    "reassign": Action(
+        "Move partitions to other replicas; null cancels (AlterPartitionReassignments).",
+        {
+            "partitions": Argument(Kind.PARTITIONS, required=True),
+            "replicas": Argument(Kind.NODES, required=True),
+            **_ADMIN,
+        },
+    ),
     "set_config": Action(
         "Set a config of a topic, of a broker or, with neither, of the cluster; null removes it.",
         {
@@ -203,6 +223,10 @@ ACTIONS: Mapping[str, Action] = {
             "partitions": Argument(Kind.PARTITIONS, required=True),
             **_ADMIN,
         },
+    ),
+    "unregister": Action(
+        "Remove the registration of a broker that is down (UnregisterBroker).",
+        {"broker": Argument(Kind.NODES, required=True), **_ADMIN},
     ),
     "publish_delay": Action(
         "Let brokers see committed metadata late; 0s ends it.",

@@ -37,6 +37,9 @@ class Table:
     def partition_epoch(self, topic: str, partition: int) -> int:
         return 9
 
+    def reassigning(self, topic: str, partition: int) -> bool:
+        return False
+
     def recovering(self, topic: str, partition: int) -> bool:
         return False
 

@@ -1,0 +1,87 @@
+"""Partitions move, moves are cancelled, topics grow and are made anew (KIP-455)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minicluster.actors.admin import RequestRefused
+from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.play import play
+from minicluster.errors import UserError
+from minicluster.protocol import ErrorCode
+from minicluster.scenario import load_scenario
+from minicluster.verify import verify
+
+STORY = Path(__file__).parent / "reassigned.yaml"
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_story_ends_well_and_breaks_no_rule(tmp_path: Path) -> None:
+    played = play(load_scenario(STORY), runs=tmp_path)
+    assert played.failure is None, played.failure
+    report = verify(played.path)
+    assert report.valid, report.to_text()
+    assert report.rule("E28").looked_at > 0
+
+
+def test_a_move_is_listed_until_its_new_replica_is_in_sync() -> None:
+    with MiniCluster(brokers=4, controllers=1, seed=455, online=True) as cluster:
+        orders = cluster.create_topic("orders", assignment=[[1, 2, 3]])
+        cluster.produce(orders, count=10)
+        cluster.cut(4, (1, 2, 3))
+        cluster.reassign(orders[0], (4, 2))
+        cluster.run_for("5s")
+        assert orders[0].is_reassigning
+        [(name, move)] = cluster.reassignments().items()
+        assert name == "orders-0"
+        assert (move.adding, move.removing) == ((4,), (1, 3))
+        assert set(move.replicas) == {1, 2, 3, 4}
+        cluster.heal()
+        cluster.wait_until(lambda: not orders[0].is_reassigning, within="30s")
+        assert orders[0].state.replicas == (4, 2)
+        assert cluster.reassignments() == {}
+        assert cluster.produce(orders)[0].offset == 10
+
+
+def test_a_cancelled_move_leaves_the_replicas_as_they_were() -> None:
+    with MiniCluster(brokers=4, controllers=1, seed=456, online=True) as cluster:
+        orders = cluster.create_topic("orders", assignment=[[1, 2, 3]])
+        cluster.kill(4)
+        cluster.reassign("orders-0", (4, 1, 2))
+        cluster.reassign("orders-0", None)
+        assert orders[0].state.replicas == (1, 2, 3)
+        assert not orders[0].is_reassigning
+        with pytest.raises(RequestRefused) as refused:
+            cluster.reassign("orders-0", None)
+        assert refused.value.error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        assert str(refused.value).startswith("reassign orders-0: NO_REASSIGNMENT_IN_PROGRESS")
+
+
+def test_a_topic_grows_but_does_not_shrink() -> None:
+    with MiniCluster(controllers=1, seed=457) as cluster:
+        orders = cluster.create_topic("orders", partitions=2)
+        cluster.add_partitions(orders, 4)
+        assert len(orders) == 4
+        cluster.wait_until(orders.fully_in_sync)
+        with pytest.raises(RequestRefused, match="INVALID_PARTITIONS"):
+            cluster.add_partitions(orders, 3)
+
+
+def test_a_topic_made_anew_has_its_replicas_and_configs_but_another_id_and_no_records() -> None:
+    with MiniCluster(controllers=1, seed=458) as cluster:
+        orders = cluster.create_topic("orders", assignment=[[2, 3, 1], [3, 1, 2]], min_isr=2)
+        cluster.produce(orders, count=3)
+        before = cluster.image.topics.named("orders")
+        again = cluster.recreate_topic(orders)
+        after = cluster.image.topics.named("orders")
+        assert before is not None and after is not None
+        assert before.id != after.id
+        assert [partition.state.replicas for partition in again] == [(2, 3, 1), (3, 1, 2)]
+        assert cluster.image.configs.value(2, "orders", "min.insync.replicas") == "2"
+        cluster.wait_until(again.fully_in_sync)
+        assert cluster.produce(again)[0].offset == 0
+        with pytest.raises(UserError, match="there is no such topic"):
+            cluster.recreate_topic("payments")
