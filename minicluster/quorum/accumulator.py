@@ -13,10 +13,14 @@ from typing import Any
 
 from minicluster.log.batch import Record, RecordBatch, metadata_batch
 from minicluster.log.control import control_batch
-from minicluster.protocol.records import VersionedRecord
-from minicluster.quorum.errors import IllegalArgument, NotLeader
+from minicluster.protocol.records import VersionedRecord, encode_record
+from minicluster.quorum.errors import IllegalArgument, NotLeader, RecordBatchTooLarge
+from minicluster.quorum.settings import MAX_BATCH_BYTES
 
 MAX_RECORDS_PER_BATCH = 10_000
+# No metadata record is larger than a config's longest value; so few of them fit in any case, and
+# are not encoded before somebody needs their bytes.
+FEW_RECORDS = 200
 
 
 class Accumulator:
@@ -41,7 +45,7 @@ class Accumulator:
         """Take records in; -> offset of the last one.
 
         Errors:  NotLeader below the leader's epoch; IllegalArgument above it, and for no or too
-                 many records.
+                 many records; RecordBatchTooLarge for more than MAX_BATCH_BYTES.
         """
         if epoch < self.epoch:
             raise NotLeader(f"append for epoch {epoch} by the leader of epoch {self.epoch}")
@@ -49,6 +53,8 @@ class Accumulator:
             raise IllegalArgument(f"append for epoch {epoch}: the leader is in {self.epoch}")
         if not 0 < len(records) <= MAX_RECORDS_PER_BATCH:
             raise IllegalArgument(f"append of {len(records)} records at once")
+        if (size := _bytes_needed(records)) > MAX_BATCH_BYTES:
+            raise RecordBatchTooLarge(f"append of {size} bytes: a batch holds {MAX_BATCH_BYTES}")
         if self._open and len(self._open) + len(records) > MAX_RECORDS_PER_BATCH:
             self._close()
         if not self._open:
@@ -87,3 +93,13 @@ class Accumulator:
         else:
             typed = [record for record in records if isinstance(record, VersionedRecord)]
             self._done.append(metadata_batch(self._open_base, self.epoch, self._open_ms, typed))
+
+
+def _bytes_needed(records: Sequence[VersionedRecord | bytes]) -> int:
+    """How many bytes the records are, without what a batch adds; 0 for a few metadata records."""
+    if isinstance(records[0], VersionedRecord) and len(records) <= FEW_RECORDS:
+        return 0
+    return sum(
+        len(encode_record(record)) if isinstance(record, VersionedRecord) else len(record)
+        for record in records
+    )

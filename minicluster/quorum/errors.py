@@ -17,5 +17,9 @@ class IllegalArgument(QuorumError):
     """The caller asked for something that no state allows, such as an epoch of the future."""
 
 
+class RecordBatchTooLarge(IllegalArgument):
+    """The records of one append are more than a batch holds."""
+
+
 class InconsistentState(QuorumError):
     """A fault of Kafka that the rules turn on (``Rules.as_shipped``) brings the node down."""

@@ -113,14 +113,16 @@ class Leader(Role):
         return tuple(sorted(voter for voter in self.voters if voter != self.key.id))
 
     def set_voters(self, voter_set: VoterSet) -> None:
-        """Take up a voter set; who left goes on as an observer and may come back as it was."""
+        """Take up a voter set; who left goes on as an observer and may come back as it was.
+
+        Of an id that comes back with another directory nothing is kept.
+        """
         old, new = dict(self.voters), {}
         for voter in voter_set.voters:
-            known = old.get(voter.key.id)
-            if known is not None and known.key.stands_for(voter.key):
-                del old[voter.key.id]
-            else:
-                known = self.observers.pop(voter.key, None) or Progress(key=voter.key)
+            known = old.pop(voter.key.id, None)
+            observed = self.observers.pop(voter.key, None)
+            if known is None or not known.key.stands_for(voter.key):
+                known = observed or Progress(key=voter.key)
             known.key = voter.key
             new[voter.key.id] = known
         self.voters = new
@@ -146,8 +148,8 @@ class Leader(Role):
         }
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
-        """Whether a replica has been at the leader's end, and has fetched within the hour."""
-        progress = self.progress_of(key) if self.is_voter(key) else self.observers.get(key)
+        """Whether an observer has been at the leader's end, and has fetched within the hour."""
+        progress = self.observers.get(key)
         return progress is not None and (
             progress.caught_up_ms > 0
             and progress.fetched_ms > 0
@@ -187,10 +189,13 @@ class Leader(Role):
     # --- check-quorum -----------------------------------------------------------------------
 
     def on_contact(self, key: ReplicaKey, now_ms: int) -> None:
-        """A voter has shown that it follows; a majority of them renews the leader's time."""
-        if not self.is_voter(key):
-            return
-        self.fetched_voters[key.id] = None
+        """A replica has shown that it follows; a majority of voters renews the leader's time.
+
+        An observer is not counted, but those who were may be a majority since the last change of
+        the voters, and that is looked at now.
+        """
+        if self.is_voter(key):
+            self.fetched_voters[key.id] = None
         leader_votes = self.is_voter(self.key)
         if len(self.fetched_voters) >= fetchers_needed(len(self.voters), leader_votes=leader_votes):
             self.fetched_voters.clear()

@@ -224,7 +224,7 @@ class QuorumMachine:
     ) -> bool:
         """Raise kraft.version by a control batch with the voter set (KIP-853).
 
-        Shapes:  -> whether anything is appended: not if the version is the present one.
+        Shapes:  -> whether it is a change: not if the version is the present one, or on its way.
         Errors:  NotLeader; IllegalArgument where UpdateFeatures answers INVALID_UPDATE_VERSION.
         """
         return upgrade.upgrade(self.node, epoch, version, now_ms, validate_only=validate_only)

@@ -88,7 +88,7 @@ def _shutdown_ends(node: QuorumNode, now_ms: int) -> bool:
         return False
     node.running = False
     node.wake_ms = None
-    node.emit(ShutDown(timed_out=timed_out and not finished))
+    node.emit(ShutDown(timed_out=timed_out))
     return True
 
 
@@ -169,9 +169,7 @@ def _ask_for_votes(node: QuorumNode, role: Prospective | Candidate, now_ms: int)
 
 
 def _poll_resigned(node: QuorumNode, role: Resigned, now_ms: int) -> int | None:
-    if not node.is_shutting_down and now_ms >= role.election_deadline_ms:
-        transitions.to_unattached(node, role.epoch + 1, None, now_ms)
-        return 0
+    """Tell the voters, also in the turn in which the time is over, and then go on."""
 
     def request(_: int) -> object:
         return wire.end_epoch_request(
@@ -186,6 +184,9 @@ def _poll_resigned(node: QuorumNode, role: Resigned, now_ms: int) -> int | None:
     ]
     if node.is_shutting_down:
         return earliest(*waits)
+    if now_ms >= role.election_deadline_ms:
+        transitions.to_unattached(node, role.epoch + 1, None, now_ms)
+        return 0
     return earliest(role.election_deadline_ms - now_ms, *waits)
 
 

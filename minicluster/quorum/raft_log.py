@@ -137,8 +137,8 @@ class RaftLog:
         """What a restart does: an epoch of which nothing was written is unknown again."""
         self.log.epochs.truncate_from_end(self.end_offset)
 
-    def truncate_to_end_of(self, epoch: int, end_offset: int) -> int:
-        """Cut back to where this log and a leader's agree at most; -> the new end.
+    def end_in_common(self, epoch: int, end_offset: int) -> int:
+        """Where this log and a leader's can agree at most.
 
         Shapes:  ``epoch`` and ``end_offset`` are the diverging epoch of a Fetch answer.
         Source:  RaftLog.truncateToEndOffset.
@@ -148,9 +148,11 @@ class RaftLog:
         else:
             end, found = self.end_of_epoch(epoch)
             target = min(end_offset, end) if found == epoch else end
-        target = min(target, self.end_offset)
-        self.log.truncate(target)
-        return target
+        return min(target, self.end_offset)
+
+    def truncate(self, offset: int) -> None:
+        """Cut everything from an offset on, which is not below what is committed."""
+        self.log.truncate(offset)
 
     def install(self, snapshot_id: SnapshotId, content: bytes) -> None:
         """Begin again, empty, where a downloaded snapshot ends; older snapshots go."""

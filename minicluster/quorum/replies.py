@@ -159,8 +159,8 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
         below_committed = role.high_watermark is not None and snapshot_id[0] < role.high_watermark
         if min(snapshot_id) < 0 or below_committed:
             return False
-        if snapshot_id not in node.log.log.snapshots and snapshot_id != BOOTSTRAP_SNAPSHOT:
-            role.download = Download(snapshot_id=snapshot_id)
+        is_here = snapshot_id in node.log.log.snapshots or snapshot_id == BOOTSTRAP_SNAPSHOT
+        role.download = None if is_here else Download(snapshot_id=snapshot_id)
     else:
         _append(node, partition.records)
         _raise_high_watermark(node, role, partition.high_watermark)
@@ -172,7 +172,10 @@ def _truncate(node: QuorumNode, role: Follower, diverging: Any) -> bool:
     if role.high_watermark is not None and diverging.end_offset < role.high_watermark:
         return False
     before = node.log.end_offset
-    end = node.log.truncate_to_end_of(diverging.epoch, diverging.end_offset)
+    end = node.log.end_in_common(diverging.epoch, diverging.end_offset)
+    if end < node.log.high_watermark:
+        return False
+    node.log.truncate(end)
     node.history.truncate(end, keep_position=node.rules.reader_keeps_position_after_truncation)
     if end < before:
         node.emit(Truncated(end))

@@ -68,7 +68,7 @@ def clean(node: QuorumNode, retention_bytes: int, retention_ms: int, now_ms: int
         size = sum(map(len, log.snapshots.values())) + sum(batch.size for batch in log.batches)
         content = decode_snapshot(log.snapshots[oldest], checkpoint_name(oldest))
         age_ms = now_ms - content.last_contained_log_timestamp
-        if size <= retention_bytes and age_ms <= retention_ms:
+        if not (0 <= retention_bytes < size or 0 <= retention_ms < age_ms):
             break
         if not node.log.delete_before_snapshot(follows):
             break

@@ -26,11 +26,22 @@ def fetch_snapshot(
     empty = None if node.rules.refused_fetch_snapshot_has_no_records else b""
     if not request.topics:
         return wire.fetch_snapshot_error(checks.contradiction(node, "a request without topics"))
-    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+    first = request.topics[0]
+    if not first.partitions or (len(request.topics) != 1 and len(first.partitions) != 1):
         return wire.fetch_snapshot_error(ErrorCode.INVALID_REQUEST)
-    topic, asked = request.topics[0], request.topics[0].partitions[0]
-    if topic.name != METADATA_TOPIC or asked.partition != 0:
-        return wire.unknown_snapshot_topic(version, node, topic.name, asked.partition, empty)
+    asked = next(
+        (
+            partition
+            for topic in request.topics
+            if topic.name == METADATA_TOPIC
+            for partition in topic.partitions
+            if partition.partition == 0
+        ),
+        None,
+    )
+    if asked is None:
+        index = first.partitions[0].partition
+        return wire.unknown_snapshot_topic(version, node, first.name, index, empty)
 
     def refuse(error: ErrorCode) -> FetchSnapshotResponse:
         return wire.fetch_snapshot_answer(version, node, error=error, content=empty)

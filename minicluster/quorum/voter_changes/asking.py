@@ -11,6 +11,7 @@ from typing import Any
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
     AddRaftVoterRequest,
+    AddRaftVoterResponse,
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
@@ -134,13 +135,12 @@ def on_update_voter(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
 def on_join(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     """The leader has answered this node's own AddRaftVoter or RemoveRaftVoter."""
     role = node.role
-    harmless = (
-        ErrorCode.NONE,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.DUPLICATE_VOTER,
-        ErrorCode.VOTER_NOT_FOUND,
+    settled = (
+        ErrorCode.DUPLICATE_VOTER
+        if isinstance(response, AddRaftVoterResponse)
+        else ErrorCode.VOTER_NOT_FOUND
     )
-    if ErrorCode(response.error_code) not in harmless:
+    if response.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, settled):
         return False
     if isinstance(role, Follower):
         _rest(node, role, now_ms)

@@ -43,15 +43,19 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     assert isinstance(role, Leader)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     endpoints = wire.named_endpoints(request.listeners)
-    if key.directory_id is None or not guards.has_listener(node, endpoints):
+    feature = request.kraft_version_feature
+    versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
+    if (
+        key.directory_id is None
+        or not guards.has_listener(node, endpoints)
+        or not 0 <= versions.min <= versions.max
+    ):
         return ErrorCode.INVALID_REQUEST
     blocked = guards.refuse_change(node, role, now_ms, needs_version=False)
     if blocked is not None:
         return blocked[0]
     if node.history.kraft_version == 0 and role.upgraded_version is not None:
         return ErrorCode.REQUEST_TIMED_OUT
-    feature = request.kraft_version_feature
-    versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
     if not versions.holds(node.history.kraft_version):
         return ErrorCode.INVALID_REQUEST
     voter = Voter(key=key, endpoints=endpoints, versions=versions)

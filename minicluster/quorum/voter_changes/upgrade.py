@@ -1,6 +1,6 @@
 """The upgrade of kraft.version from 0 to 1: a control batch with the voters' directories.
 
-Source:  4.3 notes 10.14; LeaderState.maybeAppendUpgradedKRaftVersion.
+Source:  4.3 notes 10.14; LeaderState.maybeAppendUpgradedKRaftVersion, KRaftVersionUpgrade.
 """
 
 from __future__ import annotations
@@ -9,33 +9,51 @@ from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import QuorumNode
-from minicluster.quorum.voters import VoterSet
+from minicluster.quorum.voters import Voter, VoterSet
 
 
 def upgrade(
     node: QuorumNode, epoch: int, version: int, now_ms: int, *, validate_only: bool
 ) -> bool:
-    """Append the new level and the voters with what each has told the leader of itself."""
+    """Append the new level and the voters with what each has told the leader of itself.
+
+    Errors:  NotLeader off the leader or for a past epoch; IllegalArgument for an epoch to come, a
+             second upgrade to another level, a downgrade, a level that some voter does not support
+             or has not said that it does.
+    """
     role = node.role
-    if not isinstance(role, Leader) or role.epoch != epoch:
+    if not isinstance(role, Leader) or epoch < role.epoch:
         raise NotLeader(f"kraft.version: node {node.key.id} does not lead epoch {epoch}")
+    if epoch > role.epoch:
+        raise IllegalArgument(f"kraft.version: epoch {epoch} is above the leader's {role.epoch}")
     present = node.history.kraft_version
-    if role.upgraded_version is not None and role.upgraded_version != version > present:
-        raise IllegalArgument("kraft.version: another upgrade is pending")
+    if role.upgraded_version is not None:
+        if role.upgraded_version == version:
+            return False
+        raise IllegalArgument(
+            f"kraft.version: an upgrade to {role.upgraded_version} came before that to {version}"
+        )
+    if version == present:
+        return False
     if version < present:
         raise IllegalArgument(f"kraft.version: {version} is below {present}: no downgrade")
-    if version == present or role.upgraded_version == version:
-        return False
-    voters = []
-    for voter in node.history.voters.voters:
-        known = node.own if voter.key.id == node.key.id else role.reported_voters.get(voter.key.id)
-        if known is None or known.key.directory_id is None:
-            raise IllegalArgument(f"kraft.version: the directory of voter {voter.key.id} unknown")
-        if not known.versions.holds(version):
-            raise IllegalArgument(f"kraft.version: voter {voter.key.id} does not support {version}")
-        voters.append(known)
+    voters = _voters_as_they_say(node, role)
+    silent = [voter.key.id for voter in voters if voter.key.directory_id is None]
+    lacking = [voter.key.id for voter in voters if not voter.versions.holds(version)]
+    if silent or lacking:
+        raise IllegalArgument(
+            f"kraft.version: not all of the voters support {version}: {sorted({*silent, *lacking})}"
+        )
     if not validate_only:
         record = KRaftVersionRecord(version=0, kraft_version=version)
         role.accumulator.append_control((record, VoterSet.of(voters).to_record()), now_ms)
         role.upgraded_version = version
-    return not validate_only
+    return True
+
+
+def _voters_as_they_say(node: QuorumNode, role: Leader) -> list[Voter]:
+    """The voters with the directory and versions that they told the leader, if they did."""
+    return [
+        node.own if voter.key.id == node.key.id else role.reported_voters.get(voter.key.id, voter)
+        for voter in node.history.voters.voters
+    ]

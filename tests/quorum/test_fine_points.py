@@ -1,0 +1,191 @@
+"""Fine points of Kafka 4.3 that are seldom met and that hardly a transcript shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from minicluster.log.quorum_state import QuorumState
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.messages import (
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    UpdateRaftVoterRequest,
+)
+from minicluster.protocol.records import ConfigRecord, VersionedRecord
+from minicluster.quorum import effects as qx
+from minicluster.quorum.errors import IllegalArgument, NotLeader, RecordBatchTooLarge
+from minicluster.quorum.leader_state import Leader, Progress
+from minicluster.quorum.roles import Download, Follower
+from minicluster.quorum.settings import MAX_BATCH_BYTES, METADATA_TOPIC, QuorumSettings
+from minicluster.quorum.voters import ReplicaKey, VoterSet
+from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of, voter_of
+from tests.quorum.probe import Probe, data_batch, log_of
+
+
+def leader_of(probe: Probe) -> Leader:
+    role = probe.machine.node.role
+    assert isinstance(role, Leader)
+    return role
+
+
+def update(epoch: int, *, lowest: int, highest: int) -> UpdateRaftVoterRequest:
+    return UpdateRaftVoterRequest(
+        cluster_id=CLUSTER_ID,
+        current_leader_epoch=epoch,
+        voter_id=2,
+        voter_directory_id=directory_of(2),
+        listeners=(UpdateRaftVoterRequest.Listener(name=LISTENER, host="node2", port=7_000),),
+        kraft_version_feature=UpdateRaftVoterRequest.KRaftVersionFeature(
+            min_supported_version=lowest, max_supported_version=highest
+        ),
+    )
+
+
+@pytest.mark.parametrize(("lowest", "highest"), [(-1, 1), (0, -1), (1, 0)])
+def test_an_update_with_a_range_that_is_none_is_invalid_whatever_else_is_pending(
+    lowest: int, highest: int
+) -> None:
+    """10.14, W1: the range's own shape is looked at before the high watermark is."""
+    probe = Probe(dynamic=True)
+    epoch = probe.become_leader()
+    assert probe.machine.high_watermark == -1
+    answer = probe.ask(update(epoch, lowest=lowest, highest=highest))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_update_with_a_range_above_the_present_level_waits_its_turn_to_be_invalid() -> None:
+    probe = Probe(dynamic=True)
+    epoch = probe.become_leader()
+    assert probe.ask(update(epoch, lowest=2, highest=3)).error_code == ErrorCode.REQUEST_TIMED_OUT
+    probe.fetch(2, probe.log.end_offset, epoch)
+    assert probe.ask(update(epoch, lowest=2, highest=3)).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_observers_fetch_shows_that_those_who_have_fetched_are_a_majority_by_now() -> None:
+    """10.7: the voters became fewer; one voter's fetch is enough, once anybody fetches again."""
+    probe = Probe((1, 2, 3, 4, 5), dynamic=True)
+    epoch = probe.become_leader()
+    probe.fetch(2, probe.log.end_offset, epoch)
+    role = leader_of(probe)
+    deadline = role.check_quorum_deadline_ms
+    probe.advance(100)
+    role.set_voters(VoterSet.of(voter_of(i, dynamic=True) for i in (1, 2, 3)))
+    assert role.check_quorum_deadline_ms == deadline
+    probe.fetch(9, probe.log.end_offset, epoch)
+    assert role.check_quorum_deadline_ms == deadline + 100
+
+
+def test_of_an_id_that_comes_back_with_another_directory_nothing_is_kept() -> None:
+    probe = Probe(dynamic=True)
+    epoch = probe.become_leader()
+    probe.fetch(2, probe.log.end_offset, epoch)
+    role = leader_of(probe)
+    other = ReplicaKey(2, directory_of(12))
+    voters = [voter_of(i, dynamic=True) for i in (1, 3)]
+    role.set_voters(VoterSet.of([*voters, voter_of(2, dynamic=True).__class__(key=other)]))
+    assert role.voters[2] == Progress(key=other)
+    assert ReplicaKey(2, directory_of(2)) not in role.observers
+
+
+def test_a_resigned_leader_tells_the_voters_also_in_the_turn_in_which_its_time_is_over() -> None:
+    settings = QuorumSettings(append_linger_ms=0, request_timeout_ms=1_000)
+    probe = Probe(settings=settings)
+    epoch = probe.become_leader()
+    probe.machine.resign(epoch)
+    probe.poll()
+    assert [send.to for send in probe.sent(EndQuorumEpochRequest)] == [2, 3]
+    probe.now_ms += 3_000  # at once, past the request timeout and the election timeout
+    probe.poll()
+    assert [send.to for send in probe.sent(EndQuorumEpochRequest)] == [2, 3]
+    assert probe.role == "Prospective" and probe.machine.epoch == epoch + 1
+
+
+def follower(**kwargs: Any) -> Probe:
+    return Probe(stored=QuorumState(leader_id=2, leader_epoch=5), **kwargs)
+
+
+def test_a_snapshot_that_is_here_already_ends_the_download_of_another() -> None:
+    probe = follower(log=log_of((1, 4)))
+    probe.log.snapshots[(2, 1)] = b"kept"
+    role = probe.machine.node.role
+    assert isinstance(role, Follower)
+    (send,) = probe.sent(FetchRequest)
+    role.download = Download(snapshot_id=(9, 4))
+    probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(2, 1))
+    assert role.download is None
+
+
+def test_nothing_committed_is_truncated_whatever_the_leader_says_of_an_epoch_unknown_here() -> None:
+    """E42: the offset told is above the high watermark, but the logs have less in common."""
+    probe = follower()
+    (send,) = probe.sent(FetchRequest)
+    batches = data_batch(0, 1, b"a", b"b"), data_batch(2, 4, b"c", b"d")
+    probe.answer_fetch(send, *batches, leader=2, epoch=5, high_watermark=4)
+    (send,) = probe.sent(FetchRequest)
+    probe.answer_fetch(send, leader=2, epoch=5, diverging=(3, 4))
+    assert probe.log.end_offset == 4
+    assert not [effect for effect in probe.effects if isinstance(effect, qx.Truncated)]
+
+
+def test_a_snapshot_is_found_among_several_topics() -> None:
+    probe = Probe(log=log_of((1, 4)))
+    epoch = probe.become_leader()
+    probe.log.snapshots[(4, 1)] = b"content"
+    part = FetchSnapshotRequest.PartitionSnapshot(
+        current_leader_epoch=epoch,
+        snapshot_id=FetchSnapshotRequest.SnapshotId(end_offset=4, epoch=1),
+    )
+    topics = tuple(
+        FetchSnapshotRequest.TopicSnapshot(name=name, partitions=(part,))
+        for name in ("other", METADATA_TOPIC)
+    )
+    request = FetchSnapshotRequest(
+        cluster_id=CLUSTER_ID, replica_id=2, max_bytes=100, topics=topics
+    )
+    answer = probe.ask(request)
+    assert answer.topics[0].partitions[0].unaligned_records == b"content"
+    both = FetchSnapshotRequest.TopicSnapshot(name="other", partitions=(part, part))
+    neither = FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=(both, both))
+    assert probe.ask(neither).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_batch_holds_eight_mebibytes_and_no_more() -> None:
+    probe = Probe((1,))
+    epoch = probe.machine.epoch
+    with pytest.raises(RecordBatchTooLarge):
+        probe.machine.append(epoch, [bytes(MAX_BATCH_BYTES), b"x"], probe.now_ms)
+    value = "v" * 32_767
+    record = VersionedRecord(ConfigRecord(resource_name="t", name="n", value=value), 0)
+    with pytest.raises(RecordBatchTooLarge):
+        probe.machine.append(epoch, [record] * 257, probe.now_ms)
+    assert probe.machine.append(epoch, [record] * 250, probe.now_ms) > 0
+
+
+def test_a_shutdown_that_ends_when_its_time_is_over_has_timed_out() -> None:
+    probe = Probe((1,))
+    probe.machine.shutdown(0, probe.now_ms)
+    probe.poll()
+    assert probe.effects[-1] == qx.ShutDown(timed_out=True)
+
+
+def test_an_upgrade_of_kraft_version_for_another_epoch_is_refused_like_an_append() -> None:
+    probe = Probe(dynamic=False)
+    epoch = probe.become_leader()
+    with pytest.raises(NotLeader):
+        probe.machine.upgrade_kraft_version(epoch - 1, 1, probe.now_ms)
+    with pytest.raises(IllegalArgument):
+        probe.machine.upgrade_kraft_version(epoch + 1, 1, probe.now_ms)
+
+
+def test_a_log_without_limits_is_not_cleaned() -> None:
+    probe = Probe((1,), log=log_of((1, 4)))
+    probe.append(b"x")
+    for end in (4, probe.log.end_offset):
+        snapshot_id = (end, probe.log.last_epoch if end > 4 else 1)
+        assert probe.machine.create_snapshot(snapshot_id, (), probe.now_ms)
+    content = probe.machine.log.snapshots
+    assert not probe.machine.clean(-1, -1, probe.now_ms) and len(content) == 2
+    assert probe.machine.clean(-1, 0, probe.now_ms) and len(content) == 1
