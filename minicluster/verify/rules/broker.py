@@ -45,7 +45,8 @@ from (
       last(case when kind = 'Register' then epoch end, true) over b as p_epoch,
       max(case when kind = 'Register' then epoch end) over b as highest_epoch,
       last(case when kind = 'Register' then incarnation end, true) over b as p_incarnation,
-      last(case when kind = 'Register' then offset end, true) over b as registered_at,
+      last(case when kind = 'Register' and judged then offset when kind = 'Register' then epoch
+        end, true) over b as registered_at,  -- a snapshot tells the epoch alone
       last(fenced, true) over b as p_fenced,
       last(in_controlled_shutdown, true) over b as p_shutdown,
       coalesce(lead(op) over w, {2**62}) as next_op

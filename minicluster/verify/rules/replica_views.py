@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify.rules.trace_views import BEFORE, UP_TO_HERE
+from minicluster.verify.rules.trace_views import AN_IMAGE, BEFORE, UP_TO_HERE
 
 # What a broker took over of a partition, beside the committed state of that partition epoch.
 APPLIED = """
@@ -23,22 +23,24 @@ left join (select * from partition_states where state) s
 _SETTLED_MS = 1000
 _IMAGES = f"""
 select *,
-  last(case when published then offset end, true) over (
+  last({AN_IMAGE}, true) over (
     partition by run, broker order by seq {UP_TO_HERE}) as image,
-  last(case when published then offset end, true) over (
+  last({AN_IMAGE}, true) over (
     partition by run, broker, incarnation order by vt
     range between unbounded preceding and {_SETTLED_MS} preceding) as settled_image
 from (
   select run, vt, seq, broker, incarnation, topic, topic_id, part, kind, leader_epoch, leo,
-    maximal_isr, false as published, cast(null as bigint) as offset
+    maximal_isr, false as published, cast(null as bigint) as offset,
+    cast(null as bigint) as first_image
   from partition_event
   where kind = 'delete' or (maximal_isr is not null and kind in ('append', 'hw', 'ack', 'stop'))
   union all
   select distinct run, vt, seq, broker, incarnation, topic, topic_id, part, 'end', null, null,
-    null, false, null
+    null, false, null, null
   from replica_log where at = 'end' and incarnation is not null
   union all
-  select run, vt, seq, node, incarnation, null, null, null, null, null, null, null, true, offset
+  select run, vt, seq, node, incarnation, null, null, null, null, null, null, null, true, offset,
+    first_image
   from publish
 )
 """
@@ -50,10 +52,12 @@ select * from (
     partition by run, topic_id, part order by at, rank {UP_TO_HERE}) as seen
   from (
     select run, seq, broker, topic, topic_id, part, kind, leader_epoch,
-      case when kind = 'delete' then image else settled_image end as at, 1 as rank,
+      image.offset as at, 1 as rank,
       cast(null as struct<live: boolean, leader: int, le: bigint, replicas: array<int>>) as state
-    from ({_IMAGES})
-    where not published and case when kind = 'delete' then image else settled_image end is not null
+    from (select * except (image, settled_image),
+        case when kind = 'delete' then image else settled_image end as image
+      from ({_IMAGES}))
+    where not published and image.offset >= image.first
     union all
     select run, null, null, topic, topic_id, part, null, null, pos, 0,
       named_struct('live', kind <> 'RemoveTopic', 'leader', leader, 'le', le,

@@ -127,33 +127,36 @@ from (select * from broker_states where judged and kind in ('Change', 'Unfence')
 join written w on b.run = w.run and b.offset = w.offset
 """
 
+# An image that a node published, beside the first one that what is left of the log can tell.
+AN_IMAGE = "case when published then named_struct('offset', offset, 'first', first_image) end"
+
 # Whom a leader proposes to add, under the image that its broker had published by then.
 ADDITIONS = f"""
 select * from (
   select *, last(state, true) over (
-    partition by run, about order by at, rank {UP_TO_HERE}) as seen,
-    coalesce(min(case when rank = 0 then at end) over (partition by run), 0) as known_from
+    partition by run, about order by at, rank {UP_TO_HERE}) as seen
   from (
-    select run, seq, broker, topic, part, isr, maximal_isr, image as at, 1 as rank,
+    select run, seq, broker, topic, part, isr, maximal_isr, image.offset as at, 1 as rank,
       explode(array_except(maximal_isr, isr)) as about, follower_leos,
       cast(null as struct<active: boolean, epoch: bigint>) as state
     from (
-      select *, last(case when published then offset end, true) over (
+      select *, last({AN_IMAGE}, true) over (
         partition by run, broker order by seq {UP_TO_HERE}) as image
       from (
         select run, seq, broker, topic, part, isr, maximal_isr, follower_leos, kind,
-          false as published, cast(null as bigint) as offset
+          false as published, cast(null as bigint) as offset, cast(null as bigint) as first_image
         from partition_event where kind = 'isr_pending'
         union all
-        select run, seq, node, null, null, null, null, null, 'publish', true, offset from publish
+        select run, seq, node, null, null, null, null, null, 'publish', true, offset, first_image
+        from publish
       )
-    ) where not published and image is not null
+    ) where not published and image.offset >= image.first
     union all
     select run, null, null, null, null, null, null, pos, 0, broker, null,
       named_struct('active', active, 'epoch', epoch)
     from broker_states
   )
-) where rank = 1 and at >= known_from -- older images are those of a log that is cut
+) where rank = 1
 """
 
 # The event number by which each partition state was committed: the first high watermark above it.
