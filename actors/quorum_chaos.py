@@ -10,13 +10,9 @@ from minicluster.actors.admin import RequestRefused
 from minicluster.actors.chaos import Duration, Nodes, milliseconds
 from minicluster.actors.disk import LoseTail
 from minicluster.actors.processes import Process, Processes
-from minicluster.actors.quorum_controller import (
-    Compact,
-    GiveUp,
-    TakeSnapshot,
-    UpgradeKRaftVersion,
-)
+from minicluster.actors.quorum_controller import Compact, GiveUp, TakeSnapshot
 from minicluster.errors import UserError
+from minicluster.metadata.metadata_version import KRAFT_VERSION
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 
@@ -141,13 +137,17 @@ class QuorumChaos(Processes):
             )
             self._change_voters(f"remove voter {node_id}", request, within)
 
-    def upgrade_kraft_version(self) -> None:
-        """Let the voters stand in the log from now on (kraft.version 1)."""
-        active = self.active_controller
-        process = None if active is None else self._controller_process("upgrade", active.id)
-        if process is not None and process.controller is not None:
-            process.controller.hear(UpgradeKRaftVersion())
-            self.note("upgrade_kraft_version", [process.node_id], "start")
+    def upgrade_kraft_version(self, *, within: Duration = "30s") -> None:
+        """Let the voters stand in the log from now on (kraft.version 1), by UpdateFeatures.
+
+        Errors:  RequestRefused with the controller's reason, such as a voter that has not told the
+                 leader yet that it supports it; NotAnswered.
+        """
+        key = m.UpdateFeaturesRequest.FeatureUpdateKey(
+            feature=KRAFT_VERSION, max_version_level=1, upgrade_type=1
+        )
+        request = m.UpdateFeaturesRequest(feature_updates=(key,))
+        self._change_voters("upgrade kraft.version", request, within)
 
     def _voting_directory(self, node_id: int) -> UUID:
         """The directory that a voter votes with, which may be of a disk that it has lost."""
@@ -155,8 +155,8 @@ class QuorumChaos(Processes):
         process = None if active is None else self.processes.get(active.id)
         if process is not None and process.controller is not None:
             entry = process.controller.quorum.voters.get(node_id)
-            if entry is not None:
-                return entry.key.wire_directory_id
+            if entry is not None and entry.key.directory_id is not None:
+                return entry.key.directory_id
         return self.disks[node_id].directory_ids[0]
 
     def _change_voters(self, what: str, request: Any, within: Duration) -> None:

@@ -21,7 +21,7 @@ from minicluster.actors.quorum_shell import (
     QuorumShell,
 )
 from minicluster.actors.shell import NodeContext
-from minicluster.controller.events import Append, ControllerReply, Resign
+from minicluster.controller.events import Append, ControllerReply, RaiseKRaftVersion, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.log.checkpoint import decode_snapshot
@@ -40,10 +40,6 @@ _SUPPORTS = ApiVersionsResponse(
         ApiVersionsResponse.SupportedFeatureKey(name=KRAFT_VERSION, min_version=0, max_version=1),
     )
 )
-
-
-class UpgradeKRaftVersion:
-    """Raise kraft.version to 1, so that voters can change (KIP-853)."""
 
 
 class GiveUp:
@@ -116,6 +112,7 @@ class QuorumController(QuorumShell):
         return {
             **super().interpreters(),
             Append: self._append,
+            RaiseKRaftVersion: self._raise_kraft_version,
             Resign: self._resign,
             ControllerReply: self._controller_reply,
             WriteSnapshot: self._write_snapshot,
@@ -135,6 +132,8 @@ class QuorumController(QuorumShell):
             self.network.reply(packet, _SUPPORTS)
             return
         exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
+        if exchange.api == "UpdateFeatures":
+            self.controller.kraft_version_stays = self._why_kraft_version_stays()
         self._control(
             self.controller.handle_request(packet, packet.body, exchange.version, self.now())
         )
@@ -156,8 +155,6 @@ class QuorumController(QuorumShell):
                 if self.quorum.is_leader:
                     self.quorum.resign(self.quorum.epoch)
                     self._rearm()
-            case UpgradeKRaftVersion():
-                self._upgrade_kraft_version()
             case TakeSnapshot():
                 self._take_snapshot()
             case Compact():
@@ -177,7 +174,7 @@ class QuorumController(QuorumShell):
         next_offset = self.quorum.next_append_offset
         if next_offset is not None and self.controller.is_active:
             self.controller.on_control_records(next_offset)  # the quorum has added its own
-        self.controller.kraft_version = self.quorum.kraft_version
+        self.controller.kraft_version = self.quorum.kraft_version_to_be
 
     # From the controller to the quorum.
 
@@ -192,6 +189,21 @@ class QuorumController(QuorumShell):
             self.log.warning("append.elsewhere", expected=append.base_offset, last=last_offset)
             self._control(self.controller.on_renounce(self.now()))
             self.quorum.resign(append.epoch)
+
+    def _why_kraft_version_stays(self) -> str | None:
+        try:
+            self.quorum.upgrade_kraft_version(self.quorum.epoch, 1, self.now(), validate_only=True)
+        except (NotLeader, IllegalArgument) as refusal:
+            return str(refusal)
+        return None
+
+    def _raise_kraft_version(self, wanted: RaiseKRaftVersion) -> None:
+        """What the quorum would refuse, the controller has refused; else the append goes wrong."""
+        try:
+            self.quorum.upgrade_kraft_version(wanted.epoch, wanted.version, self.now())
+        except (NotLeader, IllegalArgument) as refusal:
+            self.log.info("kraft_version.refused", reason=str(refusal))
+        self.controller.kraft_version = self.quorum.kraft_version_to_be
 
     def _resign(self, resign: Resign) -> None:
         self.log.warning("controller.resigns", epoch=resign.epoch, reason=resign.reason)
@@ -231,14 +243,6 @@ class QuorumController(QuorumShell):
     def _write_snapshot(self, wanted: WriteSnapshot) -> None:
         self.write_snapshot(wanted)
         self._snapshots.on_written()
-
-    def _upgrade_kraft_version(self) -> None:
-        if self.quorum.is_leader:
-            try:
-                self.quorum.upgrade_kraft_version(self.quorum.epoch, 1, self.now())
-            except IllegalArgument as refusal:
-                self.log.info("kraft_version.refused", reason=str(refusal))
-            self.drive(self.quorum.poll(self.now()))
 
     def _take_snapshot(self) -> None:
         """Write a snapshot now, for a test that asks; inside a transaction there is none."""

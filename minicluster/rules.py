@@ -98,6 +98,8 @@ class Rules:
     config_value_length_max: int = 32_767
     # The placer's reasons speak of cordoned log directories (4.3).
     placement_speaks_of_cordoned: bool = True
+    # UpdateFeatures raises kraft.version, too, once every voter has told its directory (4.x).
+    kraft_version_can_rise: bool = True
     # The lowest AlterPartition version that a controller takes.
     alter_partition_version_lowest: int = 2
 
@@ -297,6 +299,7 @@ Rules.KAFKA_3_9 = Rules(
     register_broker_is_atomic=True,
     new_incarnation_leaves_isr=False,
     previous_broker_epoch_counts=False,
+    kraft_version_can_rise=False,
     registration_needs_metadata_version=False,
     tasks_are_periodic=False,
     failed_task_renounces=True,

@@ -18,7 +18,7 @@ from minicluster.controller.assign_directories import assign_replicas_to_dirs
 from minicluster.controller.broker_heartbeat import HeartbeatReply, broker_heartbeat
 from minicluster.controller.configs import alter_configs, incremental_alter_configs
 from minicluster.controller.create_partitions import create_partitions
-from minicluster.controller.decision import ApiError, Decision
+from minicluster.controller.decision import ApiError, Decision, KRaftVersion
 from minicluster.controller.elections import elect_leaders
 from minicluster.controller.features import update_features
 from minicluster.controller.nodes import allocate_producer_ids, register_controller
@@ -53,7 +53,7 @@ class Call:
     version: int
     now_ms: int
     next_offset: int
-    kraft_version: int
+    kraft: KRaftVersion
     forwarded: bool
     draw: Draw
     new_topic_id: Callable[[], UUID]
@@ -84,7 +84,7 @@ class Api:
 
 def _register_broker(call: Call) -> Decision:
     decision = register_broker(
-        *call.plain, next_offset=call.next_offset, kraft_version=call.kraft_version
+        *call.plain, next_offset=call.next_offset, kraft_version=call.kraft.level
     )
     reply: RegistrationReply = decision.response
     return replace(decision, response=m.BrokerRegistrationResponse(broker_epoch=reply.broker_epoch))
@@ -200,7 +200,7 @@ APIS: dict[type, Api] = {
         items="resources",
     ),
     m.AlterConfigsRequest: Api(lambda call: alter_configs(*call.plain), items="resources"),
-    m.UpdateFeaturesRequest: Api(lambda call: update_features(*call.plain)),
+    m.UpdateFeaturesRequest: Api(lambda call: update_features(*call.plain, kraft=call.kraft)),
     m.ControllerRegistrationRequest: Api(
         lambda call: register_controller(*call.plain), cluster_action=True
     ),

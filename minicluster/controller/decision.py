@@ -32,6 +32,15 @@ class Decision:
     atomic: bool = False
     soft: tuple[SoftChange | ReplicaStateChange | IsrProposalChange, ...] = ()
     fault_hits: tuple[str, ...] = ()
+    kraft_version: int | None = None  # what the quorum shall raise kraft.version to, before that
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersion:
+    """kraft.version as the quorum has it: the level, and why it cannot rise now, if so."""
+
+    level: int = 0
+    why_not: str | None = None
 
 
 class Refused(MiniclusterError):

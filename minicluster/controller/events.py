@@ -22,6 +22,14 @@ class Append(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class RaiseKRaftVersion(Effect):
+    """Let the quorum write kraft.version and the voters: two control records, next in the log."""
+
+    epoch: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Resign(Effect):
     """Give up the leadership of this epoch: the machine is not active any more."""
 

@@ -1,8 +1,7 @@
 """UpdateFeatures (57): raise or lower finalized feature levels.
 
 Versions:  0-2.
-Leaves out: kraft.version, which the quorum keeps; dependencies between features other than
-           metadata.version.
+Leaves out: dependencies between features other than metadata.version.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from minicluster.controller.activation import cluster_min_isr
-from minicluster.controller.decision import ApiError, Decision
+from minicluster.controller.decision import ApiError, Decision, KRaftVersion
 from minicluster.controller.settings import MIN_ISR
 from minicluster.controller.state import ClusterState
 from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT
@@ -18,6 +17,7 @@ from minicluster.metadata.metadata_version import (
     ELR_VERSION,
     FEATURE_NAME,
     GROUP_VERSION,
+    KRAFT_VERSION,
     SHARE_VERSION,
     STREAMS_VERSION,
     TRANSACTION_VERSION,
@@ -26,7 +26,12 @@ from minicluster.metadata.metadata_version import (
 )
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
-from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord, VersionedRecord
+from minicluster.protocol.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    NoOpRecord,
+    VersionedRecord,
+)
 from minicluster.rules import Rules
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -45,26 +50,42 @@ def node_features(rules: Rules) -> dict[str, range]:
     features = {FEATURE_NAME: supported_levels(rules)}
     if rules.elr_starts_with_cluster_min_isr:
         features |= _OTHER_FEATURES
+    if rules.kraft_version_can_rise:
+        features[KRAFT_VERSION] = range(2)
     return features
 
 
 def update_features(
-    state: ClusterState, request: UpdateFeaturesRequest, version: int, now_ms: int
+    state: ClusterState,
+    request: UpdateFeaturesRequest,
+    version: int,
+    now_ms: int,
+    *,
+    kraft: KRaftVersion,
 ) -> Decision:
     """Change feature levels, all or none.
 
+    kraft.version is not in the metadata: the quorum writes it. A NoOp behind it is what the answer
+    waits for. (Kafka raises it though a feature named after it is refused.)
+
     Errors:  in the answer: INVALID_UPDATE_VERSION of the first level that cannot be.
-    Source:  KIP-584, KIP-778, KIP-966; FeatureControlManager.updateFeatures.
+    Source:  KIP-584, KIP-778, KIP-853, KIP-966; FeatureControlManager.updateFeatures.
     """
     records: list[VersionedRecord] = []
+    raised: int | None = None
     error = ApiError()
     for update in request.feature_updates:
         kind = update.upgrade_type
         if version == 0:
             kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
-        error = _check(state, update.feature, update.max_version_level, kind)
+        error = _check(state, update.feature, update.max_version_level, kind, kraft)
         if error:
             break
+        if update.feature == KRAFT_VERSION:
+            if kind == UPGRADE:
+                raised = update.max_version_level
+                records.append(VersionedRecord(NoOpRecord(), 0))
+            continue
         if update.feature == ELR_VERSION and update.max_version_level >= 1:
             records += _elr_safety_records(state)
         records.append(
@@ -80,16 +101,20 @@ def update_features(
             )
             for update in request.feature_updates
         )
+    writes = not (error or request.validate_only)
     return Decision(
-        records=() if error or request.validate_only else tuple(records),
+        records=tuple(records) if writes else (),
         response=UpdateFeaturesResponse(
             error_code=error.error, error_message=error.message, results=results
         ),
-        atomic=not (error or request.validate_only),
+        atomic=writes,
+        kraft_version=raised if writes and raised != kraft.level else None,
     )
 
 
-def _check(state: ClusterState, feature: str, level: int, kind: int) -> ApiError:
+def _check(
+    state: ClusterState, feature: str, level: int, kind: int, kraft: KRaftVersion
+) -> ApiError:
     def invalid(reason: str) -> ApiError:
         return ApiError(
             ErrorCode.INVALID_UPDATE_VERSION,
@@ -103,11 +128,16 @@ def _check(state: ClusterState, feature: str, level: int, kind: int) -> ApiError
     problem = _unsupported(state, feature, level)
     if problem:
         return invalid(problem)
-    current = state.image.features.level(feature)
+    of_quorum = feature == KRAFT_VERSION
+    current = kraft.level if of_quorum else state.image.features.level(feature)
     if level < current and kind == UPGRADE:
         return invalid("A lower level needs a safe or unsafe downgrade.")
     if level > current and kind != UPGRADE:
         return invalid("A higher level needs an upgrade.")
+    if of_quorum and level < current:
+        return invalid("This feature is never lowered.")
+    if of_quorum and level > current and kraft.why_not is not None:
+        return invalid(kraft.why_not)
     if feature == FEATURE_NAME and level < current:
         old = state.gates.metadata_version
         if MetadataVersion.from_level(level).changes_metadata_since(old):

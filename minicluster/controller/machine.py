@@ -36,9 +36,10 @@ from minicluster.controller.decision import (
     MAX_RECORDS_PER_BATCH,
     ControllerFault,
     Decision,
+    KRaftVersion,
     Refused,
 )
-from minicluster.controller.events import Append, ControllerReply, Resign
+from minicluster.controller.events import Append, ControllerReply, RaiseKRaftVersion, Resign
 from minicluster.controller.heartbeats import (
     Heartbeats,
     SetShutdownOffset,
@@ -65,6 +66,8 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+
+RECORDS_OF_RAISED_KRAFT_VERSION = 2  # of the quorum: KRaftVersion and KRaftVoters
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class ControllerMachine:
     ) -> None:
         self.state = ClusterState(rules=rules, faults=faults, settings=settings)
         self.settings, self.rules, self.faults = settings, rules, faults
-        self.kraft_version = 0
+        self.kraft_version = 0  # as the quorum says, and why it could not be raised, if so
+        self.kraft_version_stays: str | None = None
         self._bootstrap = tuple(bootstrap)
         self._draw, self._new_topic_id = draw, new_topic_id
         self._max_records = max_records_per_batch
@@ -320,7 +324,7 @@ class ControllerMachine:
             version=version,
             now_ms=now_ms,
             next_offset=self._next_offset,
-            kraft_version=self.kraft_version,
+            kraft=KRaftVersion(self.kraft_version, self.kraft_version_stays),
             forwarded=forwarded,
             draw=self._draw,
             new_topic_id=self._new_topic_id,
@@ -356,7 +360,7 @@ class ControllerMachine:
             version=call.version,
             now_ms=call.now_ms,
             next_offset=call.next_offset,
-            kraft_version=call.kraft_version,
+            kraft=call.kraft,
             forwarded=call.forwarded,
             draw=call.draw,
             new_topic_id=call.new_topic_id,
@@ -404,9 +408,12 @@ class ControllerMachine:
         hits = dict.fromkeys((*decision.fault_hits, *self.state.take_hits()))
         effects: list[Effect] = [FaultHit(name) for name in hits]
         heartbeats = self.state.heartbeats
+        assert self._epoch is not None
+        if decision.kraft_version is not None:
+            effects.append(RaiseKRaftVersion(self._epoch, decision.kraft_version))
+            self._next_offset += RECORDS_OF_RAISED_KRAFT_VERSION
         base_offset = self._next_offset
         last_offset = base_offset + len(records) - 1
-        assert self._epoch is not None
         for change in decision.soft:
             if isinstance(change, ReplicaStateChange):
                 self.state.offline_replicas.apply(change)

@@ -227,7 +227,10 @@ class QuorumMachine:
         Shapes:  -> whether it is a change: not if the version is the present one, or on its way.
         Errors:  NotLeader; IllegalArgument where UpdateFeatures answers INVALID_UPDATE_VERSION.
         """
-        return upgrade.upgrade(self.node, epoch, version, now_ms, validate_only=validate_only)
+        changes = upgrade.upgrade(self.node, epoch, version, now_ms, validate_only=validate_only)
+        if changes and not validate_only:
+            self.node.wake_ms = now_ms
+        return changes
 
     # --- looking ----------------------------------------------------------------------------
 
@@ -287,6 +290,13 @@ class QuorumMachine:
     def kraft_version(self) -> int:
         """The kraft.version as last read from the log, committed or not."""
         return self.node.history.kraft_version
+
+    @property
+    def kraft_version_to_be(self) -> int:
+        """The kraft.version that this leader is raising, else the one last read from the log."""
+        role = self.node.role
+        raised = role.upgraded_version if isinstance(role, Leader) else None
+        return self.kraft_version if raised is None else raised
 
     @property
     def persisted(self) -> QuorumState:

@@ -10,9 +10,11 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.admin import RequestRefused
 from minicluster.log.checkpoint import decode_snapshot
+from minicluster.log.control import control_records
 from minicluster.log.directory import read_controller_directory
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.records import VotersRecord
+from minicluster.protocol import messages as m
+from minicluster.protocol.records import KRaftVersionRecord, NoOpRecord, VotersRecord
 
 DYNAMIC = {"kraft.version": 1}
 
@@ -118,14 +120,45 @@ def test_voters_change_while_the_controller_decides(cluster: MiniCluster) -> Non
 
 
 def test_a_static_quorum_is_upgraded_and_then_takes_another_voter() -> None:
+    """UpdateFeatures: refused until every voter has told the leader its directory (KIP-853)."""
     with MiniCluster(seed=8, controllers=4, config={"initial.controllers": 3}) as cluster:
         with pytest.raises(RequestRefused) as refusal:
             cluster.add_voter(104)
         assert refusal.value.error is ErrorCode.UNSUPPORTED_VERSION
+        cluster.fail_over()  # the new leader has heard nothing yet
+        with pytest.raises(RequestRefused) as refusal:
+            cluster.upgrade_kraft_version()
+        assert refusal.value.error is ErrorCode.INVALID_UPDATE_VERSION
         cluster.run_for("5s")
         cluster.upgrade_kraft_version()
-        cluster.run_for("2s")
+        log = cluster.disks[cluster.active_controller.id].logs["__cluster_metadata-0"]
+        upgrade, carrier = next(
+            (batch, log.batches[index + 1])
+            for index, batch in enumerate(log.batches)
+            if [type(r.message) for r in control_records(batch)]
+            == [KRaftVersionRecord, VotersRecord]
+        )
+        assert [type(r.record) for r in carrier.metadata_records] == [NoOpRecord]
+        assert carrier.base_offset == upgrade.next_offset
+        cluster.upgrade_kraft_version()  # no change, and no harm
         cluster.add_voter(104)
         assert ids(cluster) == [101, 102, 103, 104]
         cluster.fail_over()
         cluster.create_topic("orders")
+        cluster.kill(cluster.controllers)
+        cluster.restart(cluster.controllers)
+        cluster.wait_until(lambda: cluster.active_controller is not None, within="30s")
+        assert ids(cluster) == [101, 102, 103, 104]
+
+
+def test_an_upgrade_that_is_only_validated_changes_nothing() -> None:
+    Request = m.UpdateFeaturesRequest
+    key = Request.FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)
+    with MiniCluster(seed=8, controllers=3, brokers=1) as cluster:
+        cluster.run_for("5s")
+        answer = cluster.admin(Request(feature_updates=(key,), validate_only=True))
+        assert answer.error_code == ErrorCode.NONE
+        cluster.run_for("2s")
+        with pytest.raises(RequestRefused) as refusal:
+            cluster.remove_voter(cluster.controllers[0])
+        assert refusal.value.error is ErrorCode.UNSUPPORTED_VERSION

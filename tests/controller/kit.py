@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.activation import bootstrap_records
-from minicluster.controller.events import Append, ControllerReply, Resign
+from minicluster.controller.events import Append, ControllerReply, RaiseKRaftVersion, Resign
 from minicluster.controller.features import node_features
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
@@ -85,6 +85,7 @@ class Cluster:
         self.replies: dict[Any, ControllerReply] = {}
         self.timers: dict[str, int] = {}
         self.hits: list[str] = []
+        self.raised: list[tuple[int, int]] = []  # kraft.version, and the offset of its record
         self.resigned = False
         self._tokens = 0
         if self.active:
@@ -100,6 +101,10 @@ class Cluster:
                     self.log.update(enumerate(records, self.end))
                     self.end += len(records)
                     appended = True
+                case RaiseKRaftVersion(epoch, version):
+                    assert epoch == self.machine.epoch
+                    self.raised.append((version, self.end))
+                    self.end += 2  # KRaftVersion and KRaftVoters
                 case ControllerReply():
                     self.replies[effect.token] = effect
                 case SetTimer(name, at_ms):

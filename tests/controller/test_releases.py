@@ -197,3 +197,20 @@ def test_reassignment_needs_all_replicas(on: bool) -> None:
     cluster.ask(kind(topics=(kind.ReassignableTopic(name="foo", partitions=(wanted,)),)))
     cluster.alter("foo", (0, 2, 3))
     assert cluster.partition("foo").is_reassigning == on
+
+
+@BOTH
+def test_kraft_version_can_rise(on: bool) -> None:
+    cluster = Cluster(rules=rules(kraft_version_can_rise=on))
+    cluster.start(1)
+    end = cluster.end
+    answer = cluster.ask(raise_kraft_version())
+    assert answer.error_code == (ErrorCode.NONE if on else ErrorCode.INVALID_UPDATE_VERSION)
+    assert cluster.raised == ([(1, end)] if on else [])
+
+
+def raise_kraft_version(**fields: Any) -> m.UpdateFeaturesRequest:
+    key = m.UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="kraft.version", max_version_level=1, upgrade_type=1
+    )
+    return m.UpdateFeaturesRequest(feature_updates=(key,), **fields)

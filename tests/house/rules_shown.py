@@ -63,6 +63,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "sessions_by_epoch": (f"{_RELEASES}sessions_by_epoch",),
     "register_broker_is_atomic": (f"{_RELEASES}register_broker_is_atomic",),
     "new_incarnation_leaves_isr": (f"{_RELEASES}new_incarnation_leaves_isr",),
+    "kraft_version_can_rise": (f"{_RELEASES}kraft_version_can_rise",),
     "previous_broker_epoch_counts": (f"{_RELEASES}previous_broker_epoch_counts",),
     "registration_needs_metadata_version": (f"{_RELEASES}registration_needs_metadata_version",),
     "tasks_are_periodic": (f"{_RELEASES}tasks_are_periodic",),
