@@ -118,6 +118,7 @@ class Administration:
         response = self._ask(request(topics=(topic,)), within, f"create topic {name}")
         answer = response.topics[0]
         self._refuse(f"create topic {name}", answer.error_code, answer.error_message)
+        self._see(lambda: self.image.topics.named(name) is not None)
         return Topic(self, name)  # type: ignore[arg-type]
 
     def delete_topic(self, name: str | Topic, *, within: Duration = DEFAULT_WITHIN) -> None:
@@ -128,6 +129,7 @@ class Administration:
         response = self._ask(request, within, f"delete topic {name}")
         answer = response.responses[0]
         self._refuse(f"delete topic {name}", answer.error_code, answer.error_message)
+        self._see(lambda: self.image.topics.named(name) is None)
 
     def recreate_topic(self, name: str | Topic, *, within: Duration = DEFAULT_WITHIN) -> Topic:
         """Delete a topic and create it again where it was, with its configs; its id is new.
@@ -355,6 +357,10 @@ class Administration:
     def _settle(self, operations: Sequence[Operation], until_ms: int) -> None:
         within_ms = max(1, until_ms - self.rt.now())
         self.run_until(lambda: all(operation.done for operation in operations), within_ms)
+
+    def _see(self, condition: Callable[[], bool]) -> None:
+        """Wait for what was answered, which a planted fault (S26) may answer before the commit."""
+        self.run_until(condition, 5_000)
 
     def _refuse(self, what: str, code: int, message: str | None) -> None:
         if code != ErrorCode.NONE:
