@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from minicluster.rules import Rules
-from tests.transcripts import controller
+from tests.transcripts.__main__ import main
 from tests.transcripts.controller_player import play
 from tests.transcripts.report import DIFFER, HASH_ORDER, NOT_BUILT, Tally
 
@@ -77,7 +77,7 @@ def test_a_changed_answer_is_found_and_shown(tmp_path: Path) -> None:
     tally = tally_of(path)
     assert tally.total(DIFFER) == 1
     assert tally.shown[0].operation == "alter_partition"
-    assert controller.main([str(path)]) == 1
+    assert main(["controller", str(path)]) == 1
 
 
 def test_the_command_counts_per_operation_as_data() -> None:
@@ -108,7 +108,7 @@ def test_a_bad_file_gets_one_clear_line(
     path = tmp_path / "bad.jsonl.gz"
     if content is not None:
         path.write_bytes(content)
-    assert controller.main([str(path)]) == 64
+    assert main(["controller", str(path)]) == 64
     message = capsys.readouterr().err
     assert words in message and str(path) in message and message.count("\n") == 1
 
@@ -119,5 +119,5 @@ def test_a_broken_operation_names_its_line(
     lines = gzip.decompress(FILES[-1].read_bytes()).decode().splitlines()
     path = tmp_path / "broken.jsonl"
     path.write_text("\n".join([lines[0], '{"op": "register_broker"}']))
-    assert controller.main([str(path)]) == 64
+    assert main(["controller", str(path)]) == 64
     assert "line 2 is no operation" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from tests.house.conformance_rows import GROUPS, LEFT_OUT, row_ids
 from tests.house.pages import table
 from tests.house.short_table import Line
 from tests.log.test_real_logs import DUMPS, dumped_controller, expected
-from tests.transcripts import controller_player, partition, quorum
+from tests.transcripts import controller_player, partition, quorum_player
 from tests.transcripts.report import AGREE, DIFFER, HASH_ORDER, NOT_BUILT, Tally
 from tests.wire.compare import compare
 
@@ -101,7 +101,7 @@ def _partition(lines: list[Line]) -> str:
 
 
 def _quorum(lines: list[Line]) -> str:
-    return _transcripts("quorum", quorum.play, lines)
+    return _transcripts("quorum", quorum_player.play, lines)
 
 
 def _logs(lines: list[Line]) -> str:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 
-# Each module has ``main(args) -> exit code``.
-KINDS = {
-    "controller": "tests.transcripts.controller",
+from minicluster.errors import UserError
+from tests.transcripts.runner import run
+
+# Each module has ``play(path) -> outcomes``; only the one that is asked for is imported.
+PLAYERS = {
+    "controller": "tests.transcripts.controller_player",
     "partition": "tests.transcripts.partition",
-    "quorum": "tests.transcripts.quorum",
+    "quorum": "tests.transcripts.quorum_player",
 }
 
 
-def main(args: list[str]) -> int:
+def main(args: Sequence[str]) -> int:
     """Hand the arguments to the player of the kind that the first one names."""
-    if not args or args[0] not in KINDS:
-        print(f"usage: python -m tests.transcripts {'|'.join(KINDS)} FILE…", file=sys.stderr)
-        return 64
-    return int(importlib.import_module(KINDS[args[0]]).main(args[1:]))
+    if not args or args[0] not in PLAYERS:
+        print(f"usage: python -m tests.transcripts {'|'.join(PLAYERS)} FILE…", file=sys.stderr)
+        return UserError.exit_code
+    kind = args[0]
+    return run(kind, importlib.import_module(PLAYERS[kind]).play, args[1:])
 
 
 if __name__ == "__main__":

@@ -39,7 +39,15 @@ from minicluster.protocol.records import (
 from minicluster.rules import Rules
 from tests.transcripts.controller_operations import OPERATIONS, Result
 from tests.transcripts.java_maps import PartitionMap, SessionMap
-from tests.transcripts.report import AGREE, DIFFER, HASH_ORDER, NOT_BUILT, Outcome, read_lines
+from tests.transcripts.report import (
+    AGREE,
+    DIFFER,
+    HASH_ORDER,
+    NOT_BUILT,
+    Outcome,
+    read_lines,
+    require,
+)
 
 Json = dict[str, Any]
 
@@ -57,9 +65,7 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
     """
     lines = read_lines(path)
     header = next(lines)
-    missing = [name for name in _HEADER_FIELDS if name not in header]
-    if missing:
-        raise UserError(f"{path}: no controller transcript: its first line has no {missing[0]}")
+    require(header, _HEADER_FIELDS, f"{path}: no controller transcript: its first line")
     if header["kafka"] not in RULES:
         raise UserError(f"{path}: Kafka {header['kafka']} is not known here")
     player = Player.of(header, rules or RULES[header["kafka"]].as_shipped())
@@ -67,9 +73,7 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
         if "final_state" in line:
             yield player.compare_final_state(line["final_state"], path.name)
             continue
-        missing = [name for name in _LINE_FIELDS if name not in line]
-        if missing:
-            raise UserError(f"{path}: line {number} is no operation: it has no {missing[0]}")
+        require(line, _LINE_FIELDS, f"{path}: line {number} is no operation: it")
         try:
             yield player.step(line, path.name)
         except (KeyError, ReplayError, ProtocolError) as error:

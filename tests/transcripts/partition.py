@@ -1,12 +1,9 @@
-"""``python -m tests.transcripts partition FILE… [--show N] [--format text|json]``.
-
-Plays transcripts of partitions and of AlterPartition managers, with the rules of 4.3 as shipped.
-"""
+"""Plays transcripts of partitions and of AlterPartition managers, with 4.3's rules as shipped."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +11,7 @@ from minicluster.errors import UserError
 from minicluster.rules import Rules
 from tests.transcripts.manager_player import ManagerPlayer, compare_manager
 from tests.transcripts.partition_player import PartitionPlayer, compare_partition
-from tests.transcripts.report import AGREE, DIFFER, Outcome, read_lines
-from tests.transcripts.runner import run
+from tests.transcripts.report import AGREE, DIFFER, Outcome, read_lines, require
 
 _PLAYERS: Mapping[str, tuple[Callable[..., Any], Callable[..., list[str]], str]] = {
     "partition": (PartitionPlayer, compare_partition, ""),
@@ -34,7 +30,8 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
         raise UserError(f"{path}: no partition transcript; its first line should say so")
     player_of, compare, prefix = _PLAYERS[kind]
     player = player_of(header, Rules.KAFKA_4_3.as_shipped() if rules is None else rules)
-    for line in lines:
+    for number, line in enumerate(lines, 2):
+        require(line, ("i", "event", "now_ms", "state"), f"{path}: line {number} is no step: it")
         event = line["event"]
         try:
             differences = compare(line, player.play(line))
@@ -46,8 +43,3 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
             where=f"{path.name} i={line['i']}",
             detail="\n".join([json.dumps(event), *differences]) if differences else "",
         )
-
-
-def main(args: Sequence[str]) -> int:
-    """Run the sub-command."""
-    return run("partition", play, args)

@@ -38,7 +38,7 @@ from minicluster.quorum.voters import Endpoint, Node, ReplicaKey, Voter, VoterSe
 from minicluster.rules import Rules
 from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.transcripts import quorum_forms as forms
-from tests.transcripts.report import AGREE, DIFFER, Outcome, read_lines
+from tests.transcripts.report import AGREE, DIFFER, Outcome, read_lines, require
 
 STATE_FIELDS = (
     "role",
@@ -57,12 +57,28 @@ STATE_FIELDS = (
     "running",
 )
 
+_HEADER_FIELDS = (
+    "local_id",
+    "listener",
+    "kraft_version",
+    "voters",
+    "start_ms",
+    "quorum_state",
+    "log",
+)
+
 
 def play(path: Path) -> Iterator[Outcome]:
-    """One outcome per step."""
+    """One outcome per step.
+
+    Errors:  UserError, when the file is no such transcript.
+    """
     lines = read_lines(path)
-    player = Player(next(lines))
-    for step in lines:
+    header = next(lines)
+    require(header, _HEADER_FIELDS, f"{path}: no quorum transcript: its first line")
+    player = Player(header)
+    for number, step in enumerate(lines, 2):
+        require(step, ("i", "event", "state"), f"{path}: line {number} is no step: it")
         event = step["event"]
         operation = f"{event['kind']} {event.get('api', '')}".strip()
         try:

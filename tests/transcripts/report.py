@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,3 +94,13 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(value, dict):
             raise UserError(f"{path}: line {number} is no JSON object")
         yield value
+
+
+def require(value: Mapping[str, Any], names: Iterable[str], what: str) -> None:
+    """Look whether a line of a transcript has what its player reads.
+
+    Errors:  UserError, a line that names the first one missing.
+    """
+    for name in names:
+        if name not in value:
+            raise UserError(f"{what} has no {name}")

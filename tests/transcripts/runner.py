@@ -1,4 +1,4 @@
-"""The command line that every kind of transcript shares.
+"""``python -m tests.transcripts KIND FILE… [--show N] [--format text|json]``: the command line.
 
 Exit code 0 when every step that is built agrees, 1 when one differs, 64 for misuse.
 """
