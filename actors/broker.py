@@ -196,7 +196,7 @@ class Broker(QuorumShell):
             case WriteSnapshot():
                 self.write_snapshot(message)
             case ReplicasEnded():
-                self.context.exited(self.node_id)
+                self.context.exited(self.node_id, "")
             case _:
                 super().on_tell(message)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
@@ -47,6 +48,7 @@ SWITCHES: Mapping[str, str] = {
 }
 # Names divided by commas, as in Kafka; here they are no paths, only names.
 LOG_DIRS = "log.dirs"
+METADATA_LOG_DIR = "metadata.log.dir"
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
 
@@ -81,6 +83,7 @@ class ClusterConfig:
     metadata_retention_ms: int = 7 * 24 * 3_600_000
     num_partitions: int = 1
     log_dirs: tuple[str, ...] = ("d0",)  # each broker's directories by name
+    metadata_log_dir: str | None = None  # None: one of its own (Kafka's default: the first)
     auto_leader_rebalance: bool = True
     eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
     kraft_version: int = 0  # 1: the voters stand in the log and can change (KIP-853)
@@ -103,14 +106,29 @@ class ClusterConfig:
                 values[COUNTS[name]] = _count(name, value)
             elif name == LOG_DIRS:
                 values["log_dirs"] = _directories(value)
+            elif name == METADATA_LOG_DIR:
+                values["metadata_log_dir"] = str(value).strip()
             elif name in SWITCHES:
                 values[SWITCHES[name]] = _switch(name, value)
             elif name in STATIC:
                 static[name] = str(value).lower() if isinstance(value, bool) else str(value)
             else:
-                known = ", ".join(sorted([*DURATIONS, *COUNTS, *SWITCHES, *STATIC, LOG_DIRS]))
+                names = [*DURATIONS, *COUNTS, *SWITCHES, *STATIC, LOG_DIRS, METADATA_LOG_DIR]
+                known = ", ".join(sorted(names))
                 raise UserError(f"config: {name!r} is not known here; known: {known}")
-        return replace(self, static=static, **values)
+        new = replace(self, static=static, **values)
+        if new.metadata_log_dir is not None and new.metadata_log_dir not in new.log_dirs:
+            raise UserError(
+                f"config: {METADATA_LOG_DIR}: {new.metadata_log_dir!r} is none of {LOG_DIRS} "
+                f"({', '.join(new.log_dirs)}); leave it out for a directory of its own"
+            )
+        return new
+
+    def metadata_directory(self, directory_ids: Sequence[UUID]) -> UUID | None:
+        """The directory of a broker's metadata log among its log directories, None if apart."""
+        if self.metadata_log_dir is None:
+            return None
+        return directory_ids[self.log_dirs.index(self.metadata_log_dir)]
 
 
 # Real time is dear: a threaded cluster elects and registers quickly, at the cost of timeouts that

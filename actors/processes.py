@@ -90,8 +90,8 @@ class Processes(NetworkChaos):
         for node_id in self._ids(node):
             if node_id in self.processes:
                 self.kill(node_id)
-            self.start_node(node_id)
             self.note("restart", [node_id], "start")
+            self.start_node(node_id)
 
     def wipe(self, node: Nodes) -> None:
         """Give nodes new, empty disks, each with other directory ids; one that runs is killed."""
@@ -169,7 +169,10 @@ class Processes(NetworkChaos):
         self.note("publish_delay", [node_id], phase, f"{delay_ms}ms")
 
     def fail_dir(self, broker: Nodes, dir: int = 0) -> None:
-        """Break a log directory of brokers, counted from 0; the metadata log lies elsewhere."""
+        """Break a log directory of brokers, counted from 0.
+
+        A broker without any other, or whose metadata log lies in it (``metadata.log.dir``), halts.
+        """
         for node_id, store, directory in self._directories("fail_dir", broker, dir):
             process = self.processes.get(node_id)
             if directory not in store.online_directories:
@@ -220,16 +223,23 @@ class Processes(NetworkChaos):
 
     # How it is done.
 
-    def start_node(self, node_id: int) -> Process:
-        """Start a node's process on its disk."""
+    def start_node(self, node_id: int) -> None:
+        """Start a node's process on its disk; on a broken one it ends before it begins."""
         self._starts[node_id] = count = self._starts.get(node_id, 0) + 1
+        disk = self.disks[node_id]
+        metadata_directory = self.config.metadata_directory(disk.directory_ids)
+        if node_id in self.broker_ids and (
+            why := ReplicaStore(disk).cannot_run(metadata_directory)
+        ):
+            self.note("exit", [node_id], "note", why)
+            return
         chance = self.rt.rng(f"incarnation/{node_id}/{count}")
         context = NodeContext(
             node_id=node_id,
             incarnation=uuid.UUID(int=chance.getrandbits(128), version=4),
             network=self.network,
             recorder=self.recorder,
-            disk=self.disks[node_id],
+            disk=disk,
             config=self.config,
             rules=self.rules,
             faults=self.faults,
@@ -240,7 +250,6 @@ class Processes(NetworkChaos):
         process = start(context)
         self.processes[node_id] = process
         self.recorder.event("start", node_id, str(context.incarnation))
-        return process
 
     def _start_controller(self, context: NodeContext) -> Process:
         name = f"controller-{context.node_id}"
@@ -287,15 +296,16 @@ class Processes(NetworkChaos):
         self.network.detach(node_id)
         self.recorder.event("end", node_id, str(process.incarnation))
 
-    def _exited(self, node_id: int) -> None:
+    def _exited(self, node_id: int, halted: str) -> None:
         """A process has ended by itself; it is taken away when its actor's step is over."""
-        self.rt.schedule(self.rt.now(), self._take_away, self.processes.get(node_id))
+        self.rt.schedule(self.rt.now(), self._take_away, (self.processes.get(node_id), halted))
 
-    def _take_away(self, process: Process | None) -> None:
+    def _take_away(self, what: tuple[Process | None, str]) -> None:
+        process, halted = what
         if process is not None and self.processes.get(process.node_id) is process:
-            self._record_logs(process.node_id, "end")
+            self._record_logs(process.node_id, "crash" if halted else "end")
             self._end_process(process.node_id)
-            self.note("exit", [process.node_id], "note")
+            self.note("exit", [process.node_id], "note", halted)
 
     def _new_directories(self, node_id: int) -> tuple[uuid.UUID, ...]:
         count = self._starts.get(node_id, 0)

@@ -12,6 +12,7 @@ from minicluster.actors.runtime import ClusterActor
 from minicluster.actors.shell import NodeContext, Shell
 from minicluster.replica.fetcher import FetcherConfig, FetchFailed
 from minicluster.replica.replica_manager import (
+    BrokerHalted,
     DirectoryFailed,
     ReplicaManagerConfig,
     ReplicaManagerMachine,
@@ -84,6 +85,7 @@ class ReplicaManager(Shell):
                 replica_lag_time_max_ms=config.replica_lag_time_max_ms,
                 min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
                 dir_names=dict(zip(config.log_dirs, context.disk.directory_ids, strict=False)),
+                metadata_directory=config.metadata_directory(context.disk.directory_ids),
                 fetcher=FetcherConfig(
                     max_wait_ms=config.replica_fetch_wait_max_ms,
                     backoff_ms=config.replica_fetch_backoff_ms,
@@ -99,7 +101,11 @@ class ReplicaManager(Shell):
         self.perform(self.machine.start(self.now()))
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
-        return {FetchFailed: self._fetch_failed, DirectoryFailed: self._directory_failed}
+        return {
+            FetchFailed: self._fetch_failed,
+            DirectoryFailed: self._directory_failed,
+            BrokerHalted: self._halted,
+        }
 
     def on_packet(self, packet: Packet) -> None:
         exchange = packet.exchange
@@ -147,3 +153,7 @@ class ReplicaManager(Shell):
 
     def _directory_failed(self, effect: DirectoryFailed) -> None:
         self._tell_broker(DirectoryLost(effect.directory))
+
+    def _halted(self, effect: BrokerHalted) -> None:
+        self.log.error("broker.halted", reason=effect.reason)
+        self.context.exited(self.node_id, effect.reason)

@@ -37,7 +37,7 @@ class NodeContext:
     rules: Rules
     faults: Faults
     log: Any  # a structlog logger bound to the node
-    exited: Callable[[int], None]  # the process of this node has ended by itself
+    exited: Callable[[int, str], None]  # the process of this node ends by itself; why, if halted
 
 
 _OF_BROKERS = frozenset(

@@ -65,6 +65,19 @@ class ReplicaStore:
         failed = self._disk.files.get(_OFFLINE_DIRECTORIES, ())
         return tuple(d for d in self._disk.directory_ids if d not in failed)
 
+    def cannot_run(self, metadata_directory: uuid.UUID | None) -> str | None:
+        """Why no broker can run on this disk, None if one can.
+
+        Source:  LogManager.handleLogDirFailure, createAndValidateLogDirs;
+                 MetaPropertiesEnsemble.verify (REQUIRE_METADATA_LOG_DIR).
+        """
+        online = self.online_directories
+        if self.directory_ids and not online:
+            return "all log directories have failed"
+        if metadata_directory is not None and metadata_directory not in online:
+            return "the directory of the metadata log has failed"
+        return None
+
     def names(self) -> tuple[str, ...]:
         """The logs that there are, the metadata log left out, by name."""
         return tuple(sorted(name for name in self._disk.logs if name != METADATA_LOG))

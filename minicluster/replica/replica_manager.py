@@ -83,6 +83,13 @@ class DirectoryFailed(Effect):
     directory: uuid.UUID
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerHalted(Effect):
+    """The process has to end at once, as in a crash: it cannot go on without this directory."""
+
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaManagerConfig:
     """Who this broker is, and its replica settings."""
@@ -95,6 +102,7 @@ class ReplicaManagerConfig:
     flush_interval_ms: int = 30_000  # Kafka leaves it to the system, which writes back in time
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)  # as log.dirs names them
+    metadata_directory: uuid.UUID | None = None  # None: the metadata log has a place of its own
     traced: bool = True
 
 
@@ -113,7 +121,8 @@ class ReplicaManagerMachine:
       what became of a Send. ``on_timer(now_ms, name)``: of a SetTimer.
     * ``on_directory_failure(now_ms, directory)``: a log directory broke.
 
-    Effects: Send, Reply, SetTimer, CancelTimer, Trace, FaultHit, FetchFailed, DirectoryFailed.
+    Effects: Send, Reply, SetTimer, CancelTimer, Trace, FaultHit, FetchFailed, DirectoryFailed,
+    BrokerHalted.
     """
 
     def __init__(
@@ -355,11 +364,18 @@ class ReplicaManagerMachine:
         """A directory broke: its replicas are offline until the broker starts anew.
 
         The controller hears of the directory by heartbeat (KIP-858), or of the replicas (KIP-589).
+        Without any directory, or without that of the metadata log, the broker halts and tells
+        nobody: the controller learns of it when the session expires.
 
-        Source:  ReplicaManager.handleLogDirFailure.
+        Source:  ReplicaManager.handleLogDirFailure, LogManager.handleLogDirFailure.
         """
+        if directory not in self.store.online_directories:
+            return []
         effects: list[Effect] = []
         lost = set(self.store.fail_directory(directory))
+        halts = self.store.cannot_run(self.config.metadata_directory)
+        if halts is not None:
+            return [BrokerHalted(halts)]
         for key, partition in list(self.partitions.items()):
             if log_name(partition.topic, key[1]) in lost:
                 self.take_offline(key, effects)

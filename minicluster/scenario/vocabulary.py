@@ -237,7 +237,8 @@ ACTIONS: Mapping[str, Action] = {
         },
     ),
     "fail_dir": Action(
-        "Break a log directory of a broker, counted from 0 (config log.dirs says how many).",
+        "Break a log directory of a broker, counted from 0 (config log.dirs says how many). "
+        "Without another, or if metadata.log.dir names it, the broker halts.",
         {
             "broker": Argument(Kind.NODES, required=True),
             "dir": Argument(Kind.COUNT, default=0),

@@ -59,7 +59,9 @@ class Cluster:
         self.image = MetadataImage.EMPTY
         self.offset = itertools.count()
         self.managers: dict[int, ReplicaManagerMachine] = {}
-        self.disks = {b: MemoryDisk(directory_ids=(_dir(b),)) for b in range(1, brokers + 1)}
+        self.disks = {
+            b: MemoryDisk(directory_ids=(_dir(b), _dir(0x100 + b))) for b in range(1, brokers + 1)
+        }
         self.traces: list[dict[str, Any]] = []
         self.sent: list[tuple[int, int, Any]] = []
         self.alterations: list[AlterPartitionRequest] = []

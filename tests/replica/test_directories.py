@@ -22,6 +22,7 @@ from minicluster.protocol.records import (
 )
 from minicluster.replica.disk import MemoryDisk, ReplicaStore
 from minicluster.replica.replica_manager import (
+    BrokerHalted,
     DirectoryFailed,
     ReplicaManagerConfig,
     ReplicaManagerMachine,
@@ -231,3 +232,27 @@ def test_a_cordoned_directory_takes_no_new_log_while_there_is_another() -> None:
         fresh.config = ReplicaManagerConfig(broker_id=1, dir_names=names)
         fresh.start()
         assert fresh.lies() == places
+
+
+def test_the_last_directory_takes_the_broker_with_it_and_nobody_is_told() -> None:
+    story = Story(FIRST, SECOND)
+    story.see(story.manager.on_directory_failure(0, FIRST))
+    story.others.clear()
+    story.sends.clear()
+    story.see(story.manager.on_directory_failure(0, FIRST))
+    assert not story.others, "it has failed already"
+    story.see(story.manager.on_directory_failure(0, SECOND))
+    assert story.others == [BrokerHalted("all log directories have failed")]
+    assert not story.sends
+    assert story.manager.store.cannot_run(None) == "all log directories have failed"
+
+
+def test_the_directory_of_the_metadata_log_takes_the_broker_with_it() -> None:
+    story = Story(FIRST, SECOND)
+    story.config = ReplicaManagerConfig(broker_id=1, metadata_directory=SECOND)
+    story.start()
+    story.others.clear()
+    story.see(story.manager.on_directory_failure(0, SECOND))
+    assert story.others == [BrokerHalted("the directory of the metadata log has failed")]
+    story.manager.store.repair_directory(SECOND)
+    assert story.manager.store.cannot_run(SECOND) is None

@@ -108,9 +108,9 @@ def test_below_3_7_the_controller_learns_of_it_by_alter_replica_state_alone() ->
 
 
 def test_failures_of_one_moment_go_in_one_request() -> None:
-    whole = Whole(rules=KIP_589, directories=2)
+    whole = Whole(rules=KIP_589, directories=3)
     whole.advance(100)
-    for name in ("a", "b", "c"):
+    for name in ("a", "b", "c", "d"):
         whole.create_topic(name, (1,))
         whole.advance(50)
     whole.advance(1_000)
@@ -120,7 +120,7 @@ def test_failures_of_one_moment_go_in_one_request() -> None:
     assert not reports(whole)
     whole.advance(GATHER_MS)
     (request,) = reports(whole)
-    assert sorted(topic.topic for topic in request.topics) == ["a", "b", "c"]
+    assert sorted(topic.topic for topic in request.topics) == ["a", "b", "d"]
     assert request.event_type == 1 and request.event_reason
 
 
