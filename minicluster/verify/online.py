@@ -7,15 +7,16 @@ nor Arrow, and stops a bad run at its first bad record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from minicluster.log.batch import RecordBatch
-from minicluster.log.control import control_records
 from minicluster.metadata.directory_id import is_online
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
+from minicluster.verify.online_batches import BatchRules
+from minicluster.verify.online_findings import Findings
 from minicluster.verify.online_operations import OperationRules
 from minicluster.verify.online_partition import CHECKS
 from minicluster.verify.online_state import (
@@ -29,14 +30,11 @@ from minicluster.verify.online_state import (
     TopicHistory,
 )
 from minicluster.verify.operations import Operation, Operations
-from minicluster.verify.rules import BY_ID, RULES
-from minicluster.verify.rules.model import Finding, finding_message
+from minicluster.verify.rules.model import Finding
 from minicluster.verify.rules.partition import FIELDS
 
 if TYPE_CHECKING:
     from minicluster.verify.inputs import Run
-
-_NEVER = 99  # a metadata.version that nobody told promises everything
 
 
 class OnlineChecker:
@@ -48,14 +46,11 @@ class OnlineChecker:
     def __init__(self, run: str = "online", *, node: int = -1, begins_well: bool = True) -> None:
         self.run = run
         self.findings: list[Finding] = []
-        self.looked_at: dict[str, int] = {rule.id: 0 for rule in RULES if rule.online}
-        self.not_promised: dict[str, int] = dict(self.looked_at)
-        self._new: list[Finding] = []
+        self._say = Findings(run)
+        self.looked_at, self.not_promised = self._say.looked_at, self._say.not_promised
         self._operations = Operations()
-        self._more = OperationRules(self)
-        self._node, self._begins_well = node, begins_well
-        self._batch: RecordBatch | None = None
-        self._elected: dict[int, list[tuple[int, int]]] = {}
+        self._batches = BatchRules(self._say, node, begins_well)
+        self._more = OperationRules(self._say, self._active)
         self._skip_to = 0
         self._mv: int | None = None
         self._elr = False
@@ -71,14 +66,14 @@ class OnlineChecker:
         self._touched: dict[tuple[UUID, int], Step] = {}
         self._unclean: list[tuple[Step, tuple[int, ...]]] = []  # with who was active then
         self._told: dict[int, int] = {}
-        self._offset, self._judged, self._clean_from = 0, True, 0
+        self._judged, self._clean_from = True, 0
 
     # --- what goes in -----------------------------------------------------------------------
 
     def load(self, records: Iterable[r.VersionedRecord], end_offset: int) -> list[Finding]:
         """Begin from a snapshot that ends (exclusive) at an offset."""
         self._skip_to = end_offset
-        self._judged, self._offset = False, end_offset - 1
+        self._judged, self._say.offset = False, end_offset - 1
         loaded = tuple(records)
         for versioned in loaded:
             if isinstance(versioned.record, r.FeatureLevelRecord | r.ConfigRecord):
@@ -91,7 +86,7 @@ class OnlineChecker:
 
     def commit(self, batch: RecordBatch) -> list[Finding]:
         """Judge one committed batch; give what is newly found."""
-        self._structure(batch)
+        self._batches.batch(batch)
         for operation in self._operations.feed(batch):
             self._operation(operation)
         for offset, kind in self._operations.markers:
@@ -101,14 +96,14 @@ class OnlineChecker:
         return self._flush()
 
     def _flush(self) -> list[Finding]:
-        new, self._new = self._new, []
+        new = self._say.take_new()
         self.findings += new
         return new
 
     def _operation(self, operation: Operation) -> None:
         for entry in operation.entries:
             if entry.offset >= self._skip_to:
-                self._offset, self._clean_from = entry.offset, entry.clean_from
+                self._say.offset, self._clean_from = entry.offset, entry.clean_from
                 self._take(entry.record)
         self._end_of_operation()
 
@@ -133,91 +128,6 @@ class OnlineChecker:
             case _:
                 self._broker_record(record)
 
-    # --- findings ---------------------------------------------------------------------------
-
-    def _promised(self, rule_id: str, mv: int | None) -> bool:
-        level = BY_ID[rule_id].promised_from
-        return level is None or (_NEVER if mv is None else mv) >= level
-
-    def _look(self, rule_id: str, index: int, mv: int | None) -> bool:
-        """Count a case; whether the rule promises anything about it."""
-        promised = self._promised(rule_id, mv)
-        if BY_ID[rule_id].checks[index].counts:
-            counter = self.looked_at if promised else self.not_promised
-            counter[rule_id] += 1
-        return promised
-
-    def _find(
-        self,
-        rule_id: str,
-        index: int,
-        *,
-        offset: int | None = None,
-        topic: str | None = None,
-        part: int | None = None,
-        broker: int | None = None,
-        old: Sequence[int] | None = None,
-        new: Sequence[int] | None = None,
-        number: int | None = None,
-    ) -> None:
-        at = self._offset if offset is None else offset
-        message = finding_message(
-            BY_ID[rule_id].checks[index],
-            offset=at,
-            topic=topic,
-            partition=part,
-            broker=broker,
-            old=None if old is None else list(old),
-            new=None if new is None else list(new),
-            number=number,
-        )
-        self._new.append(
-            Finding(
-                run=self.run,
-                offset=at,
-                rule=rule_id,
-                topic=topic or "",
-                partition=-1 if part is None else part,
-                broker=-1 if broker is None else broker,
-                message=message,
-            )
-        )
-
-    # --- the log itself ---------------------------------------------------------------------
-
-    def _structure(self, batch: RecordBatch) -> None:
-        before, self._batch = self._batch, batch
-        base, epoch, node = batch.base_offset, batch.leader_epoch, self._node
-        if before is None:
-            self._look("E01", 1, None)
-            if not self._begins_well:
-                self._find("E01", 1, offset=base, broker=node)
-        else:
-            self._look("E01", 0, None)
-            due = before.next_offset
-            if base != due:
-                self._find("E01", 0, offset=base, broker=node, number=due)
-        self._look("E02", 0, None)
-        if before is not None and epoch < before.leader_epoch:
-            self._find("E02", 0, offset=base, broker=node, number=epoch)
-        controls = control_records(batch)
-        first = controls[0].message if controls else None
-        elected = first.leader_id if isinstance(first, r.LeaderChangeMessage) else None
-        if (base == 0) if before is None else (epoch != before.leader_epoch):
-            self._look("E03", 0, None)
-            if elected is None:
-                self._find("E03", 0, offset=base, broker=node, number=epoch)
-        if elected is not None:
-            self._leader_of(epoch, base, elected)
-
-    def _leader_of(self, epoch: int, base: int, elected: int) -> None:
-        known = self._elected.setdefault(epoch, [])
-        agreed = len({leader for _, leader in known}) < 2
-        known.append((base, elected))
-        if len({leader for _, leader in known}) > 1:
-            for offset, leader in known if agreed else known[-1:]:
-                self._find("E03", 1, offset=offset, broker=leader, number=epoch)
-
     # --- settings ---------------------------------------------------------------------------
 
     def _feature(self, record: r.FeatureLevelRecord) -> None:
@@ -229,7 +139,7 @@ class OnlineChecker:
     def _config(self, record: r.ConfigRecord) -> None:
         if self._judged and record.resource_type == TOPIC_RESOURCE and record.value is not None:
             name = record.resource_name
-            self._more.config(name, self._offset, self._mv, alive=name in self._live)
+            self._more.config(name, self._say.offset, self._mv, alive=name in self._live)
         self._min_isr.set(record)
 
     # --- topics and partitions --------------------------------------------------------------
@@ -237,14 +147,14 @@ class OnlineChecker:
     def _topic(self, record: r.TopicRecord) -> None:
         topic = self._topics.setdefault(record.topic_id, TopicHistory())
         if self._judged:
-            self._look("E25", 0, self._mv)
+            self._say.look("E25", 0, self._mv)
             if topic.topics:
-                self._find("E25", 0, topic=record.name)
+                self._say.find("E25", 0, topic=record.name)
             elif topic.partitions:
-                self._find("E25", 1, topic=record.name)
+                self._say.find("E25", 1, topic=record.name)
             if self._names.get(record.name) == "Topic":
-                self._find("E25", 2, topic=record.name)
-            self._more.new_topics.append((record.topic_id, record.name, self._offset))
+                self._say.find("E25", 2, topic=record.name)
+            self._more.new_topics.append((record.topic_id, record.name, self._say.offset))
         topic.name, topic.kind = record.name, "Topic"
         topic.topics += 1
         self._names[record.name] = "Topic"
@@ -254,9 +164,9 @@ class OnlineChecker:
         """The topic that a partition or a removal names, judged by E26."""
         topic = self._topics.setdefault(topic_id, TopicHistory())
         if self._judged:
-            self._look("E26", 0, self._mv)
+            self._say.look("E26", 0, self._mv)
             if topic.kind != "Topic":
-                self._find("E26", 0, topic=topic.name, part=part)
+                self._say.find("E26", 0, topic=topic.name, part=part)
         return topic
 
     def _remove_topic(self, record: r.RemoveTopicRecord) -> None:
@@ -338,7 +248,7 @@ class OnlineChecker:
         step = Step(
             kind=kind,
             judged=self._judged,
-            offset=self._offset,
+            offset=self._say.offset,
             topic=topic.name,
             part=part,
             mv=self._mv,
@@ -363,23 +273,23 @@ class OnlineChecker:
 
     def _judge_step(self, step: Step) -> None:
         for check in CHECKS:
-            looks = check.when(step) and self._look(check.rule, check.index, step.mv)
+            looks = check.when(step) and self._say.look(check.rule, check.index, step.mv)
             if looks and check.bad(step):
                 says = check.says(step)
-                self._find(check.rule, check.index, topic=step.topic, part=step.part, **says)
+                self._say.find(check.rule, check.index, topic=step.topic, part=step.part, **says)
         self._more.elected(step, self._brokers)
         if not (step.judged and step.state and step.kind != "ClearElr"):
             return
         where: dict[str, Any] = {"topic": step.topic, "part": step.part}
         for member in step.added:
-            if self._look("A3", 0, step.mv) and not self._active(member) and not step.keep:
+            if self._say.look("A3", 0, step.mv) and not self._active(member) and not step.keep:
                 isrs = {"old": step.before["isr"], "new": step.after["isr"]}
-                self._find("A3", 0, broker=member, **isrs, **where)
+                self._say.find("A3", 0, broker=member, **isrs, **where)
         if step.kind == "Partition" and step.alive_before is None:
             for replica in step.after["replicas"]:
-                looks = self._look("E17", 1, step.mv)
+                looks = self._say.look("E17", 1, step.mv)
                 if looks and self._active(replica) != (replica in step.after["isr"]):
-                    self._find("E17", 1, broker=replica, new=step.after["isr"], **where)
+                    self._say.find("E17", 1, broker=replica, new=step.after["isr"], **where)
 
     def _active(self, broker: int) -> bool:
         known = self._brokers.get(broker)
@@ -392,20 +302,20 @@ class OnlineChecker:
         epoch, who = record.broker_epoch, record.broker_id
         again = broker.registered and broker.incarnation == record.incarnation_id
         if self._judged and again:
-            self._look("E22", 0, self._mv)
+            self._say.look("E22", 0, self._mv)
             standing = (epoch, record.fenced, record.in_controlled_shutdown)
             if standing != (broker.epoch, broker.fenced, broker.in_controlled_shutdown):
-                self._find("E22", 0, broker=who, number=epoch)
+                self._say.find("E22", 0, broker=who, number=epoch)
         elif self._judged:
-            self._look("E20", 0, self._mv)
-            if not self._clean_from <= epoch <= self._offset:
-                self._find("E20", 0, broker=who, number=epoch)
+            self._say.look("E20", 0, self._mv)
+            if not self._clean_from <= epoch <= self._say.offset:
+                self._say.find("E20", 0, broker=who, number=epoch)
             if broker.highest_epoch is not None and epoch <= broker.highest_epoch:
-                self._find("E20", 1, broker=who, number=epoch)
+                self._say.find("E20", 1, broker=who, number=epoch)
         if self._judged and broker.incarnation not in (None, record.incarnation_id):
-            self._look("A8", 0, self._mv)
-            self._more.newcomers.append((who, self._offset))
-        self._more.registered(who, record, broker.log_dirs, self._offset, judged=self._judged)
+            self._say.look("A8", 0, self._mv)
+            self._more.newcomers.append((who, self._say.offset))
+        self._more.registered(who, record, broker.log_dirs, self._say.offset, judged=self._judged)
         highest = broker.highest_epoch
         broker.highest_epoch = epoch if highest is None else max(highest, epoch)
         broker.registered, broker.epoch = True, epoch
@@ -413,7 +323,7 @@ class OnlineChecker:
         broker.fenced = record.fenced
         broker.in_controlled_shutdown = record.in_controlled_shutdown
         broker.log_dirs = record.log_dirs
-        self._told[who] = self._offset
+        self._told[who] = self._say.offset
 
     def _broker_record(self, record: Message) -> None:
         """Fencing, unfencing, changes and the end of a registration."""
@@ -435,7 +345,7 @@ class OnlineChecker:
             self._judge_broker(broker, who, epoch, fenced)
             turns = bool(fenced) and broker.registered and not broker.fenced
             if turns and not isinstance(record, r.UnregisterBrokerRecord):
-                self._more.fenced(who, self._offset, self._mv, self._partitions.values())
+                self._more.fenced(who, self._say.offset, self._mv, self._partitions.values())
         if fenced is not None:
             broker.fenced = fenced
         if isinstance(record, r.UnregisterBrokerRecord):
@@ -445,24 +355,24 @@ class OnlineChecker:
             if record.in_controlled_shutdown:
                 broker.in_controlled_shutdown = record.in_controlled_shutdown > 0
             if record.log_dirs:
-                self._more.changed(who, broker.log_dirs, record.log_dirs, self._offset)
+                self._more.changed(who, broker.log_dirs, record.log_dirs, self._say.offset)
             broker.log_dirs = record.log_dirs or broker.log_dirs
-        self._told[who] = self._offset
+        self._told[who] = self._say.offset
 
     def _judge_broker(
         self, broker: BrokerHistory, who: int, epoch: int, fenced: bool | None
     ) -> None:
-        self._look("E23", 0, self._mv)
+        self._say.look("E23", 0, self._mv)
         if not broker.registered:
-            self._find("E23", 0, broker=who)
+            self._say.find("E23", 0, broker=who)
             return
-        self._look("D4", 0, self._mv)
+        self._say.look("D4", 0, self._mv)
         if epoch != broker.epoch:
-            self._find("D4", 0, broker=who, number=epoch)
+            self._say.find("D4", 0, broker=who, number=epoch)
         if fenced is not None:
-            self._look("E21", 0, self._mv)
+            self._say.look("E21", 0, self._mv)
             if not fenced and not broker.fenced:
-                self._find("E21", 0, broker=who)
+                self._say.find("E21", 0, broker=who)
 
     # --- at the end of an operation ---------------------------------------------------------
 
@@ -484,32 +394,32 @@ class OnlineChecker:
     def _new_piece(self, step: Step) -> Piece:
         piece = Piece(step=step)
         isr = step.after["isr"]
-        if step.after["rec"] == 1 and self._look("C1", 0, step.mv):
+        if step.after["rec"] == 1 and self._say.look("C1", 0, step.mv):
             allowed = step.elr_on and step.after["leader"] == -1
             if len(isr) > 1 or (not isr and not allowed):
                 where: dict[str, Any] = {"topic": step.topic, "part": step.part}
-                self._find("C1", 0, offset=step.offset, new=isr, **where)
+                self._say.find("C1", 0, offset=step.offset, new=isr, **where)
         for member in isr:
-            if self._look("A1", 0, step.mv) and not self._active(member):
+            if self._say.look("A1", 0, step.mv) and not self._active(member):
                 self._member_inactive(piece, member, step.offset)
         leader = step.after["leader"]
-        if leader >= 0 and self._look("A2", 0, step.mv) and not self._active(leader):
+        if leader >= 0 and self._say.look("A2", 0, step.mv) and not self._active(leader):
             self._leader_inactive(piece, step.offset)
         return piece
 
     def _member_inactive(self, piece: Piece, member: int, offset: int) -> None:
         step = piece.step
-        if member not in piece.inactive and not step.keep and self._promised("A1", step.mv):
+        if member not in piece.inactive and not step.keep and self._say.promised("A1", step.mv):
             where: dict[str, Any] = {"topic": step.topic, "part": step.part}
-            self._find("A1", 0, offset=offset, broker=member, new=step.after["isr"], **where)
+            self._say.find("A1", 0, offset=offset, broker=member, new=step.after["isr"], **where)
         piece.inactive.add(member)
 
     def _leader_inactive(self, piece: Piece, offset: int) -> None:
         step = piece.step
-        if not piece.leader_inactive and self._promised("A2", step.mv):
+        if not piece.leader_inactive and self._say.promised("A2", step.mv):
             where: dict[str, Any] = {"topic": step.topic, "part": step.part}
             leader, isr = step.after["leader"], step.after["isr"]
-            self._find("A2", 0, offset=offset, broker=leader, new=isr, **where)
+            self._say.find("A2", 0, offset=offset, broker=leader, new=isr, **where)
         piece.leader_inactive = True
 
     def _inactive_now(self, who: int, offset: int) -> None:
@@ -522,7 +432,7 @@ class OnlineChecker:
                     self._leader_inactive(piece, offset)
 
     def _judge_unclean(self, step: Step, candidates: tuple[int, ...]) -> None:
-        if not self._promised("C5", step.mv):
+        if not self._say.promised("C5", step.mv):
             return
         replicas = list(step.after["replicas"])
         for member in candidates:
@@ -532,7 +442,9 @@ class OnlineChecker:
             if directory is not None and not is_online(directory, log_dirs):
                 continue
             where: dict[str, Any] = {"topic": step.topic, "part": step.part}
-            self._find("C5", 1, offset=step.offset, broker=member, old=step.before["isr"], **where)
+            self._say.find(
+                "C5", 1, offset=step.offset, broker=member, old=step.before["isr"], **where
+            )
 
 
 def check_run(run: Run) -> OnlineChecker:

@@ -5,45 +5,23 @@ Part of ``online.OnlineChecker``, which folds the log and calls these in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from minicluster.metadata.directory_id import is_online, is_reserved
 from minicluster.protocol import records as r
+from minicluster.verify.online_findings import Findings
 from minicluster.verify.online_state import BrokerHistory, PartitionHistory, Piece, Step
-
-
-class Judge(Protocol):
-    """What the rules need of the checker that they belong to."""
-
-    def _look(self, rule_id: str, index: int, mv: int | None) -> bool: ...
-
-    def _promised(self, rule_id: str, mv: int | None) -> bool: ...
-
-    def _find(
-        self,
-        rule_id: str,
-        index: int,
-        *,
-        offset: int | None = None,
-        topic: str | None = None,
-        part: int | None = None,
-        broker: int | None = None,
-        old: Sequence[int] | None = None,
-        new: Sequence[int] | None = None,
-        number: int | None = None,
-    ) -> None: ...
-
-    def _active(self, broker: int) -> bool: ...
 
 
 @dataclass(slots=True)
 class OperationRules:
     """A4, A8, D1, D2, D5, E29, E30 and E38, and what they remember."""
 
-    judge: Judge
+    say: Findings
+    active: Callable[[int], bool]
     in_transaction: bool = False
     lost: dict[tuple[int, UUID], bool] = field(default_factory=dict)
     owners: dict[UUID, int] = field(default_factory=dict)
@@ -58,14 +36,14 @@ class OperationRules:
 
     def marker(self, offset: int, kind: str) -> None:
         """A metadata transaction begins, ends or is aborted."""
-        self.judge._look("E30", 0, None)
+        self.say.look("E30", 0, None)
         if (kind == "Begin") == self.in_transaction:
-            self.judge._find("E30", 0, offset=offset)
+            self.say.find("E30", 0, offset=offset)
         self.in_transaction = kind == "Begin"
 
     def config(self, name: str, offset: int, mv: int | None, *, alive: bool) -> None:
         """A topic's config is set."""
-        self.judge._look("E38", 0, mv)
+        self.say.look("E38", 0, mv)
         if not alive:  # Kafka 3.3 writes a topic's configs before the topic
             self.nameless.append((name, offset))
 
@@ -73,9 +51,9 @@ class OperationRules:
         """A partition is made, where the log says that the number due is another, or the same."""
         self.made_in[topic_id] = self.made_in.get(topic_id, 0) + 1
         if due is not None:
-            self.judge._look("E18", 0, None)
+            self.say.look("E18", 0, None)
             if part != due:
-                self.judge._find("E18", 0, topic=name, part=part, number=due)
+                self.say.find("E18", 0, topic=name, part=part, number=due)
 
     def elected(self, step: Step, brokers: dict[int, BrokerHistory]) -> None:
         """Whoever a change makes the leader is active, in a directory that works."""
@@ -84,13 +62,13 @@ class OperationRules:
             return
         where: dict[str, Any] = {"topic": step.topic, "part": step.part, "broker": leader}
         isr = step.after["isr"]
-        if self.judge._promised("A4", step.mv) and not self.judge._active(leader):
-            self.judge._find("A4", 2, new=isr, **where)
-        self.judge._look("D2", 0, step.mv)
+        if self.say.promised("A4", step.mv) and not self.active(leader):
+            self.say.find("A4", 2, new=isr, **where)
+        self.say.look("D2", 0, step.mv)
         directory = step.directory_of(leader)
         known = brokers.get(leader)
         if directory is not None and not is_online(directory, known.log_dirs if known else ()):
-            self.judge._find("D2", 0, new=isr, **where)
+            self.say.find("D2", 0, new=isr, **where)
 
     def fenced(
         self,
@@ -100,15 +78,15 @@ class OperationRules:
         partitions: Iterable[PartitionHistory],
     ) -> None:
         """A broker turns from unfenced to fenced, whatever its operation goes on to do."""
-        self.judge._look("A4", 0, mv)
+        self.say.look("A4", 0, mv)
         for history in partitions:
             step = history.step
             if step is None or not step.state or who not in step.after["isr"] or step.keep:
                 continue
-            if who not in history.fenced_inside and self.judge._promised("A4", step.mv):
+            if who not in history.fenced_inside and self.say.promised("A4", step.mv):
                 history.fenced_inside.add(who)
                 isr = step.after["isr"]
-                self.judge._find(
+                self.say.find(
                     "A4", 1, offset=offset, topic=step.topic, part=step.part, broker=who, new=isr
                 )
 
@@ -128,7 +106,7 @@ class OperationRules:
         for directory in record.log_dirs:
             owner = self.owners.get(directory, who)
             if judged and owner != who:
-                self.judge._find("D5", 1, broker=who, number=owner)
+                self.say.find("D5", 1, broker=who, number=owner)
             self.owners[directory] = who
             self.lost.pop((who, directory), None)
 
@@ -155,13 +133,13 @@ class OperationRules:
     def end(self, pieces: Iterable[Piece], new_pieces: Iterable[Piece]) -> None:
         """Judge what an operation leaves behind, and forget it."""
         for topic_id, name, at in self.new_topics:
-            self.judge._look("E29", 0, None)
+            self.say.look("E29", 0, None)
             if not self.made_in.get(topic_id):
-                self.judge._find("E29", 0, offset=at, topic=name)
+                self.say.find("E29", 0, offset=at, topic=name)
         made = {name for _, name, _ in self.new_topics}
         for name, at in self.nameless:
             if name not in made:
-                self.judge._find("E38", 0, offset=at, topic=name)
+                self.say.find("E38", 0, offset=at, topic=name)
         for piece in new_pieces:
             self._members_in_lost_directories(piece)
         if self.newcomers or self.losses:
@@ -178,10 +156,10 @@ class OperationRules:
             step = piece.step
             if who not in step.after["isr"] or step.keep or who in piece.newcomers:
                 continue
-            if self.judge._promised("A8", step.mv):
+            if self.say.promised("A8", step.mv):
                 piece.newcomers.add(who)
                 where: dict[str, Any] = {"topic": step.topic, "part": step.part, "broker": who}
-                self.judge._find("A8", 1, offset=at, new=step.after["isr"], **where)
+                self.say.find("A8", 1, offset=at, new=step.after["isr"], **where)
 
     def _members_in_lost_directories(self, piece: Piece) -> None:
         step = piece.step
@@ -189,7 +167,7 @@ class OperationRules:
             directory = step.directory_of(member)
             if directory is None or is_reserved(directory):
                 continue
-            self.judge._look("D1", 0, step.mv)
+            self.say.look("D1", 0, step.mv)
             if (member, directory) in self.lost and not step.keep:
                 self._in_lost_directory(piece, member, step.offset)
 
@@ -205,4 +183,4 @@ class OperationRules:
         step = piece.step
         piece.lost_directory.add(member)
         where: dict[str, Any] = {"topic": step.topic, "part": step.part, "broker": member}
-        self.judge._find("D1", 0, offset=at, new=step.after["isr"], **where)
+        self.say.find("D1", 0, offset=at, new=step.after["isr"], **where)

@@ -1,0 +1,81 @@
+"""What the online checker says: cases counted per rule, and findings with the rule's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from minicluster.verify.rules import BY_ID, RULES
+from minicluster.verify.rules.model import Finding, finding_message
+
+_NEVER = 99  # a metadata.version that nobody told promises everything
+
+
+def _no_cases() -> dict[str, int]:
+    return {rule.id: 0 for rule in RULES if rule.online}
+
+
+@dataclass(slots=True)
+class Findings:
+    """Counts what is looked at and collects what is found, at the offset in hand."""
+
+    run: str
+    offset: int = 0
+    looked_at: dict[str, int] = field(default_factory=_no_cases)
+    not_promised: dict[str, int] = field(default_factory=_no_cases)
+    new: list[Finding] = field(default_factory=list)
+
+    def promised(self, rule_id: str, mv: int | None) -> bool:
+        """Whether a rule promises anything under a metadata.version."""
+        level = BY_ID[rule_id].promised_from
+        return level is None or (_NEVER if mv is None else mv) >= level
+
+    def look(self, rule_id: str, index: int, mv: int | None) -> bool:
+        """Count a case of a check; whether its rule promises anything about it."""
+        promised = self.promised(rule_id, mv)
+        if BY_ID[rule_id].checks[index].counts:
+            counter = self.looked_at if promised else self.not_promised
+            counter[rule_id] += 1
+        return promised
+
+    def find(
+        self,
+        rule_id: str,
+        index: int,
+        *,
+        offset: int | None = None,
+        topic: str | None = None,
+        part: int | None = None,
+        broker: int | None = None,
+        old: Sequence[int] | None = None,
+        new: Sequence[int] | None = None,
+        number: int | None = None,
+    ) -> None:
+        """A check of a rule is broken, at the offset in hand unless another is named."""
+        at = self.offset if offset is None else offset
+        message = finding_message(
+            BY_ID[rule_id].checks[index],
+            offset=at,
+            topic=topic,
+            partition=part,
+            broker=broker,
+            old=None if old is None else list(old),
+            new=None if new is None else list(new),
+            number=number,
+        )
+        self.new.append(
+            Finding(
+                run=self.run,
+                offset=at,
+                rule=rule_id,
+                topic=topic or "",
+                partition=-1 if part is None else part,
+                broker=-1 if broker is None else broker,
+                message=message,
+            )
+        )
+
+    def take_new(self) -> list[Finding]:
+        """What was found since it was last asked."""
+        new, self.new = self.new, []
+        return new
