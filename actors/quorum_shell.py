@@ -10,6 +10,13 @@ from uuid import UUID
 
 from minicluster.actors import chance
 from minicluster.actors.network import Answer, Packet
+from minicluster.actors.raft_trace import (
+    LazyCrc,
+    said_by_batch,
+    said_by_log,
+    said_by_snapshot,
+    voters_text,
+)
 from minicluster.actors.shell import NodeContext, Shell, Wakeup
 from minicluster.effects import FaultHit
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
@@ -147,9 +154,12 @@ class QuorumShell(Shell):
         return {
             qx.SendTo: self._send_to,
             qx.Persist: self._persist,
+            qx.Began: self._began,
             qx.Appended: self._appended,
+            qx.Flushed: self._flushed,
             qx.Truncated: self._truncated,
-            qx.SnapshotInstalled: lambda _: None,
+            qx.SnapshotInstalled: self._snapshot_installed,
+            qx.VotersChanged: self._voters_changed,
             qx.HighWatermarkChanged: self._high_watermark_changed,
             qx.Deposed: self._deposed,
             qx.Voted: self._voted,
@@ -305,12 +315,40 @@ class QuorumShell(Shell):
         ):
             self._raft_event("elected", epoch=state.leader_epoch, leader=state.leader_id)
 
+    def _began(self, began: qx.Began) -> None:
+        end = began.end_offset
+        said = said_by_log(self.quorum.log, end)
+        self._raft_event("begin", epoch=began.last_epoch, offset=end, **said)
+
     def _appended(self, appended: qx.Appended) -> None:
         batch = appended.batch
-        self._raft_event("append", epoch=batch.leader_epoch, offset=batch.last_offset)
+        self._raft_event(
+            "append",
+            epoch=batch.leader_epoch,
+            offset=batch.last_offset,
+            crc=LazyCrc(batch),
+            **said_by_batch(batch),
+        )
+
+    def _flushed(self, flushed: qx.Flushed) -> None:
+        self._raft_event("flush", epoch=self.quorum.epoch, offset=flushed.end_offset)
 
     def _truncated(self, truncated: qx.Truncated) -> None:
-        self._raft_event("truncate", epoch=self.quorum.epoch, offset=truncated.end_offset)
+        self._raft_event("truncate", epoch=truncated.last_epoch, offset=truncated.end_offset)
+
+    def _snapshot_installed(self, installed: qx.SnapshotInstalled) -> None:
+        end, epoch = installed.snapshot_id
+        content = self.quorum.log.snapshots.get(installed.snapshot_id)
+        said = {} if content is None else said_by_snapshot(content)
+        self._raft_event("begin", epoch=epoch, offset=end, **said)
+
+    def _voters_changed(self, changed: qx.VotersChanged) -> None:
+        self._raft_event(
+            "voters",
+            epoch=self.quorum.epoch,
+            voters=voters_text(changed.voters),
+            kraft_version=changed.kraft_version,
+        )
 
     def _voted(self, voted: qx.Voted) -> None:
         self._raft_event("voted", epoch=voted.epoch, voted_for=voted.candidate_id)
@@ -320,7 +358,9 @@ class QuorumShell(Shell):
 
     def _high_watermark_changed(self, changed: qx.HighWatermarkChanged) -> None:
         self._raft_high_watermark = changed.high_watermark
-        self._raft_event("hw", epoch=self.quorum.epoch, offset=changed.high_watermark)
+        voters = changed.voters  # of a leader: those of whom a majority is there
+        told = {} if voters is None else {"voters": voters_text(voters)}
+        self._raft_event("hw", epoch=self.quorum.epoch, offset=changed.high_watermark, **told)
 
     def _raft_event(self, kind: str, **values: Any) -> None:
         self.recorder.trace(

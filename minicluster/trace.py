@@ -75,13 +75,21 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "raft_event": {
         "node": "int",
         "incarnation": "str",
-        # elected voted epoch append flush hw truncate resign; hw: offset is the new high watermark
-        # (exclusive), written before anything that follows from it: publishing, answering
+        # elected voted epoch append flush hw truncate resign, and beyond these:
+        # begin: the log was taken up, at a start or from a snapshot; voters: what the node goes by.
+        # hw: offset is the new high watermark (exclusive), written before anything that follows
+        # from it: publishing, answering. flush, truncate, begin: offset is the end (exclusive) of
+        # what is on disk, left, there; append: the last one of the batch
         "kind": "str",
-        "epoch": "int",
+        "epoch": "int",  # of the node; append: of the batch; truncate, begin: of the log's end
         "leader": "int",
         "offset": "int",
         "voted_for": "int",
+        "crc": "int",  # append: the batch's
+        # 101@<directory id>,102@…: as the records of an appended batch, or of the log that begins,
+        # name them; hw of a leader: those of whom a majority is there; voters: the node's own view
+        "voters": "str",
+        "kraft_version": "int",  # like voters
     },
     "replica_log": {
         "broker": "int",

@@ -12,6 +12,7 @@ from minicluster.effects import Effect, Send
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
+from minicluster.quorum.voters import VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,34 @@ class Appended(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Began(Effect):
+    """The node has taken up its log, which ends there; all of it is on disk."""
+
+    end_offset: int
+    last_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed(Effect):
+    """Everything below an offset is on disk now; lower than before only after a truncation."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Truncated(Effect):
     """The machine has cut its log's end back to an offset."""
 
     end_offset: int
+    last_epoch: int = 0  # of what is left
+
+
+@dataclass(frozen=True, slots=True)
+class VotersChanged(Effect):
+    """The voter set or kraft.version as last read from the log, committed or not."""
+
+    voters: VoterSet
+    kraft_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +85,13 @@ class SnapshotInstalled(Effect):
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkChanged(Effect):
-    """What is below this offset is committed, as far as this node knows."""
+    """What is below this offset is committed, as far as this node knows.
+
+    Shapes:  ``voters`` are those of whom a majority holds it, if it is the leader who says so.
+    """
 
     high_watermark: int
+    voters: VoterSet | None = None
 
 
 @dataclass(frozen=True, slots=True)

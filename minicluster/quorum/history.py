@@ -43,6 +43,11 @@ class History:
         """The latest kraft.version."""
         return self._versions[-1][1] if self._versions else 0
 
+    @property
+    def state(self) -> tuple[VoterSet, int]:
+        """The latest voter set and kraft.version."""
+        return self.voters, self.kraft_version
+
     def voters_at(self, offset: int) -> VoterSet | None:
         """The voter set as of an offset (inclusive), None if no record had said one."""
         return next((v for at, v in reversed(self._voters) if at <= offset), None)

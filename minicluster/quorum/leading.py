@@ -55,11 +55,11 @@ def _write(node: QuorumNode, role: Leader, now_ms: int) -> None:
     for batch in role.accumulator.drain():
         node.log.append(batch)
         node.emit(Appended(batch))
-    node.history.update()
+    node.read_control_records()
+    node.flush()
     if role.on_local_end(node.log.end_offset, node.history.voters):
         fetching.on_high_watermark(node, role, now_ms)
     fetching.wake_all(node, now_ms)
-    node.log.log.flush()
 
 
 def _announce(node: QuorumNode, role: Leader, now_ms: int) -> None:

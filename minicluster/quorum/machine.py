@@ -28,8 +28,9 @@ After a crash, build a new machine from the last persisted state and the same ``
 the shell has called ``lose_unflushed()`` if the crash was lossy.
 
 Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Reply``, ``Persist``, ``Voted``,
-``Appended``, ``Truncated``, ``SnapshotInstalled``, ``HighWatermarkChanged``, ``Deposed``,
-``Commit``, ``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
+``Began``, ``Appended``, ``Flushed``, ``Truncated``, ``SnapshotInstalled``, ``VotersChanged``,
+``HighWatermarkChanged``, ``Deposed``, ``Commit``, ``LoadSnapshot``, ``LoadBootstrap``,
+``LeaderChange``, ``ShutDown``, ``FaultHit``.
 ``Deposed`` comes at once when leadership ends; the listeners hear of another epoch or leader
 later, and of a resignation nothing.
 

@@ -17,7 +17,7 @@ from minicluster.effects import Effect, FaultHit, Reply
 from minicluster.faults import Faults
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
-from minicluster.quorum.effects import Persist, SendTo
+from minicluster.quorum.effects import Flushed, Persist, SendTo, VotersChanged
 from minicluster.quorum.history import History
 from minicluster.quorum.raft_log import RaftLog
 from minicluster.quorum.requests import RequestManager
@@ -152,6 +152,23 @@ class QuorumNode:
         """Write the quorum-state file."""
         self.persisted = state
         self.emit(Persist(state))
+
+    def flush(self) -> None:
+        """Write everything that is in the log to disk."""
+        self.log.log.flush()
+        self.emit(Flushed(self.log.end_offset))
+
+    def read_control_records(self) -> None:
+        """Take up the voters and kraft.version that are new in the log."""
+        before = self.history.state
+        self.history.update()
+        self.tell_voters(before)
+
+    def tell_voters(self, before: tuple[VoterSet, int] | None = None) -> None:
+        """Say which voters and kraft.version hold, if they are not those from before."""
+        state = self.history.state
+        if state != before:
+            self.emit(VotersChanged(*state))
 
     def send(self, to: Node, request: Any, version: int, now_ms: int) -> None:
         """Send a request to a node that can be asked."""

@@ -9,7 +9,7 @@ Source:  KafkaRaftClient.poll, pollCurrentState; order as in the transcripts (10
 from __future__ import annotations
 
 from minicluster.quorum import dispatch, leading, listening, parking, transitions, wire
-from minicluster.quorum.effects import ShutDown
+from minicluster.quorum.effects import Began, ShutDown
 from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.outgoing import ask, earliest, fetch_request
@@ -35,7 +35,9 @@ def start(node: QuorumNode, now_ms: int) -> None:
     node.running = True
     node.log.recover()
     node.log.forget_unwritten_epochs()
+    node.emit(Began(node.log.end_offset, node.log.last_epoch))
     node.history.update()
+    node.tell_voters()
     transitions.initialize(node, now_ms)
 
 

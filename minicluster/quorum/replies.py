@@ -20,6 +20,7 @@ from minicluster.quorum import transitions, wire
 from minicluster.quorum.arithmetic import Vote
 from minicluster.quorum.effects import (
     Appended,
+    Flushed,
     HighWatermarkChanged,
     SnapshotInstalled,
     Truncated,
@@ -175,10 +176,14 @@ def _truncate(node: QuorumNode, role: Follower, diverging: Any) -> bool:
     end = node.log.end_in_common(diverging.epoch, diverging.end_offset)
     if end < node.log.high_watermark:
         return False
+    flushed, voters = node.log.log.flushed_offset, node.history.state
     node.log.truncate(end)
     node.history.truncate(end, keep_position=node.rules.reader_keeps_position_after_truncation)
     if end < before:
-        node.emit(Truncated(end))
+        node.emit(Truncated(end, node.log.last_epoch))
+    if node.log.log.flushed_offset < flushed:
+        node.emit(Flushed(node.log.log.flushed_offset))
+    node.tell_voters(voters)
     return True
 
 
@@ -202,8 +207,8 @@ def _append(node: QuorumNode, records: Any) -> None:
     if appended:
         # A replica about to be added counts from its first fetch as a voter, so it flushes, too.
         if node.is_voter or node.can_become_voter or node.settings.observers_flush:
-            node.log.log.flush()
-        node.history.update()
+            node.flush()
+        node.read_control_records()
 
 
 def _raise_high_watermark(node: QuorumNode, role: Follower, leader_mark: int) -> None:
@@ -272,11 +277,13 @@ def _install(node: QuorumNode, role: Follower, download: Download) -> bool:
     if node.log.end_offset > snapshot_id[0]:
         node.emit(Truncated(snapshot_id[0]))
     node.log.install(snapshot_id, bytes(download.content))
+    node.emit(SnapshotInstalled(snapshot_id))
+    voters = node.history.state
     if not node.rules.reader_keeps_position_after_truncation:
         node.history.start_over()
     node.history.update()
+    node.tell_voters(voters)
     role.high_watermark = snapshot_id[0]
-    node.emit(SnapshotInstalled(snapshot_id))
     node.news = True
     node.emit(HighWatermarkChanged(snapshot_id[0]))
     return True

@@ -6,12 +6,20 @@ import pytest
 
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.rules import RULES
-from tests.verify import trace_cases, trace_cases_replicas
+from tests.verify import trace_cases, trace_cases_quorum, trace_cases_replicas
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-BAD = {**trace_cases.BAD, **trace_cases_replicas.REQUESTS_BAD}
-NEAR = {**trace_cases.NEAR, **trace_cases_replicas.REQUESTS_NEAR}
+BAD = {
+    **trace_cases.BAD,
+    **trace_cases_replicas.REQUESTS_BAD,
+    **trace_cases_quorum.TRACED_BAD,
+}
+NEAR = {
+    **trace_cases.NEAR,
+    **trace_cases_replicas.REQUESTS_NEAR,
+    **trace_cases_quorum.TRACED_NEAR,
+}
 EVERY_CASE = {
     case.__name__: case for several in (*BAD.values(), *NEAR.values()) for case in several
 }

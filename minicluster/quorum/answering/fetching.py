@@ -148,7 +148,7 @@ def on_high_watermark(node: QuorumNode, role: Leader, now_ms: int) -> None:
     node.news = True
     if role.committed_early:
         node.hit("S24")
-    node.emit(HighWatermarkChanged(role.high_watermark))
+    node.emit(HighWatermarkChanged(role.high_watermark, node.history.voters))
     pending.on_high_watermark(node, role)
     wake_all(node, now_ms)
 

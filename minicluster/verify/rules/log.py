@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minicluster.verify.rules import quorum
 from minicluster.verify.rules.model import Check, Evidence, Rule
 
 VIEW = """
@@ -92,12 +93,15 @@ RULES = (
                 broker="elected",
                 number="epoch",
             ),
+            quorum.ONE_LEADER,
         ),
+        tables=("raft_event",),
     ),
     Rule(
         id="E05",
         title="Epoch and offset name one record",
-        statement="Two controllers hold the same records at the same offset of the same epoch.",
+        statement="What two nodes hold, or ever held, at the same offset of the same epoch is the "
+        "same.",
         source="KIP-595, KAFKA-10527; log matching",
         evidence=Evidence.QUORUM,
         checks=(
@@ -110,7 +114,9 @@ RULES = (
                 broker="node",
                 number="epoch",
             ),
+            quorum.SAME_BATCH,
         ),
+        tables=("raft_event",),
     ),
     Rule(
         id="E09",

@@ -1,39 +1,30 @@
-"""Rules over the quorum's own events: votes, elections, high watermarks (KIP-595)."""
+"""Rules over the quorum's own events: votes, elections, high watermarks (KIP-595), voters."""
 
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule
-from minicluster.verify.rules.trace_views import BEFORE, UP_TO_HERE
-
-# Each event of a node, with the end of its log by then and the highest high watermark of all.
-VIEW = f"""
-select r.*, cast(null as string) as topic, cast(null as int) as part, b.epoch_start,
-  v.lowest_vote, v.highest_vote
-from (
-  select run, seq, node, incarnation, kind, epoch, leader, offset, voted_for,
-    last(log_end, true) over (partition by run, node order by seq {UP_TO_HERE}) as log_end,
-    max(case when kind = 'hw' and leads then offset end) over (
-      partition by run order by seq {BEFORE}) as true_hw,
-    max(case when kind = 'hw' then offset end) over (
-      partition by run, node, incarnation order by seq {BEFORE}) as p_hw,
-    leads
-  from (
-    select *,
-      case when kind = 'append' then offset + 1 when kind = 'truncate' then offset end as log_end,
-      coalesce(last(case when kind in ('elected', 'resign', 'epoch') then kind end, true) over (
-        partition by run, node, incarnation order by seq {UP_TO_HERE}) = 'elected', false) as leads
-    from raft_event
-  )
-) r
-left join (select run, epoch, min(base_offset) as epoch_start from batches
-  where elected is not null group by run, epoch) b
-  on r.run = b.run and r.epoch = b.epoch
-left join (select run, node, epoch, min(voted_for) as lowest_vote, max(voted_for) as highest_vote
-  from raft_event where kind = 'voted' group by run, node, epoch) v
-  on r.run = v.run and r.node = v.node and r.epoch = v.epoch
-"""
 
 _TABLES = ("raft_event",)
+
+ONE_LEADER = Check(  # of E03: an election of which no record is left counts, too
+    group="raft",
+    when="kind = 'elected'",
+    counts=False,
+    bad="disputed",
+    message="controller {broker} was elected in epoch {number}, and another, too",
+    offset="cast(null as bigint)",
+    broker="node",
+    number="epoch",
+)
+SAME_BATCH = Check(  # of E05: what was truncated since, or is a broker's, counts, too
+    group="raft",
+    when="kind = 'append' and copies > 1",
+    bad="differs",
+    message="node {broker} held another batch of epoch {number} that ends at {offset} than others",
+    broker="node",
+    number="epoch",
+)
+_IDS = "transform(split({column}, ','), voter -> try_cast(split(voter, '@')[0] as int))"
 
 RULES = (
     Rule(
@@ -57,9 +48,11 @@ RULES = (
     ),
     Rule(
         id="E06",
-        title="The quorum's high watermark does not go back",
-        statement="A running node never sees the high watermark lower than before.",
-        source="KIP-595; LeaderState.updateHighWatermark",
+        title="The high watermark is where a majority is, and does not go back",
+        statement="What a leader calls committed is on the disks of a majority of its voters and "
+        "not less than what any leader has called so before; no node is ahead of the leaders, and "
+        "none goes back while it runs.",
+        source="KIP-595; LeaderState.maybeUpdateHighWatermark",
         evidence=Evidence.TRACE,
         tables=_TABLES,
         checks=(
@@ -71,12 +64,40 @@ RULES = (
                 broker="node",
                 number="p_hw",
             ),
+            Check(
+                group="raft",
+                when="kind = 'hw' and leads and epoch = top_epoch and true_hw is not null",
+                counts=False,
+                bad="offset < true_hw.offset",
+                message="leader {broker} told high watermark {offset} where {number} was committed",
+                broker="node",
+                number="true_hw.offset",
+            ),
+            Check(
+                group="raft",
+                when="kind = 'hw' and not leads and true_hw is not null",
+                counts=False,
+                bad="offset > true_hw.offset",
+                message="node {broker} took high watermark {offset} when leaders had told {number}",
+                broker="node",
+                number="true_hw.offset",
+            ),
+            Check(
+                group="raft_majorities",
+                when="true",
+                bad="2 * holders <= voters",
+                message="leader {broker} told high watermark {offset}, which {number} of its "
+                "voters had on disk: no majority",
+                broker="node",
+                number="holders",
+            ),
         ),
     ),
     Rule(
         id="E07",
         title="A leader holds all that is committed",
-        statement="A controller that is elected holds every record below the high watermark.",
+        statement="A controller that is elected holds every record below the high watermark: its "
+        "log ends in that epoch, and not before it, or in a later one.",
         source="KIP-595; VoteRequest (last offset and epoch)",
         evidence=Evidence.TRACE,
         tables=_TABLES,
@@ -84,12 +105,12 @@ RULES = (
             Check(
                 group="raft",
                 when="kind = 'elected' and true_hw is not null and log_end is not null",
-                bad="log_end < true_hw",
-                message="controller {broker} was elected with a log that ends below the high "
-                "watermark {number}",
+                bad="log_end < true_hw.offset or log_epoch < true_hw.epoch",
+                message="controller {broker} was elected with a log that ends at {offset} and "
+                "lacks records below the high watermark {number}",
                 offset="log_end",
                 broker="node",
-                number="true_hw",
+                number="true_hw.offset",
             ),
         ),
     ),
@@ -109,6 +130,36 @@ RULES = (
                 "epoch {number} was committed",
                 broker="node",
                 number="epoch",
+            ),
+        ),
+    ),
+    Rule(
+        id="E43",
+        title="Voters are those that the log names last",
+        statement="The voter set and kraft.version that a node goes by are those of the last such "
+        "records in its log, or in the snapshot before it.",
+        source="KIP-853; PartitionState (KRaftControlRecordStateMachine)",
+        evidence=Evidence.TRACE,
+        tables=_TABLES,
+        checks=(
+            Check(
+                group="raft_voters",
+                when="said is not null and goes_by is not null",
+                bad="goes_by <> said",
+                message="node {broker} goes by the voters {new} (event {number}), its log says "
+                "{old}",
+                broker="node",
+                old=_IDS.format(column="said"),
+                new=_IDS.format(column="goes_by"),
+                number="seq",
+            ),
+            Check(
+                group="raft_voters",
+                when="said_version is not null and version is not null",
+                bad="version <> said_version",
+                message="node {broker} goes by kraft.version {number}, its log says another",
+                broker="node",
+                number="version",
             ),
         ),
     ),
