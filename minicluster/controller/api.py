@@ -31,6 +31,7 @@ from minicluster.controller.registration import RegistrationReply, register_brok
 from minicluster.controller.state import ClusterState
 from minicluster.controller.topics import create_topics, delete_topics
 from minicluster.controller.unregister import unregister_broker
+from minicluster.metadata.image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
@@ -45,6 +46,7 @@ from minicluster.protocol.uuids import ZERO_UUID
 class Call:
     """A request with all that deciding it may need.
 
+    Shapes:  state has what is decided and not yet committed, committed has it not.
     Units:   next_offset is where the decision's first record would go.
     """
 
@@ -57,6 +59,7 @@ class Call:
     forwarded: bool
     draw: Draw
     new_topic_id: Callable[[], UUID]
+    committed: MetadataImage
 
     @property
     def plain(self) -> tuple[ClusterState, Any, int, int]:
@@ -69,7 +72,8 @@ class Api:
     """How one request is served.
 
     Shapes:  cluster_action: only brokers and controllers may ask. trivial: what an empty request
-             is called by, which is answered at once, by any controller.
+             is called by, which is answered at once, by any controller. reads: any controller
+             answers, from what is committed.
     """
 
     decide: Callable[[Call], Decision]
@@ -193,7 +197,8 @@ APIS: dict[type, Api] = {
         lambda call: alter_partition_reassignments(*call.plain), items="topics"
     ),
     m.ListPartitionReassignmentsRequest: Api(
-        lambda call: list_partition_reassignments(*call.plain), reads=True
+        lambda call: list_partition_reassignments(*call.plain, committed=call.committed),
+        reads=True,
     ),
     m.IncrementalAlterConfigsRequest: Api(
         lambda call: incremental_alter_configs(*call.plain, forwarded=call.forwarded),

@@ -43,6 +43,10 @@ class PartitionSet:
     def __contains__(self, key: TopicPartition) -> bool:
         return key[1] in self._topics.get(key[0], ())
 
+    def topics(self) -> tuple[UUID, ...]:
+        """The topics with a partition in the set, in the order of arrival."""
+        return tuple(self._topics)
+
     def of_topic(self, topic_id: UUID) -> tuple[int, ...]:
         """One topic's partitions, in ascending order."""
         return tuple(sorted(self._topics.get(topic_id, ())))

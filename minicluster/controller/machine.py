@@ -328,9 +328,10 @@ class ControllerMachine:
             forwarded=forwarded,
             draw=self._draw,
             new_topic_id=self._new_topic_id,
+            committed=self.committed_image,
         )
         if api.reads:
-            decision = api.decide(self._committed_call(call))
+            decision = api.decide(call)
             return [self._answer(token, decision.response, registered)]
         if not self.is_active:
             refused = error_response(request, ErrorCode.NOT_CONTROLLER)
@@ -349,22 +350,6 @@ class ControllerMachine:
             return [self._answer(token, unknown, registered), *self._fail(str(fault), now_ms)]
         effects += self._park(token, request, decision.response, offsets, registered)
         return effects + self._tasks.after_write(self.state, now_ms)
-
-    def _committed_call(self, call: Call) -> Call:
-        if self.committed_image is call.state.image:
-            return call
-        settled = ClusterState(rules=self.rules, settings=self.settings, image=self.committed_image)
-        return Call(
-            state=settled,
-            request=call.request,
-            version=call.version,
-            now_ms=call.now_ms,
-            next_offset=call.next_offset,
-            kraft=call.kraft,
-            forwarded=call.forwarded,
-            draw=call.draw,
-            new_topic_id=call.new_topic_id,
-        )
 
     def _registered_epoch(self, request: Any) -> int | None:
         broker_id = getattr(request, "broker_id", None)

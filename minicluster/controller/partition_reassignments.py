@@ -15,6 +15,7 @@ from minicluster.controller.reassignment import (
     without,
 )
 from minicluster.controller.state import ClusterState
+from minicluster.metadata.image import MetadataImage
 from minicluster.metadata.partition import PartitionRegistration
 from minicluster.metadata.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -76,24 +77,49 @@ def alter_partition_reassignments(
 
 
 def list_partition_reassignments(
-    state: ClusterState, request: ListPartitionReassignmentsRequest, version: int, now_ms: int
+    state: ClusterState,
+    request: ListPartitionReassignmentsRequest,
+    version: int,
+    now_ms: int,
+    *,
+    committed: MetadataImage | None = None,
 ) -> Decision:
-    """What is being reassigned, of all topics or of those named.
+    """What is being reassigned, of all topics or of those named, as far as it is committed.
 
-    Source:  ReplicationControlManager.listPartitionReassignments.
+    Shapes:  committed is None when everything in the state is.
+    Source:  ReplicationControlManager.listPartitionReassignments (at the last stable offset).
     """
+    committed = state.image if committed is None else committed
     topics: list[OngoingTopic] = []
     if request.topics is None:
-        for topic in state.image.topics:
-            topics += _ongoing(topic, state.indexes.reassigning.of_topic(topic.id))
+        for topic in _reassigned(state, committed):
+            topics += _ongoing(topic, _candidates(state, topic))
     else:
         for asked in request.topics:
-            named = state.image.topics.named(asked.name)
+            named = committed.topics.named(asked.name)
             if named is not None:
                 topics += _ongoing(named, asked.partition_indexes)
     return Decision(
         response=ListPartitionReassignmentsResponse(error_message=None, topics=tuple(topics))
     )
+
+
+def _reassigned(state: ClusterState, committed: MetadataImage) -> list[TopicImage]:
+    """Topics that may have partitions under way, by name.
+
+    The index knows them up to the last record; what is not committed yet makes a topic differ.
+    """
+    known, now = committed.topics.by_id, state.image.topics.by_id
+    found = [known[i] for i in state.indexes.reassigning.topics() if known.get(i) is now.get(i)]
+    if committed is not state.image:
+        found += [topic for topic_id, topic in known.items() if now.get(topic_id) is not topic]
+    return sorted(found, key=lambda topic: topic.name)
+
+
+def _candidates(state: ClusterState, topic: TopicImage) -> tuple[int, ...]:
+    if state.image.topics.get(topic.id) is topic:
+        return state.indexes.reassigning.of_topic(topic.id)
+    return tuple(index for index, _ in topic.items())
 
 
 def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:

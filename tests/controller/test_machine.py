@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster.controller.decision import ControllerFault, Decision
+from minicluster.controller.indexes import Indexes
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -288,6 +289,70 @@ def test_reads_see_only_what_is_committed() -> None:
     assert cluster.ask(ask).topics == ()
     cluster.commit()
     assert cluster.ask(ask).topics[0].partitions[0].adding_replicas == (3,)
+
+
+def test_what_is_not_committed_changes_no_list_of_reassignments_and_costs_no_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    for name in ("done", "cancelled", "deleted", "grown", "quiet"):
+        cluster.create(name, [1, 2], [2, 1])
+        assert reassign(cluster, name, (1, 3)) == 0
+    cluster.create("new", [1, 2])
+    before = cluster.ask(m.ListPartitionReassignmentsRequest())
+    assert len(before.topics) == 5
+    cluster.held = True
+    monkeypatch.setattr(Indexes, "of", None)  # nothing may be built anew for a question
+    for act in (
+        lambda: cluster.send(proposal(cluster, "done", (1, 2, 3))),
+        lambda: reassign(cluster, "cancelled", None),
+        lambda: cluster.send(
+            m.DeleteTopicsRequest(
+                topics=(
+                    m.DeleteTopicsRequest.DeleteTopicState(
+                        name=None, topic_id=cluster.topic_id("deleted")
+                    ),
+                )
+            )
+        ),
+        lambda: reassign(cluster, "grown", (2, 3), index=1),
+        lambda: reassign(cluster, "new", (1, 3)),
+    ):
+        end = cluster.end
+        act()
+        assert cluster.end > end
+        assert cluster.ask(m.ListPartitionReassignmentsRequest()) == before
+    cluster.commit()
+    after = cluster.ask(m.ListPartitionReassignmentsRequest())
+    assert [(t.name, len(t.partitions)) for t in after.topics] == [
+        ("grown", 2), ("new", 1), ("quiet", 1),
+    ]  # fmt: skip
+
+
+def reassign(
+    cluster: Cluster, name: str, replicas: tuple[int, ...] | None, index: int = 0
+) -> int | None:
+    """Start or cancel a reassignment; the partition's error if the answer has left."""
+    Request = m.AlterPartitionReassignmentsRequest
+    part = Request.ReassignablePartition(partition_index=index, replicas=replicas)
+    topic = Request.ReassignableTopic(name=name, partitions=(part,))
+    reply = cluster.replies.get(cluster.send(Request(topics=(topic,))))
+    return None if reply is None else int(reply.response.responses[0].partitions[0].error_code)
+
+
+def proposal(cluster: Cluster, name: str, isr: tuple[int, ...]) -> m.AlterPartitionRequest:
+    """What the leader of a partition would ask for."""
+    Request, state = m.AlterPartitionRequest, cluster.partition(name)
+    part = Request.PartitionData(
+        partition_index=0,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        new_isr_with_epochs=tuple(Request.BrokerState(broker_id=b) for b in isr),
+    )
+    topic = Request.TopicData(topic_id=cluster.topic_id(name), partitions=(part,))
+    epoch = cluster.epoch(state.leader)
+    return Request(broker_id=state.leader, broker_epoch=epoch, topics=(topic,))
 
 
 def test_the_registration_precedes_every_other_record_of_a_broker() -> None:
