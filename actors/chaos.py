@@ -78,9 +78,11 @@ class NetworkChaos:
             for second in resolved[i + 1 :]
             for a in first
             for b in second
+            if a != b
         ]
         if symmetric:
             pairs += [(b, a) for a, b in pairs]
+        pairs = list(dict.fromkeys(pairs))  # groups may overlap
         self._disturb("cut", pairs, lasting=lasting, action="partition")
 
     def isolate(self, node: Nodes, *, lasting: Duration | None = None) -> None:

@@ -1,0 +1,48 @@
+"""Everything that a scenario can do to controllers, in one story (KIP-595, KIP-630, KIP-853)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from minicluster.actors.play import Played, play
+from minicluster.scenario import load_scenario
+from minicluster.verify import verify
+
+STORY = Path(__file__).parent / "quorum.yaml"
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    return play(load_scenario(STORY), runs=tmp_path_factory.mktemp("runs"))
+
+
+def test_the_story_goes_as_it_is_written(played: Played) -> None:
+    assert played.failure is None, played.failure
+
+
+def test_every_step_found_somebody_and_did_something(played: Played) -> None:
+    rows = pq.read_table(played.path / "trace" / "fault.parquet").to_pylist()
+    notes = {(row["action"], row["detail"].split(":")[0]) for row in rows if row["phase"] == "note"}
+    assert notes == {("set_config", "set retention.ms")}  # while three of five are gone
+    targets: dict[str, list[object]] = {}
+    for row in rows:
+        if row["phase"] == "start":
+            targets.setdefault(row["action"], []).extend(json.loads(row["targets"]))
+    actions = "compact cut isolate kill partition pause resign restart slow_disk snapshot wipe"
+    assert " ".join(sorted(targets)) == actions
+    assert all(targets.values())
+    assert sorted(targets["snapshot"]) == [101, 102, 103, 104, 105]  # type: ignore[type-var]
+    assert targets["wipe"] == [105]
+    assert len(targets["partition"]) == 4  # one way, to the other controllers
+    assert all(src != dst for src, dst in targets["partition"])  # type: ignore[misc,attr-defined]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_it_breaks_no_rule_and_has_cases_of_all_that_it_names(played: Played) -> None:
+    report = verify(played.path)
+    assert report.valid, report.to_text()
