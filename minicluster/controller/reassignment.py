@@ -65,7 +65,9 @@ def complete_reassignment(
     """Finish a reassignment if the ISR allows it.
 
     It does when the ISR holds every replica that is being added; when the number of replicas
-    shrinks (or always, up to 3.9) it must hold every one that stays.
+    shrinks it must also hold every one that stays. Up to 3.9 it must hold those that stay, and
+    nothing else is asked. The two part ways over a replica that is added and removed at once: what
+    a first reassignment adds remains in the list when a second one drops it and adds nothing.
     Source:  PartitionReassignmentReplicas.maybeCompleteReassignment; KAFKA-19073.
     """
     if not state.in_progress:
@@ -74,9 +76,10 @@ def complete_reassignment(
     new_replicas = without(state.replicas, state.removing)
     if (needs_all_replicas or state.removing) and not (new_isr and new_replicas):
         return None
+    if not needs_all_replicas and not contains_all(new_isr, state.adding):
+        return None
     shrinks = len(state.adding) < len(state.removing)
-    must_hold = new_replicas if needs_all_replicas or shrinks else state.adding
-    if not contains_all(new_isr, must_hold):
+    if (needs_all_replicas or shrinks) and not contains_all(new_isr, new_replicas):
         return None
     return Completed(replicas=new_replicas, isr=new_isr)
 

@@ -61,6 +61,14 @@ def test_complete(
             assert done == Completed(replicas=target, isr=expected)
 
 
+def test_a_replica_that_is_added_and_removed_at_once_holds_a_reassignment_up_in_4_3() -> None:
+    # 3 was added by a first reassignment; a second one, to replica 2 alone, removes it again.
+    moving = Reassignment(replicas=(2, 0, 3), adding=(3,), removing=(0, 3))
+    done = complete_reassignment(moving, (0, 2, 3), needs_all_replicas=True)
+    assert done == Completed(replicas=(2,), isr=(2,))
+    assert complete_reassignment(moving, (0, 2, 3), needs_all_replicas=False) is None
+
+
 def test_B54_the_original_replicas_are_those_that_are_not_added() -> None:
     assert set(start_reassignment((0, 1, 2), (0, 1, 3)).original) == {0, 1, 2}
 
