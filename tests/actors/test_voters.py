@@ -107,6 +107,7 @@ def test_a_controller_joins_by_itself_where_it_may() -> None:
         cluster.create_topic("orders")
 
 
+@pytest.mark.spark
 def test_voters_change_while_the_controller_decides(cluster: MiniCluster) -> None:
     """Control records and decisions share the log; neither takes the other's offsets."""
     active = cluster.active_controller

@@ -19,7 +19,7 @@ from minicluster.verify.datasource import register
 from tests.bench.verify_log import long_log
 from tests.verify import trace_cases
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 LONG = 100_000
 COLD_LIMIT_S = 60.0

@@ -72,7 +72,6 @@ def process(*args: str | Path, shell: str | None = None) -> subprocess.Completed
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 class TestRun:
     """``minicluster run``."""
 
@@ -142,7 +141,6 @@ class TestRun:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 class TestVerify:
     """``minicluster verify``."""
 
@@ -198,8 +196,24 @@ class TestVerify:
     ) -> None:
         said = minicluster(capfd, "verify", LOGS / "smoke")
         assert said.code == 0
+        [line] = said.out.splitlines()
+        assert re.match(r"VALID [\d,]+ cases under \d+ rules: .* \(--rules shows each\)$", line)
+
+        said = minicluster(capfd, "verify", LOGS / "smoke", "--rules")
         assert said.out.startswith("VALID")
         assert re.search(r"^ *E11 +valid +\d+ ", said.out, re.M)
+
+    def test_what_is_not_well_is_shown_alone_with_the_command_that_repeats_the_run(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        good = play(tmp_path)
+        bad = play(tmp_path, STORY.replace("exercises", "faults: [S26]\nexercises"))
+        said = minicluster(capfd, "verify", good, bad)
+        assert said.code == 1
+        shown = re.findall(r"^ *([A-Z]\d+) +(\w+) +[\d,]+ ", said.out, re.M)
+        assert shown == [("E40", "invalid")]
+        assert f"repeat  minicluster replay {bad}" in said.out
+        assert f"replay {good}" not in said.out
 
     def test_a_damaged_log_is_unknown_and_a_truncated_one_is_judged_up_to_its_end(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -99,10 +99,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
     yield Judged(verify(*paths.values()), paths, failures)
 
 
-spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-
-@pytest.mark.parametrize("story", [pytest.param(story, marks=spark) for story in STORIES])
+@pytest.mark.spark
+@pytest.mark.parametrize("story", STORIES)
 def test_a_story_is_valid_and_exercises_what_it_names(judged: Judged, story: str) -> None:
     named = scenario(story).exercises
     rules = judged.rules(story)
@@ -111,7 +109,8 @@ def test_a_story_is_valid_and_exercises_what_it_names(judged: Judged, story: str
     assert judged.verdict(story) is Verdict.VALID
 
 
-@pytest.mark.parametrize("fault", [pytest.param(fault, marks=spark) for fault in FAULTS])
+@pytest.mark.spark
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_hit_and_found_by_its_primary_rule(judged: Judged, fault: str) -> None:
     story, primary = FAULTS[fault]
     assert header(judged.runs[story, fault])["hits"][fault] >= 1
@@ -126,7 +125,6 @@ def test_a_planted_fault_is_hit_and_found_by_its_primary_rule(judged: Judged, fa
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_fault_that_is_on_and_never_hit_proves_nothing(judged: Judged) -> None:
     assert header(judged.runs[NEVER_HIT])["hits"].get(NEVER_HIT[1], 0) == 0
     assert set(judged.rules(*NEVER_HIT).values()).isdisjoint({Verdict.INVALID, Verdict.UNKNOWN})

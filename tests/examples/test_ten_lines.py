@@ -54,7 +54,6 @@ def test_an_example_is_short_and_takes_nothing_but_the_fixture(name: str) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(
     "example",
     [

@@ -18,7 +18,6 @@ STORY = Path(__file__).parent / "reassigned.yaml"
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_story_ends_well_and_breaks_no_rule(tmp_path: Path) -> None:
     played = play(load_scenario(STORY), runs=tmp_path)
     assert played.failure is None, played.failure

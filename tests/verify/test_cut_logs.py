@@ -18,7 +18,7 @@ from minicluster.scenario import Scenario, load_scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.verify import Finding, Verdict, verify
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "tests/scenario").glob("*.yaml")])

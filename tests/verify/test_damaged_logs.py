@@ -14,7 +14,7 @@ from minicluster.verify.rules import RULES
 from tests.verify.damage import Damage
 from tests.verify.test_spark_rules import KAFKA_LOGS, compare
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SOURCES = ("cluster", "cluster-3.3", "jbod", "migration-of-versions", "smoke")
 ONLINE = [rule.id for rule in RULES if rule.online]

@@ -16,7 +16,7 @@ from minicluster.verify.rows import COLUMNS, Rows
 from minicluster.verify.sink import ParquetSink, follow
 from tests.verify.build import LogBuilder, change, cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 

@@ -12,7 +12,7 @@ import pytest
 from minicluster.verify import session
 from tests.verify.build import cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 _SCRIPT = """
 import os, sys

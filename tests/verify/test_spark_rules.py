@@ -13,7 +13,7 @@ from minicluster.verify.online import OnlineChecker, check_run
 from minicluster.verify.rules import BY_ID, RULES, Evidence
 from tests.verify import cases
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 RUNS = sorted(path.name for path in KAFKA_LOGS.iterdir() if path.is_dir())

@@ -8,7 +8,7 @@ from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.rules import RULES
 from tests.verify import trace_cases, trace_cases_quorum, trace_cases_replicas
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 BAD = {
     **trace_cases.BAD,

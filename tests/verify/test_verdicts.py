@@ -16,7 +16,7 @@ from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.trace_cases import b2_bad, c6_near
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 

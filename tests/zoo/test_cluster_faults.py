@@ -1,4 +1,4 @@
-"""Planted faults of snapshots, loaders and fail-over: each is caught by its primary rule.
+"""Planted faults that no file of steps can show: each is caught by its primary rule.
 
 Every story is played with the fault and without; all runs are judged in one job.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from minicluster.actors.admin import NotAnswered
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
 from minicluster.verify import Report, Verdict, verify
+
+pytestmark = pytest.mark.spark
 
 Story = Callable[[MiniCluster], None]
 
@@ -69,10 +72,39 @@ def a_voter_is_removed_where_another_had_a_tail(cluster: MiniCluster) -> None:
     cluster.run_for("3s")
 
 
+def two_topics_are_deleted_by_one_request(cluster: MiniCluster) -> None:
+    """KAFKA-12376: a request that deletes topics is one operation."""
+    names = ("orders", "invoices")
+    for name in names:
+        cluster.create_topic(name)
+    topics = tuple(m.DeleteTopicsRequest.DeleteTopicState(name=name) for name in names)
+    answer = cluster.admin(m.DeleteTopicsRequest(topics=topics))
+    assert [topic.error_code for topic in answer.responses] == [0, 0]
+    cluster.run_for("2s")
+
+
+def a_leaderless_partition_moves_away(cluster: MiniCluster) -> None:
+    """Its last member was kept before there were eligible leader replicas; then one goes."""
+    orders = cluster.create_topic("orders", assignment=[[1, 2]], min_isr=1)
+    for broker in (cluster.node(2), cluster.node(1)):
+        cluster.kill(broker)
+        cluster.wait_until(lambda broker=broker: broker.is_fenced, within="30s")
+    assert orders[0].leader is None
+    update = m.UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="eligible.leader.replicas.version", max_version_level=1
+    )
+    assert cluster.admin(m.UpdateFeaturesRequest(feature_updates=(update,))).error_code == 0
+    cluster.reassign(orders[0], [cluster.node(1)])
+    cluster.run_for("2s")
+    assert [replica.id for replica in orders[0].replicas] == [1]
+
+
 STORIES: dict[str, tuple[Story, str]] = {
+    "Z23": (two_topics_are_deleted_by_one_request, "E29"),
     "Z24": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z25": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z43": (a_broker_comes_back_to_a_snapshot, "E35"),
+    "Z55": (a_leaderless_partition_moves_away, "E13"),
     "Z61": (a_voter_is_removed_where_another_had_a_tail, "E43"),
     "S18": (a_decision_is_not_committed, "E33"),
     "S20": (a_broker_comes_back_to_a_snapshot, "E34"),
@@ -84,12 +116,15 @@ PLAIN = {
     "reload": a_broker_comes_back_to_a_snapshot,
     "depose": a_decision_is_not_committed,
     "remove": a_voter_is_removed_where_another_had_a_tail,
+    "delete": two_topics_are_deleted_by_one_request,
+    "move": a_leaderless_partition_moves_away,
 }
-SHAPES: dict[Story, dict[str, object]] = {
+SHAPES: dict[Story, dict[str, Any]] = {
+    a_leaderless_partition_moves_away: {"config": {"eligible.leader.replicas.enable": False}},
     a_voter_is_removed_where_another_had_a_tail: {
         "controllers": 5,
         "config": {"kraft.version": 1},
-    }
+    },
 }
 
 
