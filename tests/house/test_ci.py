@@ -1,4 +1,4 @@
-"""CI runs everything: the quick suite with every change, what is marked slow in a job of its own."""
+"""CI runs everything: what is quick with every change, what is slow in a job of its own."""
 
 from __future__ import annotations
 
