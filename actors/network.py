@@ -201,7 +201,7 @@ class Network:
                 correlation_id,
                 home.incarnation if home is not None else None,
             )
-            exchange.sent_ms = self.rt.now()
+            exchange.sent_ms = self.rt.now_ms
             self.recorder.exchanges.append(exchange)
             target = self.endpoints.get(dst)
             if target is not None:
@@ -221,7 +221,7 @@ class Network:
         sequence = self.recorder.event("handle", exchange)
         if exchange.handle_seq is None:
             exchange.handle_seq = sequence
-            exchange.handled_ms = self.rt.now()
+            exchange.handled_ms = self.rt.now_ms
 
     def reply(self, packet: Packet, body: Any) -> None:
         """Answer a request."""
@@ -269,7 +269,7 @@ class Network:
             held = list(condition.held)
             condition.held.clear()
             for packet in held:
-                self._send_on(packet, self.rt.now())
+                self._send_on(packet, self.rt.now_ms)
 
     def heal(self) -> None:
         """Lift every condition."""
@@ -309,7 +309,7 @@ class Network:
         delay_ms, spread_ms = self.base_delay_ms
         if spread_ms > delay_ms:
             delay_ms += chance.draw(link.key, draw + _LATENCY) % (spread_ms - delay_ms + 1)
-        now_ms = self.rt.now()
+        now_ms = self.rt.now_ms
         if not link.conditions:
             self._arrive(packet, link, now_ms + delay_ms)
             return ""
@@ -342,12 +342,12 @@ class Network:
                         reorder, fate = True, "reordered"
                         delay_ms += chance.draw(link.key, draw + _REORDER) % 20
         if reorder:
-            self.rt.schedule(now_ms + delay_ms, self._deliver, packet)
+            self.rt.post(now_ms + delay_ms, self._deliver, packet)
         else:
             self._arrive(packet, link, now_ms + delay_ms)
         if copies == 2:
             later_ms = chance.draw(link.key, draw + _DUPLICATE_LATENCY) % 20
-            self.rt.schedule(now_ms + delay_ms + later_ms, self._deliver, packet)
+            self.rt.post(now_ms + delay_ms + later_ms, self._deliver, packet)
         return fate
 
     def _arrive(self, packet: Packet, link: Link, at_ms: int) -> None:
@@ -357,10 +357,10 @@ class Network:
         if at_ms < latest_ms:
             at_ms = latest_ms
         link.arrivals[api] = at_ms
-        if at_ms <= self.rt.now() and self.rt.mode == "threaded":
+        if at_ms <= self.rt.now_ms and self.rt.mode == "threaded":
             self._deliver(packet)
         else:
-            self.rt.schedule(at_ms, self._deliver, packet)
+            self.rt.post(at_ms, self._deliver, packet)
 
     def _send_on(self, packet: Packet, now_ms: int) -> None:
         """A packet that was held goes on, past the conditions that hold now."""
@@ -395,7 +395,7 @@ class Network:
     def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         """Tell the caller, once."""
         exchange.open = False
-        exchange.answered_ms = self.rt.now()
+        exchange.answered_ms = self.rt.now_ms
         if exchange.timer is not None:
             exchange.timer.cancel()
             exchange.timer = None
@@ -419,7 +419,7 @@ class Network:
                 self._close(exchange, None, "disconnected")
 
     def _later(self, call: Callable[[Exchange], None], exchange: Exchange) -> None:
-        self.rt.schedule(self.rt.now() + max(1, self.base_delay_ms[0]), call, exchange)
+        self.rt.post(self.rt.now_ms + max(1, self.base_delay_ms[0]), call, exchange)
 
 
 _api_names: dict[type[Any], str] = {}

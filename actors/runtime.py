@@ -261,6 +261,10 @@ class Runtime(ABC):
     def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
         """Make a call at a time of this runtime's clock (at once, if that is past)."""
 
+    def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
+        """The same for a call that nobody will cancel."""
+        self.schedule(when_ms, call, argument)
+
     @abstractmethod
     def run_for(self, duration_ms: int) -> None:
         """Let the cluster run for this long."""

@@ -9,10 +9,10 @@ clock jumps to the next timer. Nothing here waits, so an hour of cluster time ta
 from __future__ import annotations
 
 import gc
-import heapq
 import sys
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any, ClassVar
 
 import pykka
@@ -35,6 +35,7 @@ class _Idle(BaseException):
 
 
 _IDLE = _Idle()
+_fire = Timer.fire
 _Envelope = pykka._envelope.Envelope
 
 
@@ -106,6 +107,7 @@ class SimulatedBackend(pykka.Actor):
     queued = False
     paused = False
     started = False
+    is_stopped: Callable[[], bool]
     number = -1  # what it has drawn for its turn, -1: nothing yet
 
     def hear(self, message: Any) -> None:
@@ -125,6 +127,7 @@ class SimulatedBackend(pykka.Actor):
     def _start_actor_loop(self) -> None:
         self.chance = chance.key(self.rt.seed, f"turn/{self.name}")  # type: ignore[attr-defined]
         self.turns = 0
+        self.is_stopped = self.actor_stopped.is_set
         inbox: SimulatedInbox = self.actor_inbox  # type: ignore[assignment]
         inbox.owner = self
         self.rt._enqueue(self)  # on_start() is a step of its own
@@ -141,7 +144,7 @@ class SimulatedRuntime(Runtime):
         self.steps = 0
         self.now_ms = 0
         self._sequence = 0
-        self._timers: list[tuple[int, int, Timer]] = []
+        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._ready: list[SimulatedBackend] = []
         self._running: SimulatedBackend | None = None
         self._guarded = guard
@@ -154,8 +157,14 @@ class SimulatedRuntime(Runtime):
         self._sequence = sequence = self._sequence + 1
         if when_ms < self.now_ms:
             when_ms = self.now_ms
-        heapq.heappush(self._timers, (when_ms, sequence, timer))
+        heappush(self._timers, (when_ms, sequence, _fire, timer))
         return timer
+
+    def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
+        self._sequence = sequence = self._sequence + 1
+        if when_ms < self.now_ms:
+            when_ms = self.now_ms
+        heappush(self._timers, (when_ms, sequence, call, argument))
 
     def run_for(self, duration_ms: int) -> None:
         self._refuse_in_actor()
@@ -195,21 +204,18 @@ class SimulatedRuntime(Runtime):
         self._ready.append(actor)
 
     def _next(self) -> SimulatedBackend:
-        """Take the ready actor whose turn it is; draws are made only where there is a choice."""
+        """Of several ready actors, take the one whose turn it is."""
         ready = self._ready
-        if len(ready) == 1:
-            actor = ready.pop()
-        else:
-            best, place = 1 << 64, 0
-            for index, candidate in enumerate(ready):
-                number = candidate.number
-                if number < 0:
-                    number = candidate.number = chance.draw(candidate.chance, candidate.turns)
-                if number < best:
-                    best, place = number, index
-            actor = ready[place]
-            ready[place] = ready[-1]
-            ready.pop()
+        best, place = 1 << 64, 0
+        for index, candidate in enumerate(ready):
+            number = candidate.number
+            if number < 0:
+                number = candidate.number = chance.draw(candidate.chance, candidate.turns)
+            if number < best:
+                best, place = number, index
+        actor = ready[place]
+        ready[place] = ready[-1]
+        ready.pop()
         actor.number = -1
         actor.queued = False
         return actor
@@ -245,7 +251,8 @@ class SimulatedRuntime(Runtime):
                 collect_at = self.steps + STEPS_PER_COLLECTION
             self.now_ms = now_ms = timers[0][0]
             while timers and timers[0][0] <= now_ms:
-                heapq.heappop(timers)[2].fire()
+                _, _, call, argument = heappop(timers)
+                call(argument)
 
     def _turns(self) -> None:
         """Let the ready actors take their turns until none has a message."""
@@ -256,8 +263,13 @@ class SimulatedRuntime(Runtime):
         tripwire.enter()
         try:
             while ready:
-                actor = self._next()
-                if actor.paused or actor.actor_stopped.is_set():
+                if len(ready) == 1:
+                    actor = ready.pop()
+                    actor.number = -1
+                    actor.queued = False
+                else:
+                    actor = self._next()
+                if actor.paused or actor.is_stopped():
                     continue
                 self._step(actor)
                 if self.crashes or self._interrupt is not None:
@@ -279,15 +291,18 @@ class SimulatedRuntime(Runtime):
         self.steps += 1
         self._running = actor
         try:
-            if not actor.started:
-                actor.started = True
-                actor._actor_loop_setup()
-            elif waiting:
+            if waiting and actor.started:
                 if waiting[0].__class__ is _Envelope:
                     self._pykkas_step(actor, inbox)
                 else:
-                    self._plain_step(actor, waiting.popleft())
-            if actor.actor_stopped.is_set():
+                    try:  # a message that no one waits for: what Pykka's loop does, without it
+                        actor.on_receive(waiting.popleft())
+                    except BaseException as error:
+                        self._raised(actor, error)
+            elif not actor.started:
+                actor.started = True
+                actor._actor_loop_setup()
+            if actor.is_stopped():
                 self._teardown(actor, inbox)
                 return
         finally:
@@ -295,14 +310,12 @@ class SimulatedRuntime(Runtime):
         if waiting and not actor.queued:
             self._enqueue(actor)
 
-    def _plain_step(self, actor: SimulatedBackend, message: Any) -> None:
-        """A message that no one waits for: what Pykka's loop does with it, without the detour."""
-        try:
-            actor.on_receive(message)
-        except Exception:
-            actor._handle_failure(*sys.exc_info())
-            actor.on_failure(*sys.exc_info())
-        except BaseException as error:
+    def _raised(self, actor: SimulatedBackend, error: BaseException) -> None:
+        """What Pykka's loop does when a message made an actor raise."""
+        if isinstance(error, Exception):
+            actor._handle_failure(type(error), error, error.__traceback__)
+            actor.on_failure(type(error), error, error.__traceback__)
+        else:
             # Pykka would stop every actor of the process; here it leaves through the test.
             self.interrupted(error)
             actor._handle_failure(type(error), error, error.__traceback__)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import islice
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
@@ -41,17 +42,20 @@ class Log:
         """The epoch of the last batch, else of the latest snapshot, else 0."""
         if (latest := self.epochs.latest) is not None:
             return latest
-        return max(self.snapshots)[1] if self.snapshots else 0
+        return snapshot[1] if (snapshot := self.latest_snapshot) is not None else 0
 
     @property
     def latest_snapshot(self) -> SnapshotId | None:
-        """The snapshot with the highest end offset."""
-        return max(self.snapshots, default=None)
+        """The snapshot with the highest epoch, and the highest end offset in it.
+
+        Source:  OffsetAndEpoch.compareTo.
+        """
+        return max(self.snapshots, key=_age) if self.snapshots else None
 
     @property
     def earliest_snapshot(self) -> SnapshotId | None:
-        """The snapshot with the lowest end offset."""
-        return min(self.snapshots, default=None)
+        """The snapshot with the lowest epoch, and the lowest end offset in it."""
+        return min(self.snapshots, key=_age) if self.snapshots else None
 
     @property
     def is_empty(self) -> bool:
@@ -66,9 +70,12 @@ class Log:
         Units:   bytes; offsets. At least one batch if there is any, then as many as fit.
         Shapes:  ``until`` is exclusive: a batch that reaches it is not read.
         """
+        first = bisect_left(self._last_offsets, offset)
+        if first == len(self._batches):
+            return ()
         found: list[RecordBatch] = []
         left = max_bytes
-        for batch in self._batches[bisect_left(self._last_offsets, offset) :]:
+        for batch in islice(self._batches, first, None):
             if until is not None and batch.last_offset >= until:
                 break
             if left is not None:

@@ -133,6 +133,8 @@ class MetadataDelta:
         controller_ids: Iterable[int],
         resources: Iterable[Resource],
     ) -> MetadataDelta:
+        if before is after:
+            return cls(before=before, after=after)
         return cls(
             before=before,
             after=after,

@@ -28,7 +28,7 @@ from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.voter_changes import add, remove, update
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """A request of a peer or an admin."""
 
@@ -38,7 +38,7 @@ class Request:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Response:
     """The answer to a request of this node."""
 
@@ -46,7 +46,7 @@ class Response:
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Failure:
     """A request of this node that nobody answered."""
 

@@ -100,7 +100,10 @@ class Leader(Role):
         progress = self.voters.get(key.id)
         if progress is not None and progress.key.stands_for(key):
             return progress
-        return self.observers.setdefault(key, Progress(key=key))
+        progress = self.observers.get(key)
+        if progress is None:
+            progress = self.observers[key] = Progress(key=key)
+        return progress
 
     def is_voter(self, key: ReplicaKey) -> bool:
         """Whether a replica votes in the present voter set."""
@@ -167,10 +170,13 @@ class Leader(Role):
 
     def on_fetch(self, key: ReplicaKey, offset: int, now_ms: int) -> bool:
         """A replica's valid fetch; -> whether the high watermark advanced."""
-        progress = self.progress_of(key)
+        voter = self.voters.get(key.id)
+        if voter is None or not voter.key.stands_for(key):
+            voter = None
+        progress = self.progress_of(key) if voter is None else voter
         progress.on_fetch(offset, self.progress_of(self.key).end_offset, now_ms)
-        self.on_contact(key, now_ms)
-        return self.is_voter(key) and self._advance()
+        self._on_contact(key, voter is not None, now_ms)
+        return voter is not None and self._advance()
 
     def _advance(self) -> bool:
         ends = [progress.end_offset for progress in self.voters.values()]
@@ -194,10 +200,14 @@ class Leader(Role):
         An observer is not counted, but those who were may be a majority since the last change of
         the voters, and that is looked at now.
         """
-        if self.is_voter(key):
-            self.fetched_voters[key.id] = None
+        self._on_contact(key, self.is_voter(key), now_ms)
+
+    def _on_contact(self, key: ReplicaKey, votes: bool, now_ms: int) -> None:
+        fetched = self.fetched_voters
+        if votes:
+            fetched[key.id] = None
         leader_votes = self.is_voter(self.key)
-        if len(self.fetched_voters) >= fetchers_needed(len(self.voters), leader_votes=leader_votes):
+        if len(fetched) >= fetchers_needed(len(self.voters), leader_votes=leader_votes):
             self.fetched_voters.clear()
             self.check_quorum_deadline_ms = now_ms + self.check_quorum_timeout_ms
 

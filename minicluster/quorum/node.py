@@ -126,6 +126,7 @@ class QuorumNode:
         self.bootstrap_rest_until_ms = 0
         self.last_fetch: tuple[Any, Any] = (None, None)
         self.last_answer: tuple[Any, Any] = (None, None)
+        self._last_leader: tuple[int, Endpoints, Node | None] = (-1, (), None)
         self._effects: list[Effect] = []
         self._next_correlation_id = 0
 
@@ -205,9 +206,14 @@ class QuorumNode:
     @property
     def leader_node(self) -> Node | None:
         """Where the leader is, if that is known."""
-        if self.role.leader_id is None:
+        leader_id, endpoints = self.role.leader_id, self.role.leader_endpoints
+        if leader_id is None:
             return None
-        return node_at(self.role.leader_id, self.role.leader_endpoints, self.listener_name)
+        known_id, known_endpoints, node = self._last_leader
+        if known_id != leader_id or known_endpoints is not endpoints:
+            node = node_at(leader_id, endpoints, self.listener_name)
+            self._last_leader = (leader_id, endpoints, node)
+        return node
 
     @property
     def has_remote_leader(self) -> bool:

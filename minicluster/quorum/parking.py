@@ -24,11 +24,12 @@ def fail_all(node: QuorumNode, error: ErrorCode) -> None:
 
 def expire(node: QuorumNode, now_ms: int) -> None:
     """Answer those whose wait is over with what was prepared when they came."""
-    for fetch in [each for each in node.parked if now_ms >= each.deadline_ms]:
+    due = [fetch for fetch in node.parked if now_ms >= fetch.deadline_ms]
+    for fetch in due:
         node.parked.remove(fetch)
         node.reply(fetch.token, fetch.prepared)
 
 
 def next_deadline_ms(node: QuorumNode) -> int | None:
     """When the next wait is over."""
-    return min((fetch.deadline_ms for fetch in node.parked), default=None)
+    return min([fetch.deadline_ms for fetch in node.parked]) if node.parked else None

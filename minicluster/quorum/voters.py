@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from uuid import UUID
 
 from minicluster.protocol.records import VotersRecord
@@ -25,7 +26,8 @@ class ReplicaKey:
     @classmethod
     def of(cls, replica_id: int, directory_id: UUID | None) -> ReplicaKey:
         """The key a message names; the zero UUID means that none was given."""
-        return cls(replica_id, None if directory_id == ZERO_UUID else directory_id)
+        known = directory_id is not ZERO_UUID and directory_id != ZERO_UUID
+        return cls(replica_id, directory_id if known else None)
 
     @property
     def wire_directory_id(self) -> UUID:
@@ -105,10 +107,7 @@ class VoterSet:
     @classmethod
     def static(cls, ids: Iterable[int], listener: str = "CONTROLLER") -> VoterSet:
         """A static voter set (kraft.version 0) whose endpoints are made up from the ids."""
-        return cls.of(
-            Voter(key=ReplicaKey(i), endpoints=(Endpoint(listener, f"node{i}", 9090 + i),))
-            for i in ids
-        )
+        return _static(tuple(ids), listener)
 
     def __len__(self) -> int:
         return len(self.voters)
@@ -208,3 +207,10 @@ class VoterSet:
             )
             for voter in record.voters
         )
+
+
+@lru_cache(maxsize=256)
+def _static(ids: tuple[int, ...], listener: str) -> VoterSet:
+    return VoterSet.of(
+        Voter(key=ReplicaKey(i), endpoints=(Endpoint(listener, f"node{i}", 9090 + i),)) for i in ids
+    )

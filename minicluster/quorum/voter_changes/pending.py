@@ -32,6 +32,8 @@ def abandon(node: QuorumNode, role: Leader) -> None:
 
 def expire(node: QuorumNode, role: Leader, now_ms: int) -> bool:
     """Give up what has waited too long; -> whether a change is still pending."""
+    if role.pending_add is None and role.pending_remove is None:
+        return False
     for change in (role.pending_add, role.pending_remove):
         if change is not None and now_ms >= change.deadline_ms:
             _end(node, role, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time")
@@ -57,8 +59,9 @@ def on_high_watermark(node: QuorumNode, role: Leader) -> None:
 
 def next_deadline_ms(role: Leader) -> int | None:
     """When a pending change is given up."""
-    deadlines = [c.deadline_ms for c in (role.pending_add, role.pending_remove) if c is not None]
-    return min(deadlines, default=None)
+    if role.pending_add is None and role.pending_remove is None:
+        return None
+    return min(c.deadline_ms for c in (role.pending_add, role.pending_remove) if c is not None)
 
 
 def _end(node: QuorumNode, role: Leader, error: ErrorCode, why: str) -> None:
