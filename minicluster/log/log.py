@@ -18,6 +18,15 @@ from minicluster.log.epochs import LeaderEpochs
 SnapshotId = tuple[int, int]  # (end offset, exclusive; epoch)
 
 
+def snapshot_order(snapshot_id: SnapshotId) -> tuple[int, int]:
+    """What orders snapshots: the epoch, then the end offset.
+
+    Shapes:  the two differ where a state machine gave a wrong epoch, which Kafka lets pass.
+    Source:  OffsetAndEpoch.compareTo.
+    """
+    return snapshot_id[1], snapshot_id[0]
+
+
 class Log:
     """Batches between a start offset and an end offset (exclusive), with their leader epochs."""
 
@@ -46,16 +55,13 @@ class Log:
 
     @property
     def latest_snapshot(self) -> SnapshotId | None:
-        """The snapshot with the highest epoch, and the highest end offset in it.
-
-        Source:  OffsetAndEpoch.compareTo.
-        """
-        return max(self.snapshots, key=_age) if self.snapshots else None
+        """The snapshot with the highest epoch, and the highest end offset in it."""
+        return max(self.snapshots, key=snapshot_order) if self.snapshots else None
 
     @property
     def earliest_snapshot(self) -> SnapshotId | None:
         """The snapshot with the lowest epoch, and the lowest end offset in it."""
-        return min(self.snapshots, key=_age) if self.snapshots else None
+        return min(self.snapshots, key=snapshot_order) if self.snapshots else None
 
     @property
     def is_empty(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.log.batch import RecordBatch
-from minicluster.log.log import Log, SnapshotId
+from minicluster.log.log import Log, SnapshotId, snapshot_order
 
 BOOTSTRAP_SNAPSHOT: SnapshotId = (0, 0)
 
@@ -181,7 +181,8 @@ class RaftLog:
         return self._drop_snapshots_before(snapshot_id) or moved
 
     def _drop_snapshots_before(self, snapshot_id: SnapshotId) -> bool:
-        older = [other for other in self.log.snapshots if other < snapshot_id]
+        bound = snapshot_order(snapshot_id)
+        older = [other for other in self.log.snapshots if snapshot_order(other) < bound]
         for other in older:
             del self.log.snapshots[other]
         return bool(older)

@@ -13,7 +13,7 @@ from minicluster.log.checkpoint import (
     decode_snapshot,
     encode_snapshot,
 )
-from minicluster.log.log import SnapshotId
+from minicluster.log.log import SnapshotId, snapshot_order
 from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord
 from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.node import QuorumNode
@@ -64,7 +64,7 @@ def clean(node: QuorumNode, retention_bytes: int, retention_ms: int, now_ms: int
     """Drop old snapshots and the log before them; see ``QuorumMachine.clean``."""
     log, cleaned = node.log.log, False
     while len(log.snapshots) >= 2:
-        oldest, follows = sorted(log.snapshots)[:2]
+        oldest, follows = sorted(log.snapshots, key=snapshot_order)[:2]
         size = sum(map(len, log.snapshots.values())) + sum(batch.size for batch in log.batches)
         content = decode_snapshot(log.snapshots[oldest], checkpoint_name(oldest))
         age_ms = now_ms - content.last_contained_log_timestamp
