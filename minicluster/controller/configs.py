@@ -197,7 +197,7 @@ def clear_elr_records(
     """Forget the ELRs that another min.insync.replicas puts in doubt (KIP-966).
 
     A ClearElrRecord would also strike a partition whose ISR is empty and leave it without any
-    candidate (3.6-N1); unless that bug is wanted, such partitions keep their ELR.
+    candidate; unless that bug is wanted, such partitions keep their ELR.
     Source:  ConfigurationControlManager.createClearElrRecordsAsNeeded.
     """
     if not state.gates.elr_enabled:

@@ -71,7 +71,7 @@ class PartitionSet:
 class ElrIndex:
     """Broker -> the partitions in whose ELR it is, with how often each is in.
 
-    When ClearElr goes by unnoticed (3.6-N2), a partition comes in twice and a later removal leaves
+    When ClearElr goes by unnoticed (``Rules.clear_elr_skips_index``), a partition comes in twice and a later removal leaves
     partition 0 behind, as Kafka's arrays have it; that is part of the shipped behaviour.
     """
 

@@ -216,7 +216,7 @@ def _start(
             adding=started.adding or None,
             removing=started.removing or None,
         )
-    # What was being added and stays is still to be waited for, but nothing that goes (7.6-N1).
+    # What was being added and stays is still to be waited for, but nothing that goes.
     waited_for = tuple(r for r in partition.adding_replicas if r in target)
     return Targets(
         replicas=started.replicas,

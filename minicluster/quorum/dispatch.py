@@ -1,7 +1,7 @@
 """Messages as they come in: a request to its rule, an answer to the request it belongs to.
 
 A machine never falls over what a peer sends: what contradicts the protocol is answered with an
-error, or counted as a failed request (10.16 item 11, invariant E42).
+error, or counted as a failed request (E42).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What every answer says of leader and epoch, and when a node obeys it.
 
-Source:  10.6, 10.16 item 9; KafkaRaftClient.maybeHandleCommonResponse.
+Source:  KafkaRaftClient.maybeHandleCommonResponse.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each role's function acts on what is due and returns how long it can wait (None: until a message
 comes). A due timer comes before sending; what the new role sends goes out with the next poll.
 
-Source:  KafkaRaftClient.poll, pollCurrentState; order as in the transcripts (10.16 item 15).
+Source:  KafkaRaftClient.poll, pollCurrentState; order as in the transcripts.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each function returns whether the request counts as a success: a failure holds its node back for
 ``retry_backoff_ms``.
 
-Source:  10.6, 10.16 items 9, 14, 16, 17, 22, 24; KafkaRaftClient.handleResponse and
+Source:  KafkaRaftClient.handleResponse and
          maybeHandleCommonResponse.
 """
 

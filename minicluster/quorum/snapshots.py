@@ -1,6 +1,6 @@
 """Making snapshots of the committed state, and cleaning up behind them (KIP-630).
 
-Source:  10.13, 10.16 item 34; KafkaRaftLog.createNewSnapshot, maybeClean.
+Source:  KafkaRaftLog.createNewSnapshot, maybeClean.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ MV = MetadataVersion.parse
 
 
 class JavaRandom:
-    """The generator of Kafka's own placement tests: a 64-bit linear congruence (7.2)."""
+    """The generator of Kafka's own placement tests: a 64-bit linear congruence."""
 
     def __init__(self) -> None:
         self._state = 17

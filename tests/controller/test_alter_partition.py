@@ -299,7 +299,7 @@ def test_A32_a_leader_that_goes_on_recovering_changes_nothing() -> None:
     ("version", "error"),
     [(3, ErrorCode.UNKNOWN_TOPIC_ID), (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)],
 )
-def test_1_3_every_partition_of_an_unknown_topic_is_refused(version: int, error: ErrorCode) -> None:
+def test_every_partition_of_an_unknown_topic_is_refused(version: int, error: ErrorCode) -> None:
     cluster = started(0, 1)
     parts = tuple(Request.PartitionData(partition_index=index) for index in (0, 5))
     topic = Request.TopicData(topic_id=ZERO_UUID, topic_name="nowhere", partitions=parts)
@@ -308,7 +308,7 @@ def test_1_3_every_partition_of_an_unknown_topic_is_refused(version: int, error:
     assert [p.error_code for p in response.topics[0].partitions] == [error, error]
 
 
-def test_1_6_the_same_partition_twice_is_judged_twice_by_the_state_before() -> None:
+def test_the_same_partition_twice_is_judged_twice_by_the_state_before() -> None:
     cluster = started(0, 1, 2)
     part = Request.PartitionData(
         partition_index=0, new_isr_with_epochs=(Request.BrokerState(broker_id=0),)
@@ -320,7 +320,7 @@ def test_1_6_the_same_partition_twice_is_judged_twice_by_the_state_before() -> N
     assert cluster.partition("foo").partition_epoch == 2
 
 
-def test_1_6_below_3_6_a_shrink_of_the_leader_itself_is_no_new_leader() -> None:
+def test_below_3_6_a_shrink_of_the_leader_itself_is_no_new_leader() -> None:
     cluster = started(0, 1, 2, metadata_version="3.5-IV2")
     answer = cluster.propose("foo", (0, 1))
     assert (answer.leader_id, answer.leader_epoch, answer.partition_epoch) == (0, 1, 1)

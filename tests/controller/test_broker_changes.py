@@ -242,7 +242,7 @@ def test_C26_to_C29_a_second_reassignment_replaces_the_first() -> None:
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_7_6_N1_an_adding_list_that_is_not_needed_goes(shipped: bool) -> None:
+def test_an_adding_list_that_is_not_needed_goes(shipped: bool) -> None:
     rules = Rules.KAFKA_4_3.as_shipped() if shipped else Rules.KAFKA_4_3
     cluster = started(0, 1, 2, 3, rules=rules)
     cluster.create("foo", (0, 1))
@@ -253,7 +253,7 @@ def test_7_6_N1_an_adding_list_that_is_not_needed_goes(shipped: bool) -> None:
     assert bool(set(partition.adding_replicas) & set(partition.removing_replicas)) == shipped
 
 
-def test_7_6_the_replication_factor_can_be_held_fast() -> None:
+def test_the_replication_factor_can_be_held_fast() -> None:
     cluster = started(0, 1, 2)
     cluster.create("foo", (0, 1))
     fast = {"allow_replication_factor_change": False}
@@ -335,7 +335,7 @@ def test_C45_a_failed_directory_takes_its_replicas_out() -> None:
         assert led(cluster.partition(name, 1)) == (101, (101, 102))
 
 
-def test_8_3_a_replica_in_a_directory_that_is_not_online_leaves_the_isr() -> None:
+def test_a_replica_in_a_directory_that_is_not_online_leaves_the_isr() -> None:
     cluster = started(1, 2, 3)
     cluster.create("foo", (1, 2))
     lost = dir_id(1, 99)
@@ -347,7 +347,7 @@ def test_8_3_a_replica_in_a_directory_that_is_not_online_leaves_the_isr() -> Non
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_4_5_a_broker_that_lost_its_last_directory(shipped: bool) -> None:
+def test_a_broker_that_lost_its_last_directory(shipped: bool) -> None:
     rules = Rules.KAFKA_4_3.as_shipped() if shipped else Rules.KAFKA_4_3
     cluster = started(1, 2, rules=rules)
     cluster.create("foo", (1, 2))

@@ -1,4 +1,4 @@
-"""Configs: precedence, validation, feature levels (specification 7.8, 9.7; 4.3 changes 3.6)."""
+"""Configs: precedence, validation, feature levels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def started(*brokers: int, **options: Any) -> Cluster:
     return cluster
 
 
-def test_7_8_the_nearest_config_wins() -> None:
+def test_the_nearest_config_wins() -> None:
     cluster = started(0, 1, settings={"node_id": 0, "static_config": {MIN_ISR: "5"}})
     cluster.create("foo", (0,))
     state = cluster.machine.state
@@ -175,7 +175,7 @@ def test_a_level_that_a_broker_does_not_offer_is_refused() -> None:
     assert update(cluster, MV, 30) == ErrorCode.INVALID_UPDATE_VERSION
 
 
-def test_3_6_turning_elr_on_fixes_one_minimum_for_the_cluster() -> None:
+def test_turning_elr_on_fixes_one_minimum_for_the_cluster() -> None:
     cluster = started(0, 1, settings={"static_config": {MIN_ISR: "2"}})
     cluster.set_config(BROKER, "1", MIN_ISR, "3")
     assert cluster.records_of(lambda: update(cluster, ELR, 1, validate_only=True)) == []
@@ -188,7 +188,7 @@ def test_3_6_turning_elr_on_fixes_one_minimum_for_the_cluster() -> None:
     assert cluster.machine.state.gates.elr_enabled
 
 
-def test_3_6_turning_elr_off_empties_an_elr_with_the_next_change_only() -> None:
+def test_turning_elr_off_empties_an_elr_with_the_next_change_only() -> None:
     cluster = started(0, 1, 2, elr=True)
     cluster.create("foo", (0, 1, 2), configs={MIN_ISR: "2"})
     cluster.propose("foo", (0,))
@@ -199,7 +199,7 @@ def test_3_6_turning_elr_off_empties_an_elr_with_the_next_change_only() -> None:
     assert cluster.partition("foo").elr == ()
 
 
-def test_7_7_up_to_3_9_tasks_are_scheduled_when_there_is_something_to_do() -> None:
+def test_up_to_3_9_tasks_are_scheduled_when_there_is_something_to_do() -> None:
     rules = replace(Rules.KAFKA_3_9)
     cluster = Cluster(rules=rules, metadata_version="3.9-IV0")
     assert set(cluster.timers) == {"writeNoOpRecord"}

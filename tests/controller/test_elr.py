@@ -140,7 +140,7 @@ def test_C38_C39_sessions_expire_and_an_eligible_member_comes_back_cleanly() -> 
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_3_6_N1_z54_changing_the_minimum_leaves_a_candidate(shipped: bool) -> None:
+def test_z54_changing_the_minimum_leaves_a_candidate(shipped: bool) -> None:
     rules = Rules.KAFKA_4_3.with_bugs(["Z54"] if shipped else [])
     cluster = elr_cluster(3, 2, rules=rules)
     cluster.fence(0, 1, 2)
@@ -154,7 +154,7 @@ def test_3_6_N1_z54_changing_the_minimum_leaves_a_candidate(shipped: bool) -> No
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_3_6_N2_z52_the_elr_index_follows_a_clear_elr(shipped: bool) -> None:
+def test_z52_the_elr_index_follows_a_clear_elr(shipped: bool) -> None:
     rules = Rules.KAFKA_4_3.with_bugs(["Z52"] if shipped else [])
     cluster = elr_cluster(3, 2, rules=rules)
     cluster.propose("foo", (0,))
@@ -188,7 +188,7 @@ def test_z53_a_deleted_topic_leaves_the_directory_index(shipped: bool) -> None:
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_4_4_an_unregistered_broker_and_the_elr(shipped: bool) -> None:
+def test_an_unregistered_broker_and_the_elr(shipped: bool) -> None:
     rules = replace(Rules.KAFKA_4_3, unregistered_broker_stays_in_elr=shipped)
     cluster = elr_cluster(3, 2, rules=rules)
     cluster.propose("foo", (0,))

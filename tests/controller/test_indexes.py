@@ -70,7 +70,7 @@ def test_a_partition_set_keeps_the_order_of_arrival_and_drops_empty_topics() -> 
     assert not partitions
 
 
-def test_3_6_N2_removing_a_double_entry_leaves_partition_0_behind() -> None:
+def test_removing_a_double_entry_leaves_partition_0_behind() -> None:
     index = ElrIndex()
     index.add(1, FOO, 5)
     index.add(1, FOO, 5)

@@ -119,7 +119,7 @@ def test_kip_841_registering_again_in_controlled_shutdown(on: bool) -> None:
 
 
 @BOTH
-def test_3_6_a_last_known_leader_that_is_fenced(on: bool) -> None:
+def test_a_last_known_leader_that_is_fenced(on: bool) -> None:
     """KAFKA-19522: the test of whether it lives was the wrong way round and decided nothing."""
     cluster = started(1, 2, elr=True, fenced_last_known_leader_is_elected=on)
     cluster.create("foo", (1, 2), configs={"min.insync.replicas": "2"})
@@ -138,7 +138,7 @@ def test_3_6_a_last_known_leader_that_is_fenced(on: bool) -> None:
 
 
 @BOTH
-def test_3_6_the_directory_of_a_replica_and_the_elr(on: bool) -> None:
+def test_the_directory_of_a_replica_and_the_elr(on: bool) -> None:
     cluster = started(elr=True, assigned_directory_empties_elr=on)
     for broker in (1, 2):
         cluster.start(broker, dirs=(dir_id(broker, 1), dir_id(broker, 2)))

@@ -1,4 +1,4 @@
-"""The event model: order, commit, answers, claim and renounce (specification 0)."""
+"""The event model: order, commit, answers, claim and renounce."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_the_no_op_record_is_written_every_half_second() -> None:
     assert [type(record) for record in records] == [NoOpRecord] * 4
 
 
-def test_0_3_decisions_larger_than_a_batch_are_split_unless_they_are_atomic() -> None:
+def test_decisions_larger_than_a_batch_are_split_unless_they_are_atomic() -> None:
     """E29: testAppendRecords, testAppendRecordsAtomically."""
     cluster = Cluster()
     cluster.machine._max_records = 2

@@ -376,7 +376,7 @@ def test_B42_a_record_that_sets_anything_is_no_no_op() -> None:
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_3_6_N3_nobody_is_no_last_known_leader(shipped: bool) -> None:
+def test_nobody_is_no_last_known_leader(shipped: bool) -> None:
     partition = registration(replicas=(1, 2, 3), isr=(), elr=(2,), leader=-1)
     rules = replace(Rules.KAFKA_4_3, last_known_leader_may_be_none=shipped)
     changed = build(partition, Targets(replicas=(2, 3)), acceptable=NOBODY, min_isr=1, rules=rules)

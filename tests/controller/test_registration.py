@@ -167,7 +167,7 @@ def test_E13_a_new_incarnation_gets_a_new_epoch_and_the_same_one_keeps_its_own()
     assert renewed == cluster.end - 1 > first
 
 
-def test_5_2_amending_keeps_fencing_and_controlled_shutdown() -> None:
+def test_amending_keeps_fencing_and_controlled_shutdown() -> None:
     cluster = Cluster()
     cluster.start(1)
     cluster.create("a", (1,))
@@ -182,7 +182,7 @@ def test_5_2_amending_keeps_fencing_and_controlled_shutdown() -> None:
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_5_4_N1_amending_and_cordoned_directories(shipped: bool) -> None:
+def test_amending_and_cordoned_directories(shipped: bool) -> None:
     rules = replace(Rules.KAFKA_4_3, amend_forgets_cordoned_dirs=shipped)
     cluster = Cluster(rules=rules)
     cluster.start(1)
@@ -196,7 +196,7 @@ def test_5_4_N1_amending_and_cordoned_directories(shipped: bool) -> None:
     ("metadata_version", "version"),
     [("3.3-IV3", 1), ("3.4-IV0", 2), ("3.7-IV2", 3), ("4.3-IV0", 4)],
 )
-def test_5_4_the_registration_record_follows_the_metadata_version(
+def test_the_registration_record_follows_the_metadata_version(
     metadata_version: str, version: int
 ) -> None:
     cluster = Cluster(metadata_version=metadata_version)
@@ -204,7 +204,7 @@ def test_5_4_the_registration_record_follows_the_metadata_version(
     assert cluster.log[cluster.end - 1].version == version
 
 
-def test_5_1_a_live_session_keeps_out_another_incarnation() -> None:
+def test_a_live_session_keeps_out_another_incarnation() -> None:
     cluster = Cluster()
     cluster.start(1)
     other = {"incarnation_id": incarnation(1, 1)}
@@ -224,7 +224,7 @@ def test_5_1_a_live_session_keeps_out_another_incarnation() -> None:
     ],
     ids=["4.3", "4.3 mended", "3.9"],
 )
-def test_5_1_N1_whether_a_fenced_broker_has_a_session(rules: Rules, blocks: bool) -> None:
+def test_whether_a_fenced_broker_has_a_session(rules: Rules, blocks: bool) -> None:
     cluster = Cluster(rules=rules, metadata_version="3.9-IV0")
     cluster.start(1)
     cluster.fence(1)
@@ -233,13 +233,13 @@ def test_5_1_N1_whether_a_fenced_broker_has_a_session(rules: Rules, blocks: bool
     assert (register(cluster, 1, **other).error_code != 0) == blocks
 
 
-def test_5_1_a_broker_that_never_sent_a_heartbeat_keeps_nobody_out() -> None:
+def test_a_broker_that_never_sent_a_heartbeat_keeps_nobody_out() -> None:
     cluster = Cluster()
     register(cluster, 1)
     assert register(cluster, 1, incarnation_id=incarnation(1, 1)).error_code == 0
 
 
-def test_5_a_new_incarnation_leaves_isr_and_leadership_before_it_is_registered() -> None:
+def test_a_new_incarnation_leaves_isr_and_leadership_before_it_is_registered() -> None:
     for options, cleans in (({}, True), (V3_9, False)):
         cluster = Cluster(**options)  # type: ignore[arg-type]
         cluster.start(1, 2)
@@ -295,7 +295,7 @@ def test_E18_when_to_look_for_stale_brokers_3_9() -> None:
     assert heartbeats.next_check_ms() == 14
 
 
-def test_6_1_sessions_by_id_and_epoch_4_3() -> None:
+def test_sessions_by_id_and_epoch_4_3() -> None:
     heartbeats = beats(Rules.KAFKA_4_3)
     heartbeats.contact(1, 100, 0)
     heartbeats.contact(1, 99, 5)
@@ -425,7 +425,7 @@ def test_C17_an_expired_heartbeat_is_a_sign_of_life_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_6_2_N1_whether_a_fenced_brokers_session_fences_it_again(again: bool) -> None:
+def test_whether_a_fenced_brokers_session_fences_it_again(again: bool) -> None:
     cluster = Cluster(rules=replace(Rules.KAFKA_4_3, fenced_broker_is_fenced_again=again))
     cluster.start(1)
     cluster.fence(1)
@@ -434,7 +434,7 @@ def test_6_2_N1_whether_a_fenced_brokers_session_fences_it_again(again: bool) ->
     assert len(fences) == (1 if again else 0)
 
 
-def test_4_7_stale_brokers_are_fenced_one_after_the_other() -> None:
+def test_stale_brokers_are_fenced_one_after_the_other() -> None:
     cluster = Cluster()
     cluster.start(1, 2)
     cluster.create("a", (1, 2))

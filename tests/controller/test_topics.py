@@ -141,7 +141,7 @@ def test_D12_topic_names(name: str, good: bool) -> None:
     assert (name_problem(name) is None) == good
 
 
-def test_7_1_names_that_differ_only_in_dots_and_underscores_collide() -> None:
+def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:
     cluster = started(0)
     assert cluster.create("a.b", (0,)).error_code == 0
     assert cluster.create("a_b", (0,)).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -159,7 +159,7 @@ def test_a_name_that_comes_twice_is_refused_without_the_others() -> None:
     }
 
 
-def test_7_1_more_than_ten_thousand_partitions_refuse_the_whole_request() -> None:
+def test_more_than_ten_thousand_partitions_refuse_the_whole_request() -> None:
     cluster = started(0)
     request = m.CreateTopicsRequest(topics=(auto("a", 6_000, 1), auto("b", 4_001, 1)))
     answer = cluster.ask(request)
@@ -167,7 +167,7 @@ def test_7_1_more_than_ten_thousand_partitions_refuse_the_whole_request() -> Non
     assert len(cluster.machine.image.topics) == 0
 
 
-def test_7_1_a_config_value_can_be_too_long() -> None:
+def test_a_config_value_can_be_too_long() -> None:
     cluster = started(0)
     result = cluster.create_topic(auto("foo", 1, 1, configs=configs(foo="x" * 32_768)))
     assert result.error_code == ErrorCode.INVALID_CONFIG
@@ -243,7 +243,7 @@ def test_D18_D19_partitions_need_one_replica_that_is_active() -> None:
 
 
 @pytest.mark.parametrize("shipped", [True, False])
-def test_7_3_N1_a_refused_request_writes_nothing(shipped: bool) -> None:
+def test_a_refused_request_writes_nothing(shipped: bool) -> None:
     rules = Rules.KAFKA_4_3.as_shipped() if shipped else Rules.KAFKA_4_3
     cluster = started(0, 1, rules=rules)
     cluster.create("foo", (0,))
@@ -281,7 +281,7 @@ def test_D22_bad_manual_assignments(assignments: list[tuple[int, ...]], words: s
     assert words in str(result.error_message)
 
 
-def test_7_4_topics_are_deleted_by_id_or_name_and_their_configs_go_with_them() -> None:
+def test_topics_are_deleted_by_id_or_name_and_their_configs_go_with_them() -> None:
     cluster = started(0)
     cluster.create("a", (0,), configs={MIN_ISR: "1"})
     cluster.create("b", (0,))
@@ -315,7 +315,7 @@ def test_z05_fenced_replicas_enter_the_first_isr_and_the_hit_is_counted() -> Non
     assert cluster.hits == ["Z05"]
 
 
-def test_5_10_a_broker_with_all_directories_cordoned_gets_nothing_new() -> None:
+def test_a_broker_with_all_directories_cordoned_gets_nothing_new() -> None:
     cluster = started(0, 1)
     cluster.heartbeat(1, cordoned_log_dirs=(dir_id(1),))
     result = cluster.create_topic(auto("foo", 1, 2))

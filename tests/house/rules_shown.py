@@ -134,7 +134,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "last_offline_dir_is_kept": (f"{_BROKERS}4_5_a_broker_that_lost_its_last_directory",),
     "refused_create_partitions_writes": (
-        "tests/controller/test_topics.py::test_7_3_N1_a_refused_request_writes_nothing",
+        "tests/controller/test_topics.py::test_a_refused_request_writes_nothing",
     ),
     "reassignment_keeps_old_lists": (f"{_BROKERS}7_6_N1_an_adding_list_that_is_not_needed_goes",),
     "equal_partition_epoch_ends_pending": (

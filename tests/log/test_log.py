@@ -103,7 +103,7 @@ def test_an_append_below_the_end_is_the_callers_bug() -> None:
 
 
 def test_the_end_of_an_epoch_is_where_the_next_begins() -> None:
-    """Spec 12.11: latest, above the latest, between two, below the first, none."""
+    """The latest, above the latest, between two, below the first, none."""
     epochs = LeaderEpochs(((2, 10), (5, 20), (7, 35)))
     assert epochs.end_offset_for(7, 50) == (7, 50)
     assert epochs.end_offset_for(8, 50) == (-1, -1)

@@ -1,4 +1,4 @@
-"""What a new log begins with, in both releases (specification 9.6)."""
+"""What a new log begins with, in both releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a delta says: of a cluster, and to one broker (specification 12.12)."""
+"""What a delta says: of a cluster, and to one broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots are due after bytes or time, and not in the middle of a batch (9.5)."""
+"""Snapshots are due after bytes or time, and not in the middle of a batch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What must hold of a quorum at every moment, checked as things happen.
 
-Invariants E01-E09 and E43 by name; ``RaftEventSimulationTest`` checks the same (10.15).
+Invariants E01-E09 and E43 by name; ``RaftEventSimulationTest`` checks the same.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def update(epoch: int, *, lowest: int, highest: int) -> UpdateRaftVoterRequest:
 def test_an_update_with_a_range_that_is_none_is_invalid_whatever_else_is_pending(
     lowest: int, highest: int
 ) -> None:
-    """10.14, W1: the range's own shape is looked at before the high watermark is."""
+    """The range's own shape is looked at before the high watermark is."""
     probe = Probe(dynamic=True)
     epoch = probe.become_leader()
     assert probe.machine.high_watermark == -1
@@ -65,7 +65,7 @@ def test_an_update_with_a_range_above_the_present_level_waits_its_turn_to_be_inv
 
 
 def test_an_observers_fetch_shows_that_those_who_have_fetched_are_a_majority_by_now() -> None:
-    """10.7: the voters became fewer; one voter's fetch is enough, once anybody fetches again."""
+    """The voters became fewer; one voter's fetch is enough, once anybody fetches again."""
     probe = Probe((1, 2, 3, 4, 5), dynamic=True)
     epoch = probe.become_leader()
     probe.fetch(2, probe.log.end_offset, epoch)

@@ -201,7 +201,7 @@ def test_a_change_of_leader_drops_the_download() -> None:
 
 
 def test_z58_a_snapshot_of_a_lower_epoch_than_the_own_tail_is_installed() -> None:
-    """Kafka 4.3 falls over it: 10.16 item 11 (c)."""
+    """Kafka 4.3 falls over it (``snapshot_of_lower_epoch_is_fatal``)."""
     tail = Log()
     tail.append(data_batch(0, 3, b"never", b"committed", b"by", b"anyone"))
     tail.flush()

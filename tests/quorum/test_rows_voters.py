@@ -251,7 +251,7 @@ def test_i85c_an_unknown_voter_or_the_last_one_is_not_found() -> None:
 
 
 def test_z57_a_late_begin_acknowledgement_of_a_removed_voter_changes_nothing() -> None:
-    """Kafka 4.3 falls over it: 10.16 item 11 (b)."""
+    """Kafka 4.3 falls over it (``late_begin_acknowledgement_is_fatal``)."""
     for rules in (Rules.KAFKA_4_3, Rules.KAFKA_4_3.as_shipped()):
         probe, epoch = leading(1, 2, 3, rules=rules)
         late = next(s for s in probe.sent(BeginQuorumEpochRequest) if s.to == 3)

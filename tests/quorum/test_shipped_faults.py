@@ -1,4 +1,4 @@
-"""Faults of Kafka 4.3's client of 10.16 item 11 that no zoo entry names: mended, and as shipped."""
+"""Faults of Kafka 4.3's client that no zoo entry names: mended, and as shipped."""
 
 from __future__ import annotations
 

@@ -410,7 +410,7 @@ def test_a_partition_without_a_role_refuses_everything() -> None:
 
 
 def test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_asked_for() -> None:
-    """12.14.1: as shipped it ends the change, though the controller may yet write it."""
+    """As shipped it ends the change, though the controller may yet write it."""
     for rules in (Rules.KAFKA_4_3, Rules.KAFKA_4_3.as_shipped()):
         bench = expanding(rules=rules)
         spares = not rules.equal_partition_epoch_ends_pending

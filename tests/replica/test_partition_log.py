@@ -173,7 +173,7 @@ def test_a_changed_minimum_or_image_alone_moves_nothing() -> None:
 
 @pytest.mark.parametrize("as_shipped", [False, True], ids=["mended", "as shipped"])
 def test_the_high_watermark_stays_above_a_log_start_inside_a_batch(as_shipped: bool) -> None:
-    """12.14.9 (zoo Z60): delete to 7 inside [5, 9], lead again with 7 as high watermark."""
+    """Zoo Z60: delete to 7 inside [5, 9], lead again with 7 as high watermark."""
     rules = Rules.KAFKA_4_3.as_shipped() if as_shipped else Rules.KAFKA_4_3
     log = Log()
     for base in (0, 5):

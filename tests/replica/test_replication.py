@@ -40,7 +40,7 @@ def test_a_planted_fault_breaks_the_promise_that_names_it(fault: str, promise: s
 
 
 def test_as_shipped_a_repeated_partition_epoch_lets_a_new_member_be_forgotten() -> None:
-    """12.14.1: the controller writes the change that the leader has dropped."""
+    """The controller writes the change that the leader has dropped."""
     rules = replace(Rules.KAFKA_4_3, equal_partition_epoch_ends_pending=True)
     with pytest.raises(Broken, match="B1"):
         for seed in range(60):

@@ -224,7 +224,7 @@ class Player:
                     self.partitions[topic.id].put(index)
 
     def stale_session(self, now_ms: int) -> Session | None:
-        """Which of the expired sessions Kafka takes: the first one in its hash map (W2)."""
+        """Which of the expired sessions Kafka takes: the first one in its hash map."""
         expired = set(self.heartbeats.expired_sessions(now_ms))
         return next((session for session in self.sessions if session in expired), None)
 

@@ -1,4 +1,4 @@
-"""The order in which Java's hash maps are walked, where a transcript shows it (W2)."""
+"""The order in which Java's hash maps are walked, where a transcript shows it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DescribeQuorum: how far the leader's replicas have come.
 
 Versions: 0-2; v1 brings the times, v2 directory ids, messages and the voters' addresses.
-Source:   10.16 item 29; KafkaRaftClient.handleDescribeQuorumRequest, LeaderState.describeQuorum.
+Source:   KafkaRaftClient.handleDescribeQuorumRequest, LeaderState.describeQuorum.
 """
 
 from __future__ import annotations

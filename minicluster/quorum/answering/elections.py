@@ -1,7 +1,7 @@
 """Vote, BeginQuorumEpoch and EndQuorumEpoch.
 
 Versions: Vote 0-2, BeginQuorumEpoch 0-1, EndQuorumEpoch 0-1.
-Source:   10.5, 10.8, 10.16 items 1-3, 26; KafkaRaftClient.handleVoteRequest,
+Source:   KafkaRaftClient.handleVoteRequest,
           handleBeginQuorumEpochRequest, handleEndQuorumEpochRequest.
 """
 

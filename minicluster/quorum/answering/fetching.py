@@ -1,7 +1,7 @@
 """Fetch, as the leader answers it: records, a diverging epoch, a snapshot, or a wait.
 
 Versions: 4-18; v18 brings the replica's high watermark, which can end a wait (KIP-1166).
-Source:   10.10, 10.16 items 8, 12, 27, 28, 31; KafkaRaftClient.handleFetchRequest.
+Source:   KafkaRaftClient.handleFetchRequest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FetchSnapshot, as the leader answers it: the next bytes of a snapshot (KIP-630).
 
 Versions: 0-1.
-Source:   10.13, 10.16 items 7, 31; KafkaRaftClient.handleFetchSnapshotRequest.
+Source:   KafkaRaftClient.handleFetchSnapshotRequest.
 """
 
 from __future__ import annotations

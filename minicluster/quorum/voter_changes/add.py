@@ -1,7 +1,7 @@
 """AddRaftVoter: ask the new voter what it supports, then append the larger set.
 
 Versions: 0-1; v1 may ask for an answer before the commit (AckWhenCommitted).
-Source:   10.14, 10.16 item 30, W1; AddVoterHandler.
+Source:   KIP-853; AddVoterHandler.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a follower asks of the leader about itself: UpdateRaftVoter, and to join by itself.
 
-Source:  10.16 item 25; 4.3 notes 10.14 (auto-join); KafkaRaftClient.pollFollowerAsVoter,
+Source:  KIP-853 and, in 4.3, auto-join; KafkaRaftClient.pollFollowerAsVoter,
          pollFollowerAsObserver.
 """
 

@@ -1,6 +1,6 @@
 """What every change of the voter set needs, in Kafka's order of refusals.
 
-Source:  10.14, 4.3 notes W1; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
+Source:  KIP-853; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
 """
 
 from __future__ import annotations

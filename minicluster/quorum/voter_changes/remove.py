@@ -1,7 +1,7 @@
 """RemoveRaftVoter: take a voter out of the set; a leader may take itself out.
 
 Versions: 0.
-Source:   10.14, W1; RemoveVoterHandler.
+Source:   KIP-853; RemoveVoterHandler.
 """
 
 from __future__ import annotations

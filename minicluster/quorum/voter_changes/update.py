@@ -1,7 +1,7 @@
 """UpdateRaftVoter: a voter's endpoints and versions, as it tells the leader itself.
 
 Versions: 0.
-Source:   10.14, 10.16 items 29-30, W1; UpdateVoterHandler.
+Source:   KIP-853; UpdateVoterHandler.
 """
 
 from __future__ import annotations

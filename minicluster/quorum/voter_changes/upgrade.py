@@ -1,6 +1,6 @@
 """The upgrade of kraft.version from 0 to 1: a control batch with the voters' directories.
 
-Source:  4.3 notes 10.14; LeaderState.maybeAppendUpgradedKRaftVersion, KRaftVersionUpgrade.
+Source:  KIP-853; LeaderState.maybeAppendUpgradedKRaftVersion, KRaftVersionUpgrade.
 """
 
 from __future__ import annotations
