@@ -71,8 +71,9 @@ class PartitionSet:
 class ElrIndex:
     """Broker -> the partitions in whose ELR it is, with how often each is in.
 
-    When ClearElr goes by unnoticed (``Rules.clear_elr_skips_index``), a partition comes in twice and a later removal leaves
-    partition 0 behind, as Kafka's arrays have it; that is part of the shipped behaviour.
+    When ClearElr goes by unnoticed (``Rules.clear_elr_skips_index``), a partition comes in twice
+    and a later removal leaves partition 0 behind, as Kafka's arrays have it; that is part of the
+    shipped behaviour.
     """
 
     __slots__ = ("_brokers",)

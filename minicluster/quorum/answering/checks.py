@@ -42,7 +42,7 @@ def refuse_leader_request(node: QuorumNode, epoch: int) -> ErrorCode | None:
 def contradiction(node: QuorumNode, what: str) -> ErrorCode:
     """Refuse what cannot be true: one leader per epoch, nobody is its own peer.
 
-    Errors:  InconsistentState where the rules have Kafka's fault (``contradicting_request_is_fatal``).
+    Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.
     """
     if node.rules.contradicting_request_is_fatal:
         raise InconsistentState(what)
