@@ -33,10 +33,10 @@ class InvariantViolated(MiniclusterError, AssertionError):
 class OnlineChecks:
     """The log-only rules, over every batch as it commits; the first finding ends the run."""
 
-    def __init__(self, rt: Runtime, run: str) -> None:
+    def __init__(self, rt: Runtime, run: str, *, failures_told: bool = True) -> None:
         from minicluster.verify import OnlineChecker
 
-        self.checker = OnlineChecker(run)
+        self.checker = OnlineChecker(run, failures_told=failures_told)
         self._rt = rt
         self._told = False
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from minicluster.controller.decision import Decision
+from minicluster.controller.indexes import TopicPartition
 from minicluster.controller.partition_change import Election, Targets, change_partition
 from minicluster.controller.state import ClusterState
 from minicluster.metadata.partition import (
@@ -96,7 +97,10 @@ def _alter_one(
     if partition is None:
         return _error(data.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     members = _members(data, version)
+    key = (topic.id, data.partition_index)
     refusal = _refusal(state, request.broker_id, version, partition, data, members, hits)
+    if refusal is ErrorCode.NONE and any(_is_lost(state, b, partition, key) for b, _ in members):
+        refusal = _ineligible_error(version)
     if refusal is not ErrorCode.NONE:
         return _error(data.partition_index, refusal)
     new_isr = tuple(broker_id for broker_id, _ in members)
@@ -111,7 +115,7 @@ def _alter_one(
         partition,
         Targets(isr=new_isr, recovery_state=recovery),
         gates=state.gates,
-        acceptable=state.acceptor(partition, key=(topic.id, data.partition_index)),
+        acceptable=state.acceptor(partition, key=key),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,
@@ -225,6 +229,18 @@ def _ineligible(state: ClusterState, broker_id: int, epoch: int) -> str:
     if epoch not in (ANY_EPOCH, broker.epoch):
         return "broker epoch mismatch"
     return ""
+
+
+def _is_lost(
+    state: ClusterState, broker_id: int, partition: PartitionRegistration, key: TopicPartition
+) -> bool:
+    """Whether a broker's replica is known to be lost (KIP-858, KIP-589); no release asks."""
+    broker = state.broker(broker_id)
+    if state.rules.replica_in_failed_dir_may_join or broker is None:
+        return False
+    if state.offline_replicas.is_offline(broker, key):
+        return True
+    return not broker.has_online_dir(partition.directory_of(broker_id))
 
 
 def _ineligible_error(version: int) -> ErrorCode:

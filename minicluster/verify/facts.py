@@ -51,6 +51,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "leader_epoch": pa.int32(),
             "partition_epoch": pa.int32(),
             "traced": pa.bool_(),  # whether the run left a trace that says who caused it
+            "failures_told": pa.bool_(),  # whether the log says which replicas have failed
         }
     ),
     "brokers": pa.schema(
@@ -126,7 +127,9 @@ class Facts:
         self._add_batches(run)
         if not run.foldable:
             return
-        reader = _Reader(run.name, self._rows, traced=run.is_run)
+        reader = _Reader(
+            run.name, self._rows, traced=run.is_run, failures_told=run.failures_are_in_log
+        )
         skip_to = 0
         if run.start is not None:
             skip_to = run.start.end_offset
@@ -179,9 +182,16 @@ class Facts:
 class _Reader:
     """One pass over one committed log."""
 
-    def __init__(self, run: str, rows: dict[str, list[tuple[Any, ...]]], *, traced: bool) -> None:
+    def __init__(
+        self,
+        run: str,
+        rows: dict[str, list[tuple[Any, ...]]],
+        *,
+        traced: bool,
+        failures_told: bool,
+    ) -> None:
         self._run = run
-        self._traced = traced
+        self._about_run = traced, failures_told
         self._partitions = rows["partitions"]
         self._brokers = rows["brokers"]
         self._topics = rows["topics"]
@@ -298,7 +308,7 @@ class _Reader:
                 self._id(topic_id),
                 part,
                 *(fields or (None,) * 11),
-                self._traced,
+                *self._about_run,
             )
         )
 

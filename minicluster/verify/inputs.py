@@ -23,6 +23,7 @@ from minicluster.log.errors import LogError, NotALog
 from minicluster.log.segment import check_contents, read_alone, read_segment
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, VersionedRecord, VotersRecord
+from minicluster.rules import FailedReplicas, Rules
 from minicluster.trace import TABLES
 from minicluster.verify.rules.model import Evidence
 
@@ -99,6 +100,20 @@ class Run:
     def is_run(self) -> bool:
         """Whether it is a run of minicluster, which has a header and a trace."""
         return self.header is not None
+
+    @property
+    def rules(self) -> Rules | None:
+        """The rules that it says it was played under."""
+        try:
+            return None if self.header is None else Rules.named(str(self.header["rules"]))
+        except (KeyError, UserError):
+            return None
+
+    @property
+    def failures_are_in_log(self) -> bool:
+        """Whether its metadata log tells which replicas have failed; KIP-589 tells nobody else."""
+        by_report, rules = FailedReplicas.ALTER_REPLICA_STATE, self.rules
+        return rules is None or rules.failed_replicas_reported_by is not by_report
 
     @property
     def records(self) -> int:

@@ -41,12 +41,20 @@ class OnlineChecker:
     """Judges a committed log batch by batch.
 
     Shapes:  ``commit`` gives the new findings; ``looked_at`` and ``findings`` add up.
+             failures_told: whether the log says which replicas have failed (under KIP-589 not).
     """
 
-    def __init__(self, run: str = "online", *, node: int = -1, begins_well: bool = True) -> None:
+    def __init__(
+        self,
+        run: str = "online",
+        *,
+        node: int = -1,
+        begins_well: bool = True,
+        failures_told: bool = True,
+    ) -> None:
         self.run = run
         self.findings: list[Finding] = []
-        self._say = Findings(run)
+        self._say = Findings(run, frozenset() if failures_told else frozenset({"C5"}))
         self.looked_at, self.not_promised = self._say.looked_at, self._say.not_promised
         self._operations = Operations()
         self._batches = BatchRules(self._say, node, begins_well)
@@ -245,6 +253,10 @@ class OnlineChecker:
             history.may_keep = not self._elr or not self._judged or ends
         elif sets["leader"] == -1 and not self._elr:
             history.may_keep = True  # ELR was turned off after the ISR had come down to one
+        if sets["isr"] is not None:
+            since, here = history.since, self._say.offset
+            already = before["isr"] or ()
+            history.since = {m: since.get(m, here) if m in already else here for m in after["isr"]}
         step = Step(
             kind=kind,
             judged=self._judged,
@@ -259,6 +271,7 @@ class OnlineChecker:
             after=after,
             alive_before=history.alive,
             may_keep=history.may_keep is not False,
+            since=history.since,
             **epochs,
         )
         history.state, history.step = after, step
@@ -454,6 +467,7 @@ def check_run(run: Run) -> OnlineChecker:
         run.name,
         node=-1 if node is None else node.node,
         begins_well=node is None or node.begins_well,
+        failures_told=run.failures_are_in_log,
     )
     if run.start is not None:
         checker.load(run.start.records, run.start.end_offset)

@@ -20,6 +20,7 @@ class Findings:
     """Counts what is looked at and collects what is found, at the offset in hand."""
 
     run: str
+    silent: frozenset[str] = frozenset()  # rules that promise nothing in this run
     offset: int = 0
     looked_at: dict[str, int] = field(default_factory=_no_cases)
     not_promised: dict[str, int] = field(default_factory=_no_cases)
@@ -27,6 +28,8 @@ class Findings:
 
     def promised(self, rule_id: str, mv: int | None) -> bool:
         """Whether a rule promises anything under a metadata.version."""
+        if rule_id in self.silent:
+            return False
         level = BY_ID[rule_id].promised_from
         return level is None or (_NEVER if mv is None else mv) >= level
 

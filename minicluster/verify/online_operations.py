@@ -23,7 +23,7 @@ class OperationRules:
     say: Findings
     active: Callable[[int], bool]
     in_transaction: bool = False
-    lost: dict[tuple[int, UUID], bool] = field(default_factory=dict)
+    lost: dict[tuple[int, UUID], int] = field(default_factory=dict)  # and where it is recorded
     owners: dict[UUID, int] = field(default_factory=dict)
     # Of the operation in hand.
     new_topics: list[tuple[UUID, str, int]] = field(default_factory=list)
@@ -123,7 +123,7 @@ class OperationRules:
         remaining = {*after}
         for directory in dict.fromkeys(before):
             if directory not in remaining:
-                self.lost[who, directory] = True
+                self.lost[who, directory] = offset
                 self.losses.append((who, directory, offset))
                 if self.owners.get(directory) == who:
                     del self.owners[directory]
@@ -167,8 +167,12 @@ class OperationRules:
             directory = step.directory_of(member)
             if directory is None or is_reserved(directory):
                 continue
+            lost_at = self.lost.get((member, directory))
+            if lost_at is not None and step.since[member] > lost_at:
+                self.say.not_promised["D1"] += 1
+                continue
             self.say.look("D1", 0, step.mv)
-            if (member, directory) in self.lost and not step.keep:
+            if lost_at is not None and not step.keep:
                 self._in_lost_directory(piece, member, step.offset)
 
     def _lost_under(self, who: int, directory: UUID, at: int, pieces: list[Piece]) -> None:

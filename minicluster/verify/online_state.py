@@ -5,6 +5,7 @@ The same quantities as the columns of the SQL views, under the same names, folde
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -35,6 +36,7 @@ class Step:
     after: State
     alive_before: bool | None  # whether there was such a partition; None: never
     may_keep: bool
+    since: Mapping[int, int]  # ISR member -> the offset at which it came in
     leader_epoch: int | None = None
     partition_epoch: int | None = None
 
@@ -98,6 +100,7 @@ class PartitionHistory:
     state: State = field(default_factory=lambda: dict(EMPTY))
     alive: bool | None = None
     may_keep: bool | None = None
+    since: dict[int, int] = field(default_factory=dict)
     step: Step | None = None
     fenced_inside: set[int] = field(default_factory=set)  # members found fenced since that step
 

@@ -154,3 +154,32 @@ def test_as_shipped_has_the_bugs_of_its_own_release_only() -> None:
     assert old.fenced_last_known_leader_is_elected and old.assigned_directory_empties_elr
     assert not new.fenced_last_known_leader_is_elected and not new.assigned_directory_empties_elr
     assert old.reassignment_keeps_old_lists and new.reassignment_keeps_old_lists
+
+
+@BOTH
+@pytest.mark.parametrize("version", [3, 1])
+def test_kip_858_a_replica_in_a_failed_directory_is_proposed_once_more(
+    on: bool, version: int
+) -> None:
+    """Its fetch was under way when the directory failed, so its leader takes it for in sync.
+
+    Source:  ReplicationControlManager.ineligibleReplicasForIsr, which looks at no directory.
+    """
+    cluster = Cluster(rules=replace(Rules.KAFKA_4_3, replica_in_failed_dir_may_join=on))
+    cluster.start(1, 2)
+    cluster.start(3, dirs=(dir_id(3, 0), dir_id(3, 1)))
+    cluster.create("foo", (1, 2, 3))
+    cluster.assign_dir(3, dir_id(3, 0), "foo", 0)
+    cluster.heartbeat(3, offline_log_dirs=(dir_id(3, 0),))
+    assert cluster.partition("foo").isr == (1, 2)
+    end = cluster.end
+    answer = cluster.alter("foo", (1, 2, 3), version=version).topics[0].partitions[0]
+    if on:
+        assert answer.error_code == 0 and cluster.partition("foo").isr == (1, 2, 3)
+        cluster.heartbeat(3, offline_log_dirs=(dir_id(3, 0),))
+        assert cluster.partition("foo").isr == (1, 2, 3), "it is lost only once"
+    else:
+        error = ErrorCode.INELIGIBLE_REPLICA if version > 1 else ErrorCode.OPERATION_NOT_ATTEMPTED
+        assert answer.error_code == error
+        assert cluster.end == end and cluster.partition("foo").isr == (1, 2)
+    assert cluster.propose("foo", (1,)).isr == (1,)

@@ -119,6 +119,9 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "fenced_broker_is_fenced_again": (
         f"{_REGISTRATION}6_2_N1_whether_a_fenced_brokers_session_fences_it_again",
     ),
+    "replica_in_failed_dir_may_join": (
+        f"{_TEXTS}kip_858_a_replica_in_a_failed_directory_is_proposed_once_more",
+    ),
     "unregistered_broker_stays_in_elr": (f"{_ELR}4_4_an_unregistered_broker_and_the_elr",),
     "clear_elr_ignores_empty_isr": (f"{_ELR}3_6_N1_z54_changing_the_minimum_leaves_a_candidate",),
     "clear_elr_skips_index": (f"{_ELR}3_6_N2_z52_the_elr_index_follows_a_clear_elr",),

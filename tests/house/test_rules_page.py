@@ -38,6 +38,7 @@ def test_bugs_are_off_but_those_that_others_can_see() -> None:
         "fenced_broker_holds_session",
         "amend_forgets_cordoned_dirs",
         "fenced_broker_is_fenced_again",
+        "replica_in_failed_dir_may_join",
         "unregistered_broker_stays_in_elr",
     ]
     assert list(Rules.zoo()) and set(Rules.zoo()) == {f"Z{n}" for n in range(52, 62)}

@@ -58,6 +58,7 @@ def test_a_broker_halts_with_the_directory_of_its_metadata_log_though_another_wo
 
 
 @pytest.mark.spark
+@pytest.mark.spark
 def test_it_does_not_start_before_the_directory_is_mended_and_then_is_an_unclean_restart() -> None:
     with started(TWO_ON_ONE, wire=True) as cluster:
         orders = cluster.topic("orders")

@@ -74,9 +74,16 @@ def d1_bad() -> LogBuilder:
     return _offline(_directories())
 
 
+def d1_stays() -> LogBuilder:
+    """It was never taken out; what changes later makes it no newcomer."""
+    log = _offline(_directories())
+    return log.op(change((1, 2)))
+
+
 def d1_joins_again() -> LogBuilder:
+    """A leader that had not heard of it proposes it: Kafka promises nothing of the kind."""
     log = _offline(_directories(), change((2,), leader=2))
-    return log.op(change((2, 1)))
+    return log.op(change((2, 1))).op(change((1, 2)))
 
 
 def d1_near() -> LogBuilder:
@@ -189,7 +196,7 @@ def e38_near() -> LogBuilder:
 BAD: dict[str, tuple[Case, ...]] = {
     "A4": (a4_bad, a4_elected_early),
     "A8": (a8_bad, a8_later_change),
-    "D1": (d1_bad, d1_joins_again),
+    "D1": (d1_bad, d1_stays),
     "D2": (d2_bad,),
     "D5": (d5_bad, d5_two_owners),
     "E18": (e18_bad, e18_again),
@@ -201,7 +208,7 @@ BAD: dict[str, tuple[Case, ...]] = {
 NEAR: dict[str, tuple[Case, ...]] = {
     "A4": (a4_near,),
     "A8": (a8_near,),
-    "D1": (d1_near,),
+    "D1": (d1_near, d1_joins_again),
     "D2": (d2_near,),
     "D5": (d5_near,),
     "E18": (e18_near,),

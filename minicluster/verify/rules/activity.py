@@ -41,7 +41,7 @@ _DIRECTORY = (
 )
 
 QUESTIONS = f"""
-select run, offset, op, next_op, next_pos, topic, part, mv, isr, p_isr, leader,
+select run, offset, op, next_op, next_pos, topic, part, mv, failures_told, isr, p_isr, leader,
   inline(concat(
     case when state and final then concat(
         transform(isr, m -> {_ask("A1", "m", "op", 1, keep=KEEP)}),
@@ -76,7 +76,7 @@ select * from (
     last(state, true) over (partition by run, about order by at, rank
       rows between unbounded preceding and current row) as seen
   from (
-    select run, offset, op, next_op, next_pos, topic, part, mv, isr, p_isr, leader,
+    select run, offset, op, next_op, next_pos, topic, part, mv, failures_told, isr, p_isr, leader,
       what, about, at, rank, member, keep, directory,
       cast(null as struct<active: boolean, log_dirs: array<string>, epoch: bigint,
         next_inactive: struct<offset: bigint, op: bigint>,
@@ -86,7 +86,7 @@ select * from (
         next_end: struct<op: bigint, active: boolean, log_dirs: array<string>>>) as state
     from questions
     union all
-    select run, offset, op, next_op, null, null, null, mv, null, null, null,
+    select run, offset, op, next_op, null, null, null, mv, null, null, null, null,
       'B', broker, pos, 0, null, null, null,
       named_struct('active', active, 'log_dirs', log_dirs, 'epoch', epoch,
         'next_inactive', next_inactive, 'next_fencing', next_fencing,
@@ -96,6 +96,8 @@ select * from (
 ) where what <> 'B'
 """
 
+# KIP-589 keeps what has failed out of the log, so who could have led is not to be seen there.
+_CANDIDATES_KNOWN = f"(failures_told and coalesce(mv, 99) >= {FROM_3_3})"
 ACTIVE = "coalesce(seen.active, false)"
 _TURNS = "coalesce(seen.next_inactive.op < next_op, false)"
 # MIGRATING, UNASSIGNED and LOST have ids of their own (KIP-858).
@@ -255,7 +257,8 @@ RULES = (
         id="C5",
         title="Unclean only without a clean candidate",
         statement="A leader from outside ISR and ELR is elected only if no member of them is "
-        "active, with its directory online, and still is once the operation is done.",
+        "active, with its directory online, and still is once the operation is done. Where "
+        "KIP-589 reports failed replicas, the log does not hold them, and nothing is promised.",
         source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
@@ -267,6 +270,7 @@ RULES = (
                 when="unclean and mv is not null",
                 bad="false",
                 message="",
+                promised=_CANDIDATES_KNOWN,
             ),
             Check(
                 group="activity",
@@ -276,6 +280,7 @@ RULES = (
                 message="an unclean election although broker {broker} of the ISR {old} was active",
                 broker="about",
                 old="p_isr",
+                promised=_CANDIDATES_KNOWN,
             ),
             Check(
                 group="elections",

@@ -30,6 +30,9 @@ select *,
   last(case when what in ('G', 'L') then what end, true) over (
     partition by run, directory, broker order by op, rank, pos
     rows between unbounded preceding and current row) as told,
+  last(case when what in ('G', 'L') then pos end, true) over (
+    partition by run, directory, broker order by op, rank, pos
+    rows between unbounded preceding and current row) as told_pos,
   last(case when what = 'L' then named_struct('offset', offset, 'op', op) end, true) over (
     partition by run, directory, broker order by op desc, rank desc, pos desc
     rows between unbounded preceding and 1 preceding) as next_loss,
@@ -39,27 +42,36 @@ select *,
 from (
   select run, offset, op, pos, mv, broker, judged, rank, what, directory,
     cast(null as bigint) as next_op, cast(null as string) as topic, cast(null as int) as part,
-    cast(null as array<int>) as isr, cast(null as boolean) as keep
+    cast(null as array<int>) as isr, cast(null as boolean) as keep, cast(null as bigint) as since
   from directory_events
   union all
   select run, offset, op, pos, mv, member, judged, 1, 'M',
     get(directories, cast(array_position(replicas, member) as int) - 1), next_op, topic, part,
-    isr, keep
+    isr, keep, since
   from (
-    select *, explode(isr) as member, {KEEP} as keep from partition_states
-    where state and final and size(directories) = size(replicas)
-  ) where array_contains(replicas, member)
+    select *, last(case when array_contains(added, member) then pos end, true) over (
+      partition by run, topic_id, part, member order by pos
+      rows between unbounded preceding and current row) as since
+    from (
+      select *, explode(isr) as member, {KEEP} as keep from partition_states where state
+    )
+  ) where final and size(directories) = size(replicas) and array_contains(replicas, member)
 )
 """
+# A leader that hears late of the loss may propose the replica once more, and the controller does
+# not look at directories then: Kafka keeps no promise about who comes in that way.
+_JOINED = "coalesce(told = 'L' and since > told_pos, false)"
 _MEMBER = f"what = 'M' and directory not in ({_RESERVED})"
 
 RULES = (
     Rule(
         id="D1",
         title="No ISR member in a failed directory",
-        statement="Once a log directory is recorded as offline, its replicas are in no ISR and "
-        "lead nothing, but for the last member kept while there is no leader.",
-        source="KIP-858, KIP-589; ReplicationControlManager.handleDirectoriesOffline",
+        statement="When a log directory is recorded as offline, its replicas are in no ISR and "
+        "lead nothing, but for the last member kept while there is no leader. Who is proposed "
+        "again afterwards is not promised: the controller does not look at directories then.",
+        source="KIP-858, KIP-589; ReplicationControlManager.handleDirectoriesOffline, "
+        "ineligibleReplicasForIsr",
         evidence=Evidence.LOG,
         online=True,
         checks=(
@@ -72,6 +84,7 @@ RULES = (
                 message="broker {broker} is in the ISR {new} although its log directory is offline",
                 broker="broker",
                 new="isr",
+                promised=f"(not {_JOINED})",
             ),
         ),
     ),

@@ -32,7 +32,8 @@ _EPOCHS = """sum(case when kind = 'Partition' then leader_epoch
 _ALIVE = "case when kind in ('Partition', 'RemoveTopic') then kind = 'Partition' end"
 
 VIEW = f"""
-select run, offset, pos, op, kind, judged, traced, topic, topic_id, part, mv, elr_on, min_isr,
+select run, offset, pos, op, kind, judged, traced, failures_told, topic, topic_id, part, mv, elr_on,
+  min_isr,
   leader_epoch, partition_epoch,
   {", ".join(f"{name} as d_{name}" for name in FIELDS)},
   {", ".join(f"last({name}, true) over s as {name}" for name in FIELDS)},
