@@ -134,16 +134,16 @@ class Rules:
     amend_ends_controlled_shutdown: bool = False
 
     # -- Bugs that stay on, because others can see them on the wire --
-    # 5.1-N1: a fenced broker that was heard of lately keeps out its next incarnation.
+    # A fenced broker that was heard of lately keeps out its next incarnation.
     fenced_broker_holds_session: bool = field(default=True, metadata={"bug": True})
-    # 5.4-N1: registering again under the same incarnation forgets the cordoned directories.
+    # Registering again under the same incarnation forgets the cordoned directories.
     amend_forgets_cordoned_dirs: bool = field(default=True, metadata={"bug": True})
-    # 6.2-N1: the session of a fenced broker runs out, too, and fences it once more.
+    # The session of a fenced broker runs out, too, and fences it once more.
     fenced_broker_is_fenced_again: bool = field(default=True, metadata={"bug": True})
     # A leader that hears late of a failed log directory can have the replica in the ISR once more,
     # until it lags: the controller looks at directories only when they fail.
     replica_in_failed_dir_may_join: bool = field(default=True, metadata={"bug": True})
-    # 4.4: an unregistered broker enters or stays in ELRs.
+    # An unregistered broker enters or stays in ELRs.
     unregistered_broker_stays_in_elr: bool = field(default=True, metadata={"bug": True})
 
     # -- Bugs that are mended --
@@ -152,23 +152,23 @@ class Rules:
     aborted_transaction_leaks: bool = field(default=False, metadata={"bug": True})
     # Snapshots leave out ELRs that outlived the feature, so loading one is not what was saved.
     snapshot_omits_elr_when_off: bool = field(default=False, metadata={"bug": True})
-    # 3.6-N1: ClearElr on a partition with an empty ISR leaves no clean candidate.
+    # ClearElr on a partition with an empty ISR leaves no clean candidate.
     clear_elr_ignores_empty_isr: bool = field(default=False, metadata={"bug": True, "zoo": "Z54"})
-    # 3.6-N2: applying ClearElr leaves the index of ELRs as it was.
+    # Applying ClearElr leaves the index of ELRs as it was.
     clear_elr_skips_index: bool = field(default=False, metadata={"bug": True, "zoo": "Z52"})
     # Removing a topic skips the directory index of partitions whose ISR is empty.
     removed_topic_stays_in_directory_index: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z53"}
     )
-    # 3.6: the last known leader is elected dead or alive (3.9; KAFKA-19522).
+    # The last known leader is elected dead or alive (3.9; KAFKA-19522).
     fenced_last_known_leader_is_elected: bool = field(
         default=False, metadata={"bug": True, "release": "kafka-3.9"}
     )
-    # 3.6: a broker that names the directory of a replica empties the partition's ELR (3.9).
+    # A broker that names the directory of a replica empties the partition's ELR (3.9).
     assigned_directory_empties_elr: bool = field(
         default=False, metadata={"bug": True, "release": "kafka-3.9"}
     )
-    # 3.6-N3: the last known leader can be nobody.
+    # The last known leader can be nobody.
     last_known_leader_may_be_none: bool = field(default=False, metadata={"bug": True, "zoo": "Z55"})
     # Eligible leader replicas are turned on while a partition has one member in its ISR and no
     # leader: once that member has restarted uncleanly, nobody is left to be elected, ever.
@@ -180,45 +180,45 @@ class Rules:
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
     # A heartbeat that unfences a broker and tells of a lost directory elects the replicas in it.
     unfencing_ignores_lost_dirs: bool = field(default=False, metadata={"bug": True})
-    # 4.5: a broker that lost its last directory keeps it on record.
+    # A broker that lost its last directory keeps it on record.
     last_offline_dir_is_kept: bool = field(default=False, metadata={"bug": True})
-    # 7.3-N1: CreatePartitions that is refused writes the partitions it had placed by then.
+    # CreatePartitions that is refused writes the partitions it had placed by then.
     refused_create_partitions_writes: bool = field(default=False, metadata={"bug": True})
-    # 7.6-N1: a new reassignment leaves an adding or removing list that it does not need as it was.
+    # A new reassignment leaves an adding or removing list that it does not need as it was.
     reassignment_keeps_old_lists: bool = field(default=False, metadata={"bug": True})
 
-    # 12.14: metadata that only repeats the leader's own partition epoch ends the ISR change that
+    # Metadata that only repeats the leader's own partition epoch ends the ISR change that
     # it has proposed since; the controller may yet write it, unseen (Partition.makeLeader).
     equal_partition_epoch_ends_pending: bool = field(default=False, metadata={"bug": True})
-    # 12.14: the high watermark takes the base offset that a read finds, be it below the log start.
+    # The high watermark takes the base offset that a read finds, be it below the log start.
     # Only where reads find base offsets (4.x).
     high_watermark_falls_to_batch_base: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z60"}
     )
 
     # -- Bugs of the quorum that are mended --
-    # 10.16.11b: an acknowledgement of BeginQuorumEpoch by a voter that was removed ends the leader.
+    # An acknowledgement of BeginQuorumEpoch by a voter that was removed ends the leader.
     late_begin_acknowledgement_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z57"}
     )
-    # 10.16.11c: a downloaded snapshot of a lower epoch than the own uncommitted tail ends the node.
+    # A downloaded snapshot of a lower epoch than the own uncommitted tail ends the node.
     snapshot_of_lower_epoch_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z58"}
     )
-    # 10.16.8: a fetch parked at a leader that becomes unattached is answered as if it still led.
+    # A fetch parked at a leader that becomes unattached is answered as if it still led.
     parked_fetch_outlives_leadership: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z59"}
     )
-    # 10.16.23: after a truncation, voters and kraft.version written below the old end are missed.
+    # After a truncation, voters and kraft.version written below the old end are missed.
     reader_keeps_position_after_truncation: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z61"}
     )
-    # 10.16.11a: a refused FetchSnapshot has no records field at all, which cannot be written.
+    # A refused FetchSnapshot has no records field at all, which cannot be written.
     refused_fetch_snapshot_has_no_records: bool = field(default=False, metadata={"bug": True})
-    # 10.16.11d: a request that contradicts what is known of its epoch ends the node: another leader
+    # A request that contradicts what is known of its epoch ends the node: another leader
     # of the same epoch, the receiver as leader, candidate or fetcher, a vote that was no valid one.
     contradicting_request_is_fatal: bool = field(default=False, metadata={"bug": True})
-    # 10.16.11e: a follower asks a leader that does not know UpdateRaftVoter again and again.
+    # A follower asks a leader that does not know UpdateRaftVoter again and again.
     unsupported_update_voter_is_asked_again: bool = field(default=False, metadata={"bug": True})
 
     @classmethod
