@@ -112,9 +112,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "amend_ends_controlled_shutdown": (
         f"{_TEXTS}kip_841_registering_again_in_controlled_shutdown",
     ),
-    "fenced_broker_holds_session": (
-        f"{_REGISTRATION}whether_a_fenced_broker_has_a_session",
-    ),
+    "fenced_broker_holds_session": (f"{_REGISTRATION}whether_a_fenced_broker_has_a_session",),
     "amend_forgets_cordoned_dirs": (f"{_REGISTRATION}amending_and_cordoned_directories",),
     "fenced_broker_is_fenced_again": (
         f"{_REGISTRATION}whether_a_fenced_brokers_session_fences_it_again",
