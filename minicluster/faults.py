@@ -41,6 +41,12 @@ class Faults:
     z12_amending_unfences: bool = _switch(
         "Z12", "the same incarnation that registers again is neither fenced nor shutting down"
     )
+    z23_deletion_in_pieces: bool = _switch(
+        "Z23", "the topics of one request are deleted one by one, each in a batch of its own"
+    )
+    z41_removed_replica_stays_in_isr: bool = _switch(
+        "Z41", "a reassignment that is done leaves the replica that it removes in the ISR"
+    )
     z47_preferred_is_unclean: bool = _switch(
         "Z47", "a preferred election elects a replica that is not in sync"
     )
@@ -62,6 +68,9 @@ class Faults:
     s15_stale_heartbeat_counts: bool = _switch(
         "S15", "a heartbeat of an older broker epoch is taken for one of the current"
     )
+    s16_fenced_under_old_epoch: bool = _switch(
+        "S16", "the session of an incarnation that is gone fences the next, under the old epoch"
+    )
     s17_shutdown_keeps_leaderships: bool = _switch(
         "S17", "a broker in controlled shutdown stays leader and in ISRs"
     )
@@ -73,6 +82,9 @@ class Faults:
     )
     s33_offline_leader_stays: bool = _switch(
         "S33", "the loss of a log directory is ignored where it holds a leader"
+    )
+    s37_every_restart_is_clean: bool = _switch(
+        "S37", "a broker that lost its log stays eligible, as if it had been shut down in order"
     )
     s38_old_broker_epoch: bool = _switch(
         "S38", "a new incarnation gets the broker epoch of the one before"
@@ -151,11 +163,20 @@ class Faults:
     z25_snapshot_without_producer_ids: bool = _switch(
         "Z25", "a snapshot leaves out the next producer id"
     )
+    z42_short_lived_topic_stays: bool = _switch(
+        "Z42", "a topic that is made and deleted in one delivery of metadata stays in the image"
+    )
+    z50_empty_image_first: bool = _switch(
+        "Z50", "a node publishes an empty image before it has seen a record"
+    )
     z43_snapshot_deletes_nothing: bool = _switch(
         "Z43", "a broker that loads a snapshot keeps the topics that the snapshot lacks"
     )
     s18_publishes_uncommitted: bool = _switch(
         "S18", "an observer passes on what it has fetched, committed or not"
+    )
+    s19_recovery_state_is_not_published: bool = _switch(
+        "S19", "a publisher skips one field: the leader recovery state of partition changes"
     )
     s20_snapshot_resets_partition_epochs: bool = _switch(
         "S20", "a snapshot has every partition in its first partition epoch"

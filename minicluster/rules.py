@@ -162,7 +162,7 @@ class Rules:
     )
     # The last known leader is elected dead or alive (3.9; KAFKA-19522).
     fenced_last_known_leader_is_elected: bool = field(
-        default=False, metadata={"bug": True, "release": "kafka-3.9"}
+        default=False, metadata={"bug": True, "release": "kafka-3.9", "zoo": "Z07"}
     )
     # A broker that names the directory of a replica empties the partition's ELR (3.9).
     assigned_directory_empties_elr: bool = field(
@@ -259,7 +259,7 @@ class Rules:
 
     @classmethod
     def zoo(cls) -> dict[str, str]:
-        """The field name of each bug that has a zoo id (Z52-Z61), in order of declaration."""
+        """The field name of each bug that has a zoo id (Z07, Z52-Z61), in order of declaration."""
         return {f.metadata["zoo"]: f.name for f in fields(cls) if "zoo" in f.metadata}
 
     def with_bugs(self, ids: Iterable[str]) -> Rules:

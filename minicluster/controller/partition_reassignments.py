@@ -5,11 +5,14 @@ Versions:  0-1 (1: AllowReplicationFactorChange, KIP-860) and 0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from minicluster.controller.assignments import validate_assignment
 from minicluster.controller.decision import ApiError, Decision, Refused
 from minicluster.controller.partition_change import Election, Targets, change_partition
 from minicluster.controller.reassignment import (
     Reassignment,
+    contains_all,
     revert_reassignment,
     start_reassignment,
     without,
@@ -25,7 +28,7 @@ from minicluster.protocol.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from minicluster.protocol.records import VersionedRecord
+from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 
 PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
@@ -157,7 +160,7 @@ def _alter(
     else:
         targets = _start(state, partition, asked.replicas, allow_change)
         unclean = False  # whatever the topic's config says
-    return change_partition(
+    record = change_partition(
         topic.id,
         asked.partition_index,
         partition,
@@ -168,6 +171,21 @@ def _alter(
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,
     )
+    return record if record is None else _planted(state, partition, record)
+
+
+def _planted(
+    state: ClusterState, before: PartitionRegistration, right: VersionedRecord
+) -> VersionedRecord:
+    """The record as a planted fault has it."""
+    change = right.record
+    assert isinstance(change, PartitionChangeRecord)
+    if not state.faults.z41_removed_replica_stays_in_isr or change.isr is None:
+        return right
+    if contains_all(change.replicas or before.replicas, before.isr):
+        return right
+    state.hit("Z41")
+    return replace(right, record=replace(change, isr=before.isr))
 
 
 def _cancel(

@@ -125,12 +125,16 @@ def _is_clean(
     version: int,
 ) -> bool:
     """Whether the broker proves that it is the one that was shut down in good order (KIP-966)."""
-    return (
+    proven = (
         state.rules.previous_broker_epoch_counts
         and version >= 3
         and existing is not None
         and existing.epoch == request.previous_broker_epoch
     )
+    if state.faults.s37_every_restart_is_clean and existing is not None and not proven:
+        state.hit("S37")
+        return True
+    return proven
 
 
 def _record(

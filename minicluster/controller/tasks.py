@@ -6,6 +6,8 @@ Source:  PeriodicTaskControlManager; ReplicationControlManager.maybeFenceStaleBr
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from minicluster.controller.broker_changes import broker_fenced
 from minicluster.controller.decision import Decision
 from minicluster.controller.elections import ElectionType, elect_leader, election_record
@@ -38,6 +40,9 @@ def maybe_fence_stale_broker(
     records = ()
     if broker is None:
         soft.append(ForgetBroker(session.broker_id))
+    elif state.faults.s16_fenced_under_old_epoch and session.epoch < broker.epoch:
+        state.hit("S16")
+        records = tuple(broker_fenced(state, replace(broker, epoch=session.epoch)))
     elif broker.epoch == session.epoch and not (
         broker.fenced and not state.rules.fenced_broker_is_fenced_again
     ):

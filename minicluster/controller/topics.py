@@ -119,7 +119,13 @@ def delete_topics(
             continue
         errors[topic_id] = ApiError()
         records.append(VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0))
-    return Decision(records=tuple(records), response=errors, atomic=True)
+    in_pieces = state.faults.z23_deletion_in_pieces and len(records) > 1
+    return Decision(
+        records=tuple(records),
+        response=errors,
+        atomic=not in_pieces,
+        fault_hits=("Z23",) if in_pieces else (),
+    )
 
 
 def name_problem(name: str) -> str | None:

@@ -13,23 +13,27 @@ Source:  KIP-868; MetadataBatchLoader.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from minicluster.effects import Effect
+from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import MetadataImage
 from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.metadata.partition import NO_RECOVERY_CHANGE
 from minicluster.protocol.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
+    RemoveTopicRecord,
     VersionedRecord,
 )
+from minicluster.protocol.schema import Message
 from minicluster.rules import Rules
 
 
@@ -131,8 +135,9 @@ _AFTER_RECORD = {
 class BatchLoader:
     """Gathers what batches change until it may be shown."""
 
-    def __init__(self, rules: Rules = Rules.KAFKA_4_3) -> None:
+    def __init__(self, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE) -> None:
         self._rules = rules
+        self._faults = faults
         self.repeats_next = False  # S21
         self.hits: list[str] = []
         self._builder = DeltaBuilder(MetadataImage.EMPTY)
@@ -210,11 +215,35 @@ class BatchLoader:
             self.state = _AFTER_RECORD.get(self.state, self.state)
             self.has_seen_record = True
             refuse_unreadable(record, self._rules)
-            self._builder.apply(record, offset=offset)
+            if self._is_skipped(record):
+                return
+            self._builder.apply(self._without_recovery_state(record), offset=offset)
             if self.repeats_next and isinstance(record, PartitionChangeRecord):
                 self.repeats_next = False
                 self._builder.apply(record, offset=offset)
                 self.hits.append("S21")
+
+    def _is_skipped(self, record: object) -> bool:
+        """Whether a planted fault keeps a topic that did not live to be published (Z42)."""
+        short_lived = (
+            self._faults.z42_short_lived_topic_stays
+            and isinstance(record, RemoveTopicRecord)
+            and self.image.topics.get(record.topic_id) is None
+        )
+        if short_lived:
+            self.hits.append("Z42")
+        return short_lived
+
+    def _without_recovery_state(self, record: Message) -> Message:
+        """The record, or what a planted fault leaves of it (S19)."""
+        if (
+            self._faults.s19_recovery_state_is_not_published
+            and isinstance(record, PartitionChangeRecord)
+            and record.leader_recovery_state != NO_RECOVERY_CHANGE
+        ):
+            self.hits.append("S19")
+            return replace(record, leader_recovery_state=NO_RECOVERY_CHANGE)
+        return record
 
     def _end(self, *, aborted: bool) -> None:
         self.state = TransactionState.ABORTED if aborted else TransactionState.ENDED

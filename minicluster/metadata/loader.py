@@ -75,7 +75,7 @@ class MetadataLoader:
     def __init__(self, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE) -> None:
         self._rules = rules
         self._faults = faults
-        self._batch_loader = BatchLoader(rules)
+        self._batch_loader = BatchLoader(rules, faults)
         self._leader = LeaderAndEpoch()
         self._uninitialized: dict[str, None] = {}
         self._publishers: dict[str, None] = {}
@@ -216,7 +216,16 @@ class MetadataLoader:
         self.last_applied = self.provenance
         return effects + self._initialize_new_publishers(high_watermark, now_ms)
 
+    def _publishes_too_soon(self) -> bool:
+        """Whether a planted fault takes a log without a record for one that was read (Z50)."""
+        too_soon = self._faults.z50_empty_image_first and not self._batch_loader.has_seen_record
+        if too_soon:
+            self._batch_loader.hits.append("Z50")
+        return too_soon
+
     def _still_catching_up(self, high_watermark: int | None) -> bool:
+        if self._publishes_too_soon():
+            return False
         if self.catching_up:
             self.catching_up = (
                 high_watermark is None
@@ -227,6 +236,8 @@ class MetadataLoader:
 
     def _refuse_unknown_version(self) -> list[Effect]:
         version = self.image.features.metadata_version
+        if self._publishes_too_soon():
+            return []
         if version is not None or self._rules.metadata_version_is_assumed:
             return []
         offset = self.provenance.last_contained_offset

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from minicluster.faults import Faults
 from minicluster.log.batch import Record, RecordBatch, metadata_batch
 from minicluster.log.control import control_batch
-from minicluster.protocol.records import VersionedRecord, encode_record
+from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord, encode_record
 from minicluster.quorum.errors import IllegalArgument, NotLeader, RecordBatchTooLarge
 from minicluster.quorum.settings import MAX_BATCH_BYTES
 
@@ -26,9 +27,12 @@ FEW_RECORDS = 200
 class Accumulator:
     """The unwritten batches of one leader epoch."""
 
-    def __init__(self, *, epoch: int, next_offset: int, linger_ms: int) -> None:
+    def __init__(
+        self, *, epoch: int, next_offset: int, linger_ms: int, faults: Faults = Faults.NONE
+    ) -> None:
         self.epoch = epoch
         self.next_offset = next_offset
+        self._faults = faults
         self._linger_ms = linger_ms
         self._done: list[RecordBatch] = []
         self._open: list[VersionedRecord | bytes] = []
@@ -57,10 +61,16 @@ class Accumulator:
             raise RecordBatchTooLarge(f"append of {size} bytes: a batch holds {MAX_BATCH_BYTES}")
         if self._open and len(self._open) + len(records) > MAX_RECORDS_PER_BATCH:
             self._close()
-        if not self._open:
-            self._open_base, self._open_ms = self.next_offset, now_ms
-        self._open.extend(records)
-        self.next_offset += len(records)
+        pieces = [records]
+        if self._faults.z23_deletion_in_pieces and any(map(_is_deletion, records)):
+            pieces = [[record] for record in records]
+        for piece in pieces:
+            if len(pieces) > 1:
+                self._close()
+            if not self._open:
+                self._open_base, self._open_ms = self.next_offset, now_ms
+            self._open.extend(piece)
+            self.next_offset += len(piece)
         if self._due_ms is None:
             self._due_ms = now_ms + self._linger_ms
         return self.next_offset - 1
@@ -93,6 +103,10 @@ class Accumulator:
         else:
             typed = [record for record in records if isinstance(record, VersionedRecord)]
             self._done.append(metadata_batch(self._open_base, self.epoch, self._open_ms, typed))
+
+
+def _is_deletion(record: VersionedRecord | bytes) -> bool:
+    return isinstance(record, VersionedRecord) and isinstance(record.record, RemoveTopicRecord)
 
 
 def _bytes_needed(records: Sequence[VersionedRecord | bytes]) -> int:

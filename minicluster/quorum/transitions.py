@@ -189,7 +189,10 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
         key=node.key,
         epoch_start_offset=start,
         accumulator=Accumulator(
-            epoch=old.epoch, next_offset=start, linger_ms=settings.append_linger_ms
+            epoch=old.epoch,
+            next_offset=start,
+            linger_ms=settings.append_linger_ms,
+            faults=node.faults,
         ),
         granting=old.tally.granting,
         check_quorum_timeout_ms=settings.check_quorum_timeout_ms,

@@ -10,7 +10,10 @@ from pathlib import Path
 from minicluster.faults import Faults
 from minicluster.rules import Rules
 from tests.house.pages import table
-from tests.zoo.table import PLANTS, ROOT
+from tests.house.rules_page import described
+from tests.house.rules_shown import SHOWN_BY
+from tests.zoo.table import LEFT_OUT, MACHINES, PLANTS, ROOT
+from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
 _HOMES = ("minicluster", "actors")
 _DECLARED = ("faults.py", "rules.py")
@@ -22,7 +25,7 @@ def switches() -> dict[str, str]:
 
 
 def parts() -> dict[str, str]:
-    """The two tables of the page."""
+    """The tables of the page."""
     names, texts = switches(), _texts()
     code = {path: path.read_text(encoding="utf-8") for path in _files(_HOMES)}
     tests = {path: path.read_text(encoding="utf-8") for path in _files(("tests",))}
@@ -38,16 +41,31 @@ def parts() -> dict[str, str]:
         )
         for plant in PLANTS
     ]
-    by_story = {plant.zoo for plant in PLANTS}
+    in_python = [
+        (zoo, f"`{names[zoo]}`", texts[zoo], _naming(code, names[zoo]), f"`{story.__name__}`", rule)
+        for zoo, (story, rule) in PROGRAMS.items()
+    ]
     rest = [
-        (zoo, f"`{name}`", texts[zoo], _naming(code, name), shown_elsewhere(zoo, name, tests))
-        for zoo, name in names.items()
-        if zoo not in by_story
+        (
+            zoo,
+            f"`{names[zoo]}`",
+            texts[zoo],
+            _naming(code, names[zoo]),
+            rules,
+            why,
+            shown_elsewhere(zoo, names[zoo], tests),
+        )
+        for zoo, (rules, why) in MACHINES.items()
     ]
     head = ("zoo", "switch", "what goes wrong", "acts in")
     return {
         "stories": table((*head, "story", "primary rules", "killed"), told),
-        "machines": table((*head, "shown by"), rest),
+        "programs": table((*head, "story", "primary rule"), in_python),
+        "machines": table((*head, "rules", "why a machine", "shown by"), rest),
+        "left-out": table(
+            ("zoo", "fault", "why there is no switch"),
+            [(zoo, fault, why) for zoo, (fault, why) in LEFT_OUT.items()],
+        ),
     }
 
 
@@ -57,14 +75,16 @@ def shown_elsewhere(zoo: str, name: str, tests: dict[Path, str] | None = None) -
         tests = {path: path.read_text(encoding="utf-8") for path in _files(("tests",))}
     word = re.compile(rf"\b({zoo}|{name})\b")
     found = [p for p, text in tests.items() if p.name.startswith("test_") and word.search(text)]
-    if not found and zoo in Rules.zoo():
-        return "docs/rules.md"
-    return "<br>".join(f"`{path.relative_to(ROOT)}`" for path in found)
+    names = [str(path.relative_to(ROOT)) for path in found]
+    if not names and zoo in Rules.zoo():
+        names = list(SHOWN_BY[name])
+    return "<br>".join(f"`{name}`" for name in names)
 
 
 def _texts() -> dict[str, str]:
     planted = {f.metadata["zoo"]: f.metadata["text"] for f in fields(Faults)}
-    return {**dict.fromkeys(Rules.zoo(), "a bug of Kafka's own (docs/rules.md)"), **planted}
+    bugs = {told.name: re.sub(r"^[\w.-]+: ", "", told.text) for told in described()}
+    return {**{zoo: bugs[name] for zoo, name in Rules.zoo().items()}, **planted}
 
 
 def _files(folders: tuple[str, ...]) -> Iterator[Path]:

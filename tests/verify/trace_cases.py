@@ -273,6 +273,11 @@ def e33_empty() -> RunBuilder:
     return RunBuilder(cluster()).committed().publish(2, -1)
 
 
+def e33_nothing_yet() -> RunBuilder:
+    """A batch has ended, but it holds nothing but the leader's first words."""
+    return RunBuilder(cluster()).committed().publish(2, 0)
+
+
 def e33_in_transaction() -> RunBuilder:
     return RunBuilder(cluster()).committed().publish(2, in_tx=True)
 
@@ -391,7 +396,14 @@ BAD: dict[str, tuple[Case, ...]] = {
     "D3": (d3_bad, d3_written),
     "E24": (e24_bad, e24_other),
     "E32": (e32_bad,),
-    "E33": (e33_bad, e33_inside_a_batch, e33_too_early, e33_empty, e33_in_transaction),
+    "E33": (
+        e33_bad,
+        e33_inside_a_batch,
+        e33_too_early,
+        e33_empty,
+        e33_nothing_yet,
+        e33_in_transaction,
+    ),
     "E40": (e40_bad,),
     "F5": (f5_bad, f5_below_its_own),
     "F8": (f8_bad, f8_too_few),

@@ -634,6 +634,49 @@ def f17_near() -> RunBuilder:
     return _logged(0, 0, 2, 5)
 
 
+def _held(run: RunBuilder, broker: int, *values: tuple[int, str], at: str = "end") -> RunBuilder:
+    """The records of a replica: leader epochs and values."""
+    for offset, (epoch, value) in enumerate(values):
+        run.row(
+            "replica_log",
+            {
+                "broker": broker,
+                "topic": "orders",
+                "topic_id": TOPIC_ID,
+                "part": 0,
+                "offset": offset,
+                "leader_epoch": epoch,
+                "value_id": value,
+                "at": at,
+            },
+        )
+    return run
+
+
+def _committed_to(run: RunBuilder, *high_watermarks: int) -> RunBuilder:
+    for broker, end in enumerate(high_watermarks, 1):
+        run.partition("hw", broker=broker, hw_old=0, hw_new=end, leo=end)
+    return run
+
+
+def f4_bad() -> RunBuilder:
+    """KIP-279: a follower that did not ask twice; both believe offset 1 to be committed."""
+    run = _committed_to(_run(), 2, 2)
+    return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
+
+
+def f4_same_epoch() -> RunBuilder:
+    """One leader wrote two records to one place; the one was cut off again."""
+    run = _committed_to(_run(), 1, 1)
+    return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (1, "c"), at="truncate")
+
+
+def f4_near() -> RunBuilder:
+    """They part above the high watermark of one of them, in epochs of their own."""
+    run = _committed_to(_run(), 2, 1)
+    return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
+
+
 def f18_bad() -> RunBuilder:
     return _watermark([1, 2], old=8, new=7)
 
@@ -666,6 +709,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "E37": (e37_bad, e37_kept),
     "E41": (e41_bad,),
     "E42": (e42_bad,),
+    "F4": (f4_bad, f4_same_epoch),
     "F14": (f14_bad, f14_other_epoch),
     "F15": (f15_bad,),
     "F16": (f16_bad,),
@@ -696,6 +740,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E41": (e41_near,),
     "E42": (e42_near,),
     "F14": (f14_near,),
+    "F4": (f4_near,),
     "F15": (f15_near,),
     "F16": (f16_near,),
     "F17": (f17_near,),

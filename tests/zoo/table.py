@@ -39,6 +39,7 @@ PLANTS = _plants(
     ("Z04", "tests/zoo/lossy_restart", "B3"),
     ("Z05", "examples/fenced_follower", "A3 E17"),
     ("Z06", "tests/zoo/session", "A8"),
+    ("Z07", "tests/zoo/last_known", "A2"),
     ("Z08", "tests/zoo/shutdown", "E36"),
     ("Z09", "tests/zoo/shutdown", "E36"),
     ("Z11", "tests/zoo/amended", "E22"),
@@ -49,12 +50,17 @@ PLANTS = _plants(
     ("Z18", "tests/zoo/stopped_follower", "B8"),
     ("Z38", "tests/zoo/dark_leader", "F15"),
     ("Z40", "tests/zoo/under_min", "B10"),
+    ("Z41", "tests/zoo/moved_away", "E11"),
+    ("Z42", "tests/zoo/away", "E32"),
     ("Z44", "tests/zoo/recreated", "E27"),
     ("Z45", "tests/zoo/recreated", "E37"),
     ("Z47", "tests/zoo/lost_leader", "C5"),
+    ("Z50", "tests/zoo/begins", "E33"),
     ("Z52", "tests/zoo/elr_cleared", "E41"),
     ("Z53", "tests/zoo/elr_emptied", "E41"),
     ("Z54", "tests/zoo/elr_emptied", "E12"),
+    ("Z56", "tests/zoo/moved_away", "E13"),
+    ("Z57", "tests/zoo/late_voter", "E42"),
     ("S02", "tests/zoo/last_member", "E12"),
     ("S03", "tests/zoo/deposed_leader", "E15"),
     ("S04", "tests/zoo/removed_meanwhile", "B4"),
@@ -67,15 +73,54 @@ PLANTS = _plants(
     ("S13", "tests/zoo/leads_again", "B2"),
     ("S15", "tests/zoo/slow_heartbeat", "D3"),
     ("S17", "tests/zoo/shutdown", "A2"),
+    ("S19", "examples/unclean_recovery", "E32"),
     ("S26", "examples/controlled_shutdown", "E40"),
     ("S27", "tests/zoo/recreated", "E25"),
     ("S29", "tests/zoo/last_member", "E14"),
     ("S30", "tests/zoo/leads_again", "F5"),
     ("S32", "tests/zoo/stopped_follower", "F8"),
     ("S33", "tests/zoo/failed_dir", "D1"),
+    ("S37", "tests/zoo/restarts_empty", "B3"),
     ("S38", "tests/zoo/restarted", "E20"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 
 # A fault that is on in a story in which it never acts: such a run proves nothing.
 NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())
+
+# What only a machine shows: the rule that it breaks there, and why no run of a cluster does.
+MACHINES = {
+    "Z32": ("E05", "elections and crashes of a bare quorum, over seeds"),
+    "Z34": ("G2", "a promise about time, which no rule over a finished run states"),
+    "Z36": ("F4", "a follower and a leader are told what to hold, epoch by epoch"),
+    "Z58": ("E42", "a follower is told what its tail and the leader's snapshot hold"),
+    "Z59": ("E06", "what is wrong is one answer, which names the leader of a past epoch"),
+    "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
+    "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),
+    "S22": ("E04", "a voter is asked for two votes in one epoch, before and after a restart"),
+    "S23": ("E07", "elections and crashes of a bare quorum, over seeds"),
+    "S31": ("F6", "it takes a consumer, and the client of a cluster only produces"),
+    "S34": ("F11", "it takes an idempotent producer, and the client of a cluster is none"),
+}
+
+# Faults that are known from elsewhere and have no switch, each with the reason.
+LEFT_OUT = {
+    "Z46": (
+        "KAFKA-13959: a broker is unfenced only once it has read to the end of the log",
+        "G1 is a promise about time, with no rule over a finished run; E24 states what unfencing "
+        "may ask for",
+    ),
+    "Z48": (
+        "KAFKA-2334: a consumer's position goes back",
+        "there is no consumer in a cluster here whose position could",
+    ),
+    "Z51": (
+        "KAFKA-14190: the id of a living topic is overwritten",
+        "ZooKeeper's path; replaying a TopicRecord refuses a name that lives. E25 is killed by S27",
+    ),
+    "S36": (
+        "a leader counts a follower's time from when it was asked, so that the ISR flaps",
+        "G11 is a promise about time, with no rule over a finished run; E14 and F14 state what "
+        "each change must be",
+    ),
+}

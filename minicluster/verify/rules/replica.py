@@ -245,6 +245,32 @@ RULES = (
         ),
     ),
     _rule(
+        "F4",
+        "Replicas do not part below their high watermarks",
+        "Two replicas hold the same record at every offset below both of their high watermarks, "
+        "and at the same offset and leader epoch at any time, but after an unclean election or the "
+        "loss of the last member.",
+        "KIP-101, KIP-279; log matching",
+        ("replica_log", "partition_event", "raft_event"),
+        _check(
+            "replica_values",
+            "told is not null",
+            "lowest_told <> highest_told",
+            "broker {broker} holds another record than others do at offset {number}, which is "
+            "committed",
+            number="offset",
+        ),
+        _check(
+            "replica_values",
+            "value_id is not null",
+            "lowest_value <> highest_value",
+            "broker {broker} held another record than others did at offset {number}, in the same "
+            "leader epoch",
+            number="offset",
+            counts=False,
+        ),
+    ),
+    _rule(
         "F14",
         "Only who has caught up may join",
         "A leader proposes a replica that has fetched in this leader epoch, up to the high "

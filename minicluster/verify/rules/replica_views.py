@@ -133,3 +133,26 @@ select *, lag(leader_epoch) over (
     partition by run, broker, topic_id, part, at, seq order by offset) as p_leader_epoch
 from replica_log
 """
+
+# What replicas hold where a run ends, with how far each had seen it committed; and whatever any of
+# them ever held at the same offset under the same leader epoch. A partition that has lost records,
+# by an unclean election or with its last member, promises nothing.
+REPLICA_VALUES = """
+select *,
+  min(value_id) over (partition by run, topic_id, part, offset, leader_epoch) as lowest_value,
+  max(value_id) over (partition by run, topic_id, part, offset, leader_epoch) as highest_value,
+  min(told) over (partition by run, topic_id, part, offset) as lowest_told,
+  max(told) over (partition by run, topic_id, part, offset) as highest_told
+from (
+  select l.*, case when l.at = 'end' and l.offset < w.high_watermark
+    then concat_ws(' ', l.leader_epoch, l.value_id) end as told
+  from replica_log l
+  left join (select run, topic_id, part, broker, max_by(hw_new, seq) as high_watermark
+    from partition_event where hw_new is not null group by run, topic_id, part, broker) w
+    on l.run = w.run and l.topic_id = w.topic_id and l.part = w.part and l.broker = w.broker
+  left join (select run, topic_id, part, bool_or(lossy) as lossy from holders
+    group by run, topic_id, part) h
+    on l.run = h.run and l.topic_id = h.topic_id and l.part = h.part
+  where not coalesce(h.lossy, false)
+)
+"""

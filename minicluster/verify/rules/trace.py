@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from minicluster.metadata.image import MetadataImage
 from minicluster.verify.rules.model import Check, Evidence, Rule
 
 _BROKER_SCOPED = (
     "'AlterPartition', 'BrokerHeartbeat', 'AllocateProducerIds', 'AssignReplicasToDirs'"
 )
+_EMPTY = MetadataImage.EMPTY.digest()
 _ACCEPTED = "error = 'NONE' and answer in (0, 108)"  # 108: NEW_LEADER_ELECTED, and written
 # Before version 2 a leader that lost its place hears FENCED_LEADER_EPOCH (74) for a written change.
 _REJECTED = (
@@ -332,7 +334,8 @@ RULES = (
                 group="publications",
                 when="true",
                 counts=False,
-                bad="offset < 0 or in_tx or (aligned and hash is null and offset >= first_image)",
+                bad="offset < 0 or in_tx or (aligned and hash is null and offset >= first_image) "
+                f"or coalesce(image_hash = '{_EMPTY}', false)",
                 message="node {broker} published an empty image or one inside a transaction "
                 "(event {number})",
                 broker="node",
