@@ -82,7 +82,7 @@ class LeaderEpochs:
         index = bisect_right(self._starts, start_offset)
         if index:
             del self._epochs[: index - 1], self._starts[: index - 1]
-            self._starts[0] = max(self._starts[0], start_offset)
+            self._starts[0] = start_offset
 
     def clear(self) -> None:
         """Forget everything."""

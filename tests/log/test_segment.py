@@ -85,10 +85,12 @@ def test_damage_in_the_middle_names_file_batch_and_place(segment: Path, at: int)
     assert str(segment) in str(error) and "\n" not in str(error)
 
 
-def test_a_batch_that_repeats_offsets_is_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [2, 5])
+def test_a_batch_that_repeats_offsets_is_damage(start: int, tmp_path: Path) -> None:
     path = tmp_path / segment_name(0)
-    write_segment(path, [*some_batches(3), *some_batches(3)[1:], *some_batches(2, start=20)])
-    with pytest.raises(LogCorruption, match="offset 2 comes after 5"):
+    again = some_batches(2, start=start)
+    write_segment(path, [*some_batches(3), *again, *some_batches(2, start=20)])
+    with pytest.raises(LogCorruption, match=f"offset {start} comes after 5"):
         read_segment(path)
 
 

@@ -305,10 +305,18 @@ class Cluster:
         self.see(broker, manager.on_request(self.now_ms, (CLIENT, token), request, version))
         return token
 
-    def consume(self, broker: int, offset: int, *, name: str = "orders", wait_ms: int = 0) -> int:
+    def consume(
+        self,
+        broker: int,
+        offset: int,
+        *,
+        name: str = "orders",
+        wait_ms: int = 0,
+        min_bytes: int = 1,
+    ) -> int:
         request = FetchRequest(
             max_wait_ms=wait_ms,
-            min_bytes=1,
+            min_bytes=min_bytes,
             max_bytes=1 << 20,
             topics=(
                 FetchRequest.FetchTopic(

@@ -1,0 +1,49 @@
+"""Which epochs a log still has after its end or its start is cut, to the offset."""
+
+from __future__ import annotations
+
+import pytest
+
+from minicluster.log.epochs import LeaderEpochs
+
+EPOCHS = ((2, 10), (5, 20), (7, 35))
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [(36, EPOCHS), (35, EPOCHS[:2]), (21, EPOCHS[:2]), (20, EPOCHS[:1]), (10, ()), (0, ())],
+)
+def test_an_epoch_of_which_nothing_is_left_at_the_end_is_forgotten(
+    end: int, left: tuple[tuple[int, int], ...]
+) -> None:
+    epochs = LeaderEpochs(EPOCHS)
+    epochs.truncate_from_end(end)
+    assert epochs.entries == left
+    assert epochs.latest == (left[-1][0] if left else None)
+
+
+@pytest.mark.parametrize(
+    ("start", "left"),
+    [
+        (9, EPOCHS),
+        (10, EPOCHS),
+        (19, ((2, 19), *EPOCHS[1:])),
+        (20, EPOCHS[1:]),
+        (21, ((5, 21), EPOCHS[2])),
+        (35, EPOCHS[2:]),
+        (40, ((7, 40),)),
+    ],
+)
+def test_the_epoch_in_which_a_log_starts_begins_at_its_start(
+    start: int, left: tuple[tuple[int, int], ...]
+) -> None:
+    epochs = LeaderEpochs(EPOCHS)
+    epochs.truncate_from_start(start)
+    assert epochs.entries == left
+
+
+def test_an_offset_belongs_to_the_epoch_that_began_last_before_it() -> None:
+    epochs = LeaderEpochs(EPOCHS)
+    assert [epochs.epoch_of(offset) for offset in (9, 10, 19, 20, 34, 35, 99)] == [
+        None, 2, 2, 5, 5, 7, 7,
+    ]  # fmt: skip
