@@ -18,7 +18,7 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
     """Read a signed integer.
 
     Shapes:  bytes, position -> (value, position after it).
-    Errors:  InvalidBatch at the end of the bytes or past ten of them.
+    Errors:  InvalidBatch at the end of the bytes, and for more than 64 bits.
     """
     raw = shift = 0
     try:
@@ -27,9 +27,12 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
             position += 1
             raw |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return (raw >> 1) ^ -(raw & 1), position
+                break
             shift += 7
             if shift > 63:
-                raise InvalidBatch(f"a varint before byte {position} is longer than ten bytes")
+                break
     except IndexError:
         raise InvalidBatch("a record ends inside a varint") from None
+    if byte > 0x7F or raw >> 64:
+        raise InvalidBatch(f"a varint before byte {position} is longer than 64 bits")
+    return (raw >> 1) ^ -(raw & 1), position

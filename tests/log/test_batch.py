@@ -173,6 +173,15 @@ def test_varints_read_back(value: int) -> None:
     assert read_varint(bytes(out), 0) == (value, len(out))
 
 
-def test_a_varint_that_never_ends_is_refused() -> None:
-    with pytest.raises(InvalidBatch, match="longer than ten bytes"):
-        read_varint(b"\xff" * 20, 0)
+def test_signed_varints_have_the_bytes_of_the_specification() -> None:
+    out = bytearray()
+    for value in (0, -1, 1, -64, 64):
+        write_varint(out, value)
+    assert out.hex(" ", 1) == "00 01 02 7f 80 01"
+
+
+@pytest.mark.parametrize("last", [b"\x02", b"\x7f", b"\x80\x00", b"\xff" * 11])
+def test_a_varint_of_more_than_64_bits_is_refused(last: bytes) -> None:
+    assert read_varint(b"\xff" * 9 + b"\x01", 0) == (-(1 << 63), 10)
+    with pytest.raises(InvalidBatch, match="longer than 64 bits"):
+        read_varint(b"\xff" * 9 + last, 0)
