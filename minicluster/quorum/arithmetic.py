@@ -34,13 +34,15 @@ def replicated_offset(end_offsets: Sequence[int | None], *, missing: int = 0) ->
 def election_backoff_ms(position: int | None, candidates: int, max_ms: int) -> int:
     """How long a preferred candidate waits before it stands: the first one not at all.
 
-    Shapes:  position in the resigned leader's list, None if absent from it.
+    Shapes:  position in the resigned leader's list, None if absent from it; whoever is absent comes
+             behind all that are in it, so nobody waits where the list is empty (a leader that
+             stopped and started again has none).
     Source:  KafkaRaftClient.endEpochElectionBackoff, strictExponentialElectionBackoffMs.
     """
+    if position == 0 or candidates == 0:
+        return 0
     if position is None:
         return max_ms
-    if position == 0:
-        return 0
     return min(max_ms, (max_ms >> (candidates - 1)) << (position - 1))
 
 

@@ -125,3 +125,11 @@ def test_epochs_and_starts_always_ascend(assignments: list[tuple[int, int]]) -> 
 def test_a_negative_epoch_is_refused() -> None:
     with pytest.raises(ValueError, match="neither may be negative"):
         LeaderEpochs().assign(-1, 3)
+
+
+def test_snapshots_are_ordered_by_their_epoch_before_their_end_offset() -> None:
+    log = Log()
+    log.snapshots = {(31, 11): b"", (24, 12): b"", (19, 11): b""}
+    assert log.latest_snapshot == (24, 12)
+    assert log.earliest_snapshot == (19, 11)
+    assert log.last_epoch == 12

@@ -16,11 +16,17 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.records import ConfigRecord, VersionedRecord
 from minicluster.quorum import effects as qx
-from minicluster.quorum.errors import IllegalArgument, NotLeader, RecordBatchTooLarge
+from minicluster.quorum.errors import (
+    IllegalArgument,
+    InconsistentState,
+    NotLeader,
+    RecordBatchTooLarge,
+)
 from minicluster.quorum.leader_state import Leader, Progress
 from minicluster.quorum.roles import Download, Follower
 from minicluster.quorum.settings import MAX_BATCH_BYTES, METADATA_TOPIC, QuorumSettings
 from minicluster.quorum.voters import ReplicaKey, VoterSet
+from minicluster.rules import Rules
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of, voter_of
 from tests.quorum.probe import Probe, data_batch, log_of
 
@@ -189,3 +195,44 @@ def test_a_log_without_limits_is_not_cleaned() -> None:
     content = probe.machine.log.snapshots
     assert not probe.machine.clean(-1, -1, probe.now_ms) and len(content) == 2
     assert probe.machine.clean(-1, 0, probe.now_ms) and len(content) == 1
+
+
+def test_an_empty_list_of_preferred_candidates_lets_the_follower_stand_at_once() -> None:
+    """10.5: a leader that stopped and started again resigns without a list."""
+    probe = follower(log=log_of((1, 4)))
+    assert probe.end(5, 2, preferred=()) is ErrorCode.NONE
+    probe.poll()
+    assert probe.role == "Prospective"
+
+
+def test_a_follower_that_the_list_leaves_out_waits_the_longest() -> None:
+    settings = QuorumSettings(election_backoff_max_ms=300)
+    probe = follower(log=log_of((1, 4)), settings=settings)
+    assert probe.end(5, 2, preferred=(3,)) is ErrorCode.NONE
+    probe.advance(299)
+    assert probe.role == "Follower"
+    probe.advance(1)
+    assert probe.role == "Prospective"
+
+
+def test_a_fetch_inside_a_batch_shows_only_what_is_before_the_batch() -> None:
+    probe = Probe(log=log_of((1, 2), (1, 4)))
+    epoch = probe.become_leader()
+    told = probe.fetch(9, 4, 1, epoch=epoch)
+    assert told is not None and told.error_code == ErrorCode.NONE
+    (progress,) = leader_of(probe).observers.values()
+    assert (progress.key.id, progress.end_offset) == (9, 2)
+
+
+@pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, Rules.KAFKA_4_3.as_shipped()])
+def test_a_candidate_of_the_nodes_own_id_is_fatal_only_where_it_would_get_the_vote(
+    rules: Rules,
+) -> None:
+    """10.16, item 11 (d)."""
+    probe = Probe(log=log_of((1, 4)), rules=rules)
+    refused = ErrorCode.NONE if rules.contradicting_request_is_fatal else ErrorCode.INVALID_REQUEST
+    assert probe.vote(5, 1, last=(0, 0)) == (refused, False)
+    assert probe.vote(5, 1, last=(1, 4), pre=True)[0] is refused
+    if rules.contradicting_request_is_fatal:
+        with pytest.raises(InconsistentState):
+            probe.vote(5, 1, last=(1, 4))

@@ -51,8 +51,9 @@ def vote(node: QuorumNode, request: VoteRequest, version: int, now_ms: int) -> A
     refusal = checks.refuse_voter_request(node, asked.replica_id, epoch)
     if refusal is not None:
         return answer(refusal)
-    if asked.replica_id == node.key.id:
-        return answer(checks.contradiction(node, "a candidate of this node's own id"))
+    of_itself = asked.replica_id == node.key.id
+    if of_itself and not node.rules.contradicting_request_is_fatal:
+        return answer(ErrorCode.INVALID_REQUEST)
     if epoch > node.epoch:
         transitions.to_unattached(node, epoch, None, now_ms)
     named = ReplicaKey.of(request.voter_id, asked.voter_directory_id)
@@ -62,6 +63,8 @@ def vote(node: QuorumNode, request: VoteRequest, version: int, now_ms: int) -> A
     candidate = ReplicaKey.of(asked.replica_id, asked.replica_directory_id)
     granted = _grants(node, candidate, (last, asked.last_offset), pre_vote)
     if granted and not pre_vote and isinstance(node.role, Unattached | Prospective):
+        if of_itself and node.role.voted is None:  # as shipped, only this is one vote too many
+            return answer(checks.contradiction(node, "a candidate of this node's own id"))
         transitions.grant_vote(node, candidate, now_ms)
     return answer(ErrorCode.NONE, granted=granted)
 

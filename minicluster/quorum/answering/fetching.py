@@ -82,7 +82,10 @@ def answer(
     version: int,
     now_ms: int,
 ) -> FetchResponse:
-    """Judge a fetch in the present epoch; a valid one counts as the replica's progress."""
+    """Judge a fetch in the present epoch; a valid one counts as the replica's progress.
+
+    One that asks for an offset inside a batch has only what is before that batch.
+    """
     refusal = checks.refuse_leader_request(node, partition.current_leader_epoch)
     if refusal is not None:
         return _error(node, version, refusal)
@@ -95,7 +98,8 @@ def answer(
         if replica.id == node.key.id:
             return _error(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
         records = Records(node.log.log.read(offset, max_bytes))
-        if replica.id >= 0 and role.on_fetch(replica, offset, now_ms):
+        first = records.batches[0].base_offset if records.batches else offset
+        if replica.id >= 0 and role.on_fetch(replica, min(offset, first), now_ms):
             on_high_watermark(node, role, now_ms)
     mark = -1 if role.high_watermark is None else role.high_watermark
     if verdict.position is Position.VALID and not records:
