@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from minicluster.verify.online import OnlineChecker
+from minicluster.verify.online_findings import Findings
 from minicluster.verify.rules import RULES
 from tests.verify import cases
 from tests.verify.build import LogBuilder, change, cluster
+
+OF_TRACES = {"atomic", "elections", "raft"}
+"""Checks of these groups need more than the log."""
 
 
 def judged(log: LogBuilder) -> OnlineChecker:
@@ -46,6 +51,30 @@ def test_every_online_rule_has_both_logs() -> None:
 
     assert sorted(cases.BAD) == sorted(online)
     assert sorted(cases.NEAR) == sorted(online)
+
+
+def test_every_check_of_every_online_rule_finds_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule of several checks is not covered by one of them."""
+    found: dict[tuple[str, int], None] = {}
+    find = Findings.find
+
+    def noted(self: Findings, rule_id: str, index: int, **what: Any) -> None:
+        found[rule_id, index] = None
+        find(self, rule_id, index, **what)
+
+    monkeypatch.setattr(Findings, "find", noted)
+    for several in cases.BAD.values():
+        for case in several:
+            judged(case())
+    OnlineChecker(begins_well=False).commit(cluster().batches[0])
+
+    checks = [
+        (rule.id, index)
+        for rule in RULES
+        for index, check in enumerate(rule.checks)
+        if rule.online and check.group not in OF_TRACES and check.bad != "false"
+    ]
+    assert sorted(found) == sorted(checks)
 
 
 @pytest.mark.parametrize(
