@@ -14,7 +14,9 @@ from minicluster.actors.client import (
     Load,
     Operation,
     ProduceOperation,
+    Producer,
 )
+from minicluster.actors.topic_configs import check_topic_configs
 from minicluster.actors.views import Node, Partition, Topic
 from minicluster.errors import UserError
 from minicluster.metadata.image import MetadataImage
@@ -31,6 +33,7 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET, DELETE = 0, 1
 ELECTION_TYPES = {"PREFERRED": 0, "UNCLEAN": 1}
 DEFAULT_WITHIN = "30s"
+DELIVERY_WITHIN = "2m"  # delivery.timeout.ms
 
 
 class RequestRefused(UserError):
@@ -94,6 +97,7 @@ class Administration:
         Errors:  RequestRefused with the controller's reason; NotAnswered.
         """
         settings = {key: value for key, value in (configs or {}).items() if value is not None}
+        check_topic_configs(settings)
         if min_isr is not None:
             settings["min.insync.replicas"] = str(min_isr)
         if unclean is not None:
@@ -219,6 +223,7 @@ class Administration:
     ) -> None:
         """Set a config of a topic, of brokers or, with neither, of the cluster; None removes it."""
         if topic is not None:
+            check_topic_configs([key])
             kind, names = TOPIC_RESOURCE, [topic.name if isinstance(topic, Topic) else topic]
         else:
             kind = BROKER_RESOURCE
@@ -287,14 +292,19 @@ class Administration:
         acks: Acks | int = "all",
         lasting: Duration | None = None,
         to: Nodes = None,
-        within: Duration = DEFAULT_WITHIN,
+        idempotent: bool = False,
+        within: Duration | None = None,
     ) -> list[ProduceOperation]:
         """Produce ``count`` records and wait for the outcomes, or go on at a ``rate``.
 
         Shapes:  without a rate: one record unless count says otherwise; the list holds an outcome
                  each. With a rate: records per second, for ``lasting`` or until ``pause_load``;
-                 the list fills while they are sent.
+                 the list fills while they are sent. ``idempotent`` numbers the records of a count,
+                 so that they can be sent again without coming twice (KIP-98). Each try has 30s; a
+                 record has as long, or 2m if it is sent again, unless ``within`` says otherwise.
         """
+        if idempotent and rate is not None:
+            raise UserError("produce: idempotent goes with a count, not with a rate")
         if isinstance(topic, Partition):
             name, partition = topic.topic, topic.index
         else:
@@ -302,12 +312,14 @@ class Administration:
         word = _acks_word(acks)
         if rate is not None:
             return self._start_load(name, partition, rate, word, lasting)
-        deadline_ms = self.rt.now() + milliseconds(within, what="produce: within")
+        longest = within or (DELIVERY_WITHIN if idempotent else DEFAULT_WITHIN)
+        deadline_ms = self.rt.now() + milliseconds(longest, what="produce: within")
         target = None if to is None else self._ids(to)[0]
         operations: list[ProduceOperation] = []
+        producer = Producer() if idempotent else None
         for _ in range(1 if count is None else count):
             operation = self._client.new_operation(
-                name, partition, acks=word, deadline_ms=deadline_ms, to=target
+                name, partition, acks=word, deadline_ms=deadline_ms, to=target, producer=producer
             )
             if operations:
                 operations[-1].then = operation

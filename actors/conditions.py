@@ -15,7 +15,9 @@ def describe(condition: Callable[..., Any]) -> str:
     owner = getattr(condition, "__self__", None)
     name = getattr(condition, "__name__", type(condition).__name__)
     if owner is not None and not isinstance(owner, type):
-        return f"{owner!r}.{name}"
+        shown = repr(owner)
+        shown = "cluster" if shown.startswith("<") else shown  # nobody reads an address
+        return f"{shown}.{name}"
     if name == "<lambda>":
         return _lambda_text(condition) or "a lambda"
     return str(name)

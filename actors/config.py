@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.durations import parse_duration_ms
-from minicluster.errors import UserError
+from minicluster.errors import UserError, instead
 
 # Kafka's name -> the field that holds it (all of these in milliseconds).
 DURATIONS: Mapping[str, str] = {
@@ -114,8 +114,9 @@ class ClusterConfig:
                 static[name] = str(value).lower() if isinstance(value, bool) else str(value)
             else:
                 names = [*DURATIONS, *COUNTS, *SWITCHES, *STATIC, LOG_DIRS, METADATA_LOG_DIR]
-                known = ", ".join(sorted(names))
-                raise UserError(f"config: {name!r} is not known here; known: {known}")
+                raise UserError(
+                    f"config: {name!r} is not known here; {instead(name, sorted(names))}"
+                )
         new = replace(self, static=static, **values)
         if new.metadata_log_dir is not None and new.metadata_log_dir not in new.log_dirs:
             raise UserError(

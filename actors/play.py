@@ -243,14 +243,14 @@ class _Player:
                     self.cluster.note(action, [], "note", text)
                     return
         if not given.pop("may_fail", False):
-            self._call(action, given)
+            self._call(step, action, given)
             return
         try:
-            self._call(action, given)
+            self._call(step, action, given)
         except UserError as error:
             self.cluster.note(action, [], "note", str(error))
 
-    def _call(self, action: str, given: dict[str, Any]) -> None:
+    def _call(self, step: Step, action: str, given: dict[str, Any]) -> None:
         method = getattr(self.cluster, action)
         match action:
             case "partition":
@@ -271,6 +271,7 @@ class _Player:
             case "mutate":
                 method(given["fault"], off=given["off"])
             case "produce":
+                self._there_is(step.number, given["topic"], given["partition"])
                 method(given.pop("topic"), given.pop("partition"), **given)
             case "publish_delay":
                 method(given.pop("broker"), given.pop("delay"), **given)
@@ -279,6 +280,18 @@ class _Player:
                 method(given.pop("src"), given.pop("dst"), value, **given)
             case _:
                 method(**given)
+
+    def _there_is(self, number: int, topic: str, partition: int) -> None:
+        """Refuse a name that no topic ever had; one that is deleted is waited for in vain."""
+        found = self.cluster.image.topics.named(topic)
+        if found is None:
+            before = [step for step in self.scenario.steps if step.number < number]
+            made = [step.arguments["name"] for step in before if step.action == "create_topic"]
+            if topic not in made:
+                raise ScenarioError(f"there is no topic {topic}")
+        elif partition not in found.partitions:
+            count = len(found.partitions)
+            raise ScenarioError(f"there is no partition {topic}-{partition}; {topic} has {count}")
 
     def _nodes(self, selector: Any) -> tuple[int, ...]:
         selectors = selector if isinstance(selector, list) else [selector]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from minicluster.errors import MiniclusterError, UserError
+from minicluster.errors import MiniclusterError, UserError, instead
 
 if TYPE_CHECKING:
     from minicluster.actors.play import Failure
@@ -58,6 +59,9 @@ _format = click.option(
     show_default=True,
     help="For people or for programs.",
 )
+_rules = click.option(
+    "--rules", "every_rule", is_flag=True, help="Show every rule, not only what is broken."
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -72,9 +76,12 @@ def app() -> None:
 @click.option("--twice", is_flag=True, help="Play it twice, so that rule X1 can compare.")
 @_runs
 @_format
-def run_scenario(scenario: Path, seed: int | None, twice: bool, runs: Path, form: str) -> int:
+@_rules
+def run_scenario(
+    scenario: Path, seed: int | None, twice: bool, runs: Path, form: str, every_rule: bool
+) -> int:
     """Play SCENARIO (a YAML file), verify what it left, and say where the report is."""
-    return _play(scenario, seed, runs, form, twice=twice)
+    return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule)
 
 
 @app.command("demo", hidden=True)
@@ -86,7 +93,7 @@ def demo(scenario: Path, runs: Path) -> int:
 
     loaded = load_scenario(scenario)
     _out.print(f"{loaded.name}: {loaded.description}".rstrip(": "), markup=False)
-    return _play(scenario, None, runs, TEXT, twice=True)
+    return _play(scenario, None, runs, TEXT, twice=True, every_rule=True)
 
 
 @app.command("replay")
@@ -128,13 +135,13 @@ def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, run
         kept = keep(outcome, shrunk, runs)
         for step in () if shrunk is None else shrunk.steps:
             _out.print(f"    {step.text}", markup=False)
-        _out.print(f"repeat  minicluster replay {kept}", markup=False)
+        _out.print(f"repeat  {_command()} replay {kept}", markup=False)
     _out.print(f"{count} seeds, {failed} failed", markup=False)
     if in_spark:
         from minicluster.verify import verify
 
         report = verify(*whole)
-        _print_report(report, TEXT)
+        _print_report(report, TEXT, every_rule=False)
         return EXIT_INVALID if failed else report.exit_code
     return EXIT_INVALID if failed else 0
 
@@ -156,8 +163,14 @@ def _seeds(text: str) -> range:
 @click.option("--html", type=_path, help="Also write the report as one HTML page.")
 @click.option("--master", help="Spark master to use instead of a local JVM.")
 @click.option("--remote", help="Spark Connect server to use.")
+@_rules
 def verify_paths(
-    paths: tuple[Path, ...], form: str, html: Path | None, master: str | None, remote: str | None
+    paths: tuple[Path, ...],
+    form: str,
+    html: Path | None,
+    master: str | None,
+    remote: str | None,
+    every_rule: bool,
 ) -> int:
     """Let Spark judge PATHS: runs, controller folders, metadata logs (Apache Kafka's too)."""
     from minicluster.verify import verify
@@ -167,7 +180,12 @@ def verify_paths(
         report = verify(*paths, master=master, remote=remote)
     if html is not None:
         _write(html, report.to_html())
-    _print_report(report, form)
+    _print_report(report, form, every_rule)
+    if form == TEXT and not report.valid:
+        accused = {finding.run for finding in report.findings}
+        for run in report.runs:
+            if run.repeat and (run.name in accused or not accused):
+                _out.print(f"repeat  {_command()} {run.repeat}", markup=False)
     return report.exit_code
 
 
@@ -187,12 +205,19 @@ def show_log(path: Path, form: str) -> int:
     return 0
 
 
-def _play(path: Path, seed: int | None, runs: Path, form: str, *, twice: bool) -> int:
+def _play(
+    path: Path, seed: int | None, runs: Path, form: str, *, twice: bool, every_rule: bool
+) -> int:
     from minicluster.actors.play import play
     from minicluster.scenario import load_scenario
     from minicluster.verify import session, verify
+    from minicluster.verify.rules import BY_ID as RULES_BY_ID
 
     scenario = load_scenario(path)
+    for rule_id in scenario.exercises:
+        if rule_id not in RULES_BY_ID:
+            what = instead(rule_id, RULES_BY_ID)
+            raise UserError(f"{path}: exercises: {rule_id!r} is no rule; {what}")
     session.warm_up(training=True)  # the JVM starts while the scenario plays
     with _progress() as progress:
         task = progress.add_task("starting the cluster", total=len(scenario.steps))
@@ -213,14 +238,21 @@ def _play(path: Path, seed: int | None, runs: Path, form: str, *, twice: bool) -
     html = played.path / "report.html"
     _write(html, report.to_html())
     _write(played.path / "report.json", report.to_json() + "\n")
-    _print_report(report, form)
+    _print_report(report, form, every_rule)
     if played.failure is not None:
         _err.print(f"the scenario did not go as written: {played.failure.text}", style="red")
     if form == TEXT:
         _out.print(f"run     {played.path}", markup=False)
         _out.print(f"report  {html.resolve().as_uri()}", markup=False)
-        _out.print(f"repeat  minicluster replay {played.path}", markup=False)
+        _out.print(f"repeat  {_command()} replay {played.path}", markup=False)
     return _exit_code(report, played.failure)
+
+
+def _command() -> str:
+    """How this command line was called, so that what it says to repeat can be pasted."""
+    called = sys.argv[0]
+    here = Path(called).name == "minicluster" and shutil.which("minicluster") is None
+    return called if here else "minicluster"
 
 
 def _exit_code(report: Report, failure: Failure | None) -> int:
@@ -230,11 +262,11 @@ def _exit_code(report: Report, failure: Failure | None) -> int:
     return EXIT_UNKNOWN if failure.kind in ("until", "unanswered") else EXIT_INVALID
 
 
-def _print_report(report: Report, form: str) -> None:
+def _print_report(report: Report, form: str, every_rule: bool) -> None:
     if form == JSON:
         _print_lines([report.to_json()])
     else:
-        report.print_to(_out)
+        report.print_to(_out, every_rule=every_rule)
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class MiniclusterError(Exception):
     """The root of every error that this package raises on purpose."""
@@ -15,3 +18,15 @@ class UserError(MiniclusterError):
 
 class WaitTimeout(MiniclusterError, AssertionError):
     """A named condition did not come true within its limit of virtual or real time."""
+
+
+def instead(word: object, known: Iterable[str], otherwise: str | None = None) -> str:
+    """What to write instead of a word that is not known: the one that was meant, else all of them.
+
+    Shapes:  otherwise takes the place of the list, where that would be long.
+    """
+    names = list(known)
+    near = get_close_matches(str(word), names, 1, 0.75)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known: {', '.join(names)}" if otherwise is None else otherwise

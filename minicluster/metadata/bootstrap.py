@@ -82,6 +82,9 @@ def bootstrap_records(
         raise UserError(
             f"metadata.version: a new cluster cannot start at {version}, below {lowest}"
         )
+    if version > rules.metadata_version_latest:
+        highest = MetadataVersion(rules.metadata_version_latest)
+        raise UserError(f"metadata.version: {version} is above {highest}, the last of {rules.name}")
     levels = default_features(version) if features is None else dict(features)
     levels.pop(FEATURE_NAME, None)
     if levels.get(ELR_VERSION) and not version.elr_supported:

@@ -111,7 +111,9 @@ class _Parser:
     def whole(self) -> Expression:
         found = self.either()
         if self.at < len(self.tokens):
-            raise self.error(f"{self.tokens[self.at]!r} is too much")
+            token = self.tokens[self.at]
+            why = "'=' compares nothing; write '=='" if token == "=" else f"{token!r} is too much"
+            raise self.error(why)
         return found
 
     def error(self, why: str) -> ScenarioError:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from minicluster.durations import format_duration, parse_duration_ms
-from minicluster.errors import UserError
+from minicluster.errors import UserError, instead
 from minicluster.faults import Faults
 from minicluster.rules import Rules
 from minicluster.scenario.errors import ScenarioError
@@ -120,6 +120,20 @@ _HEADER = ("name", "description", "cluster", "faults", "exercises", "steps")
 _CLUSTER = ("controllers", "brokers", "seed", "rules", "metadata_version", "runtime", "config")
 
 
+class _Once(yaml.SafeLoader):
+    """YAML that refuses a name that is there twice: one of the two values would be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                problem = f"{key.value!r} is given twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            if isinstance(key.value, str):
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def load_scenario(path: Path) -> Scenario:
     """Read a scenario file.
 
@@ -139,12 +153,14 @@ def load_scenario(path: Path) -> Scenario:
 def parse_scenario(text: str, *, where: str = "scenario", name: str = "scenario") -> Scenario:
     """Read a scenario from the text of a file."""
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Once)  # the safe loader, and stricter
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "cannot be read"
-        raise ScenarioError(f"{where}: not YAML{line}: {problem} ({QUOTE_HINT})") from None
+        if "given twice" not in problem:
+            problem += f" ({QUOTE_HINT})"
+        raise ScenarioError(f"{where}: not YAML{line}: {problem}") from None
     return scenario_of(value, where=where, name=name)
 
 
@@ -157,18 +173,21 @@ def scenario_of(value: Any, *, where: str, name: str = "scenario") -> Scenario:
     if not isinstance(cluster, dict):
         raise ScenarioError(f"{where}: cluster is a mapping: {{controllers: 3, brokers: 3}}")
     _known(cluster, _CLUSTER, f"{where}: cluster")
+    words = _words(value, "faults", where)
     try:
         rules = Rules.named(str(cluster.get("rules", "kafka-4.3")))
-        faults = _switches(_words(value, "faults", where))
+        faults = _switches(words)
     except UserError as error:
         raise ScenarioError(f"{where}: {error}") from None
     runtime = str(cluster.get("runtime", "simulated"))
     if runtime not in RUNTIMES:
-        raise ScenarioError(f"{where}: runtime {runtime!r} is not one of {', '.join(RUNTIMES)}")
+        raise ScenarioError(f"{where}: runtime: {runtime!r} is none; {instead(runtime, RUNTIMES)}")
     version = cluster.get("metadata_version")
     steps = value.get("steps")
-    if not isinstance(steps, list) or not steps:
+    if not steps:
         raise ScenarioError(f"{where}: the list of steps is missing or empty")
+    if not isinstance(steps, list):
+        raise ScenarioError(f"{where}: steps is a list; each begins with a dash: - {{do: heal}}")
     config = cluster.get("config") or {}
     if not isinstance(config, dict):
         raise ScenarioError(f"{where}: cluster config is a mapping of names and values")
@@ -229,7 +248,7 @@ def step_of(number: int, value: Any, where: str) -> Step:
 def _known(value: Mapping[Any, Any], names: Sequence[str], where: str) -> None:
     for name in value:
         if name not in names:
-            raise ScenarioError(f"{where}: {name!r} is not known here; known: {', '.join(names)}")
+            raise ScenarioError(f"{where}: {name!r} is not known here; {instead(name, names)}")
 
 
 def _words(value: Mapping[str, Any], name: str, where: str) -> list[str]:

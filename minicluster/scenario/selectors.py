@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from minicluster.errors import instead
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.expression import (
     Both,
@@ -40,8 +41,7 @@ def check(expression: Expression) -> None:
     match expression:
         case Call(name, arguments, named):
             if name not in FUNCTIONS:
-                known = ", ".join(sorted(FUNCTIONS))
-                raise ScenarioError(f"{name}() is no selector; known: {known}")
+                raise ScenarioError(f"{name}() is no selector; {instead(name, sorted(FUNCTIONS))}")
             if name in _TAKE_A_PARTITION:
                 _ = _partition(expression)
             for argument in (*arguments, *named.values()):
@@ -101,9 +101,7 @@ def evaluate(expression: Expression, view: ClusterView) -> Value:
             return _compare(operator, evaluate(left, view), evaluate(right, view))
         case Call(name, _, _):
             if name not in FUNCTIONS:
-                raise ScenarioError(
-                    f"{name}() is no selector; known: {', '.join(sorted(FUNCTIONS))}"
-                )
+                raise ScenarioError(f"{name}() is no selector; {instead(name, sorted(FUNCTIONS))}")
             return FUNCTIONS[name](expression, view)
 
 

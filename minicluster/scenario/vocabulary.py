@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
 from minicluster.durations import format_duration, parse_duration_ms
+from minicluster.errors import instead
 from minicluster.faults import Faults
 from minicluster.protocol.api_keys import BY_NAME
+from minicluster.rules import Rules
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.expression import Word
 from minicluster.scenario.selectors import parse_at
@@ -124,6 +125,7 @@ ACTIONS: Mapping[str, Action] = {
             "count": Argument(Kind.COUNT),
             "rate": Argument(Kind.COUNT),
             "acks": Argument(Kind.CHOICE, default="all", choices=("0", "1", "all")),
+            "idempotent": Argument(Kind.FLAG, default=False),
             **_LASTING,
         },
     ),
@@ -276,9 +278,10 @@ def check_api_names(names: Iterable[str], where: str) -> None:
     known = (*BY_NAME, *_OF_THE_KIPS)
     for name in names:
         if name not in known:
-            near = get_close_matches(name.removesuffix("Request"), known, 1)
-            instead = f"did you mean {near[0]}?" if near else "write one such as Fetch or Produce"
-            raise ScenarioError(f"{where}: {name!r} is no API; {instead}")
+            what = instead(
+                name.removesuffix("Request"), known, "write one such as Fetch or Produce"
+            )
+            raise ScenarioError(f"{where}: {name!r} is no API; {what}")
 
 
 def checked_arguments(action: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -288,12 +291,12 @@ def checked_arguments(action: str, given: Mapping[str, Any], where: str) -> dict
     Errors:  ScenarioError naming the step, the argument and what it takes.
     """
     if action not in ACTIONS:
-        raise ScenarioError(f"{where}: {action!r} is no action; known: {', '.join(ACTIONS)}")
+        raise ScenarioError(f"{where}: {action!r} is no action; {instead(action, ACTIONS)}")
     declared = ACTIONS[action].arguments
     for name in given:
         if name not in declared:
-            takes = ", ".join(declared) or "nothing"
-            raise ScenarioError(f"{where}: {action} has no argument {name!r}; it takes {takes}")
+            what = instead(name, declared, f"it takes {', '.join(declared) or 'nothing'}")
+            raise ScenarioError(f"{where}: {action} has no argument {name!r}; {what}")
     found = {}
     for name, argument in declared.items():
         value = given.get(name)
@@ -338,8 +341,11 @@ def _checked(argument: Argument, value: Any, where: str) -> Any:
             return word
         case Kind.FAULT:
             if value not in Faults.switches():
-                known = ", ".join(Faults.switches())
-                raise ScenarioError(f"{where}: {value!r} is no planted fault; known: {known}")
+                if value in Rules.zoo():
+                    why = "is a bug of Kafka's own: it is there from the start; name it in faults"
+                else:
+                    why = f"is no planted fault; known: {', '.join(sorted(Faults.switches()))}"
+                raise ScenarioError(f"{where}: {value!r} {why}")
             return value
         case _:
             return _checked_list(argument.kind, value, where, bad)
@@ -377,14 +383,17 @@ def _checked_list(kind: Kind, value: Any, where: str, bad: ScenarioError) -> Any
         case Kind.MAPPING:
             if not isinstance(value, dict):
                 raise bad
-            return {str(name): None if v is None else str(v) for name, v in value.items()}
+            return {
+                str(name): None if v is None else _checked_list(Kind.VALUE, v, where, bad)
+                for name, v in value.items()
+            }
         case Kind.ASSIGNMENT:
             if not isinstance(value, list) or not all(isinstance(v, list) for v in value):
                 raise bad
             return value
-    if isinstance(value, list | dict | bool):
+    if isinstance(value, list | dict):
         raise bad
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)  # as Kafka writes them
 
 
 def written(action: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

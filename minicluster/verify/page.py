@@ -34,8 +34,8 @@ def page(report: Report) -> str:
     body = [
         _banner(report),
         _findings(report),
-        _rules(report),
         _timelines(report),
+        _rules(report),
         "<footer>minicluster</footer>",
     ]
     title = f"{_WORDS[report.verdict]} – {', '.join(run.name for run in report.runs)}"
@@ -69,7 +69,7 @@ def _banner(report: Report) -> str:
 
 def _run(run: RunSummary) -> str:
     notes = "".join(f"<li>{escape(note)}</li>" for note in run.notes)
-    repeat = f"<p>again: <code>{escape(run.repeat)}</code></p>" if run.repeat else ""
+    repeat = f"<p>again: <code>minicluster {escape(run.repeat)}</code></p>" if run.repeat else ""
     kind = "run with trace" if run.traced else "log without trace"
     return (
         f'<div class="run"><h3>{escape(run.name)}</h3><p>{escape(str(run))}</p>'

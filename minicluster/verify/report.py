@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -83,7 +85,7 @@ class RunSummary:
     traced: bool
     notes: tuple[str, ...]
     seed: int | None = None
-    repeat: str | None = None
+    repeat: str | None = None  # the command that plays it again, if a scenario made it
 
     @classmethod
     def of(cls, run: Run) -> RunSummary:
@@ -100,7 +102,7 @@ class RunSummary:
             traced=run.is_run,
             notes=run.notes,
             seed=seed if isinstance(seed, int) else None,
-            repeat=str(header["repeat"]) if header.get("repeat") else None,
+            repeat=f"replay {shlex.quote(str(run.path))}" if header.get("scenario") else None,
         )
 
     def __str__(self) -> str:
@@ -183,8 +185,13 @@ class Report:
 
         return page(self)
 
-    def to_text(self, *, width: int | None = None, colour: bool = False) -> str:
-        """The report for a terminal: the verdict first, one line per rule, then the findings."""
+    def to_text(
+        self, *, width: int | None = None, colour: bool = False, every_rule: bool = True
+    ) -> str:
+        """The report for a terminal: the verdict first, one line per rule, then the findings.
+
+        Shapes:  every_rule False: one line if all is well, else the rules that are not.
+        """
         from rich.console import Console
 
         out = StringIO()
@@ -195,35 +202,46 @@ class Report:
             color_system="standard" if colour else None,
             highlight=False,
         )
-        self.print_to(console)
+        self.print_to(console, every_rule=every_rule)
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
-    def print_to(self, console: Any) -> None:
-        """Print the report to a console of rich's."""
-        from rich.table import Table
+    def print_to(self, console: Any, *, every_rule: bool = True) -> None:
+        """Print the report to a console of rich's, whole or only what is not well."""
         from rich.text import Text
 
-        console.print(Text(str(self.verdict).upper(), _COLOURS[self.verdict]), Text(self.summary))
+        more = "" if every_rule else " (--rules shows each)"
+        word = Text(str(self.verdict).upper(), _COLOURS[self.verdict])
+        console.print(word, Text(self.summary + more))
         for run in self.runs:
-            console.print(Text(f"  {run.name}: {run}"))
+            if every_rule or run.notes or not self.valid:
+                console.print(Text(f"  {run.name}: {run}"))
             for note in run.notes:
                 console.print(Text(f"    {note}", "dim"))
         for reason in self.reasons:
             console.print(Text(f"  unknown because {reason}", "yellow"))
+        grave = (Verdict.INVALID, Verdict.UNKNOWN)
+        shown = [result for result in self.rules if every_rule or result.verdict in grave]
+        if shown:
+            self._print_table(console, shown)
+        for reason, ids in self._unknown().items():
+            verb = "is" if len(ids) == 1 else "are"
+            console.print(Text(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow"))
+        for result in self.rules:
+            self._print_rule(console, result)
+
+    def _print_table(self, console: Any, results: Sequence[RuleResult]) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(box=None, padding=(0, 1), show_edge=False)
         table.add_column("rule")
         table.add_column("verdict")
         table.add_column("looked at", justify="right")
         table.add_column("what it says", overflow="fold")
-        for result in self.rules:
+        for result in results:
             shown = Text(str(result.verdict), _COLOURS[result.verdict])
             table.add_row(result.id, shown, f"{result.looked_at:,}", result.rule.title)
         console.print(table)
-        for reason, ids in self._unknown().items():
-            word = "is" if len(ids) == 1 else "are"
-            console.print(Text(f"{', '.join(ids)} {word} unknown because {reason}", "yellow"))
-        for result in self.rules:
-            self._print_rule(console, result)
 
     def _unknown(self) -> dict[str, list[str]]:
         """Each reason why rules are unknown, once, with their ids."""

@@ -112,7 +112,70 @@ SCENARIOS = {
     "missing steps": ("name: nothing\n", "the list of steps is missing or empty"),
     "missing do": (step("{node: broker(1)}"), "a step has one of do, until and expect"),
     "unknown action": (step("{do: explode}"), "step 2: 'explode' is no action; known: create_"),
-    "unknown argument": (step("{do: kill, node: broker(1), hard: 1}"), "kill has no argument"),
+    "unknown argument": (
+        step("{do: kill, node: broker(1), hard: 1}"),
+        "step 2: kill has no argument 'hard'; it takes node, lose_tail",
+    ),
+    "misspelt argument": (
+        step("{do: create_topic, name: bills, replcas: 3}"),
+        "step 2: create_topic has no argument 'replcas'; did you mean replicas?",
+    ),
+    "misspelt action": (step("{do: creat_topic}"), "is no action; did you mean create_topic?"),
+    "misspelt selector": (
+        step("{until: fully_insync(orders-0)}"),
+        "step 2: fully_insync() is no selector; did you mean fully_in_sync?",
+    ),
+    "misspelt field": ("stepps: [{do: heal}]\n", "'stepps' is not known here; did you mean steps?"),
+    "misspelt runtime": (
+        "cluster: {runtime: simulatd}\n" + step("{do: heal}"),
+        "runtime: 'simulatd' is none; did you mean simulated?",
+    ),
+    "misspelt config": (
+        "cluster: {config: {replica.lag.time.ms: 5s}}\n" + step("{do: heal}"),
+        "'replica.lag.time.ms' is not known here; did you mean replica.lag.time.max.ms?",
+    ),
+    "misspelt topic config": (
+        step("{do: create_topic, name: bills, configs: {min.insync.replica: 2}}"),
+        "'min.insync.replica' is no topic config; did you mean min.insync.replicas?",
+    ),
+    "unknown topic config": (
+        step("{do: set_config, topic: orders, key: colour, value: red}"),
+        "'colour' is no topic config; write one such as min.insync.replicas",
+    ),
+    "unknown rule": (
+        "exercises: [A1, ZZ9]\n" + step("{do: heal}"),
+        "exercises: 'ZZ9' is no rule; known: A1, A2,",
+    ),
+    "a field twice": (
+        "name: a\nname: b\n" + step("{do: heal}"),
+        "not YAML in line 2: 'name' is given twice",
+    ),
+    "an argument twice": (
+        step("{do: kill, node: broker(1), node: broker(2)}"),
+        "not YAML in line 3: 'node' is given twice",
+    ),
+    "a comparison with one =": (
+        step("{until: leader(orders-0) = 1}"),
+        "'=' compares nothing; write '=='",
+    ),
+    "steps that are no list": ("steps: {do: heal}\n", "steps is a list; each begins with a dash"),
+    "faults that are no list": (
+        "faults: Z01\n" + step("{do: heal}"),
+        "story.yaml: faults is a list of names such as [A1, A3]",
+    ),
+    "a bug of Kafka's, planted late": (
+        step("{do: mutate, fault: Z52}"),
+        "'Z52' is a bug of Kafka's own: it is there from the start; name it in faults",
+    ),
+    "produce to no topic": (step("{do: produce, topic: order}"), "there is no topic order"),
+    "produce to no partition": (
+        step("{do: produce, topic: orders, partition: 5}"),
+        "there is no partition orders-5; orders has 1",
+    ),
+    "a version above the release": (
+        "cluster: {rules: kafka-3.9, metadata_version: 4.3-IV0}\n" + step("{do: heal}"),
+        "metadata.version: 4.3-IV0 is above ",
+    ),
     "unknown field": ("cluster: {boilers: 3}\n" + step("{do: heal}"), "'boilers' is not known"),
     "unknown fault": ("faults: [Z99]\n" + step("{do: heal}"), "'Z99' is no switch; known: Z01"),
     "unknown rules": ("cluster: {rules: kafka-1.0}\n" + step("{do: heal}"), "kafka-1.0"),
@@ -138,7 +201,7 @@ def test_a_scenario_that_cannot_be_played(
     assert run(["run", str(path), "--runs", str(tmp_path)]) >= 64
     out, err = capfd.readouterr()
     line = err.splitlines()[-1]
-    assert line.startswith(f"minicluster: {path}: ")
+    assert line.startswith(f"minicluster: {path}: ") and line.count(str(path)) == 1
     assert says in line
     assert out == "" and "Traceback" not in err and "minicluster: " not in err[: -len(line) - 1]
 

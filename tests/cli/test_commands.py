@@ -213,7 +213,7 @@ class TestVerify:
         shown = re.findall(r"^ *([A-Z]\d+) +(\w+) +[\d,]+ ", said.out, re.M)
         assert shown == [("E40", "invalid")]
         assert f"repeat  minicluster replay {bad}" in said.out
-        assert f"replay {good}" not in said.out
+        assert f"replay {good}\n" not in said.out
 
     def test_a_damaged_log_is_unknown_and_a_truncated_one_is_judged_up_to_its_end(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
