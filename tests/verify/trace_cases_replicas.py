@@ -677,6 +677,31 @@ def f4_near() -> RunBuilder:
     return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
 
 
+def _sent(run: RunBuilder, value: str, *, idempotent: bool) -> RunBuilder:
+    return run.row(
+        "history",
+        {
+            "op_id": 1,
+            "f": "send",
+            "type": "ok",
+            "topic": "orders",
+            "part": 0,
+            "value": value,
+            "idempotent": idempotent,
+        },
+    )
+
+
+def f11_bad() -> RunBuilder:
+    return _held(_sent(_run(), "a", idempotent=True), 1, (0, "a"), (0, "b"), (0, "a"))
+
+
+def f11_near() -> RunBuilder:
+    """Whoever sends again without numbers may find it twice; nobody else."""
+    run = _sent(_sent(_run(), "a", idempotent=True), "b", idempotent=False)
+    return _held(_held(run, 1, (0, "a"), (0, "b"), (0, "b")), 2, (0, "a"), (0, "b"), (0, "b"))
+
+
 def f18_bad() -> RunBuilder:
     return _watermark([1, 2], old=8, new=7)
 
@@ -684,6 +709,35 @@ def f18_bad() -> RunBuilder:
 def f18_near() -> RunBuilder:
     """A follower's may go back."""
     return _watermark([1, 2]).partition("hw", broker=2, hw_old=8, hw_new=7, leo=8)
+
+
+def _listed(offset: int, *, error: int = 0, replica: int = -1, timestamp: int = -1) -> RunBuilder:
+    """Leader 1, whose epoch 0 began at 6, tells somebody where orders-0 ends."""
+    run = _run().partition("become_leader", leo=6, leader_epoch=0, **EVERYBODY)
+    run.partition("become_leader", leo=9, leader_epoch=0, **EVERYBODY)
+    asked = {"partitionIndex": 0, "timestamp": timestamp}
+    told = {"partitionIndex": 0, "errorCode": error, "offset": offset, "leaderEpoch": 0}
+    return run.rpc(
+        "ListOffsets",
+        2,
+        dst=1,
+        request=_json(
+            {"replicaId": replica, "topics": [{"name": "orders", "partitions": [asked]}]}
+        ),
+        response=_json({"topics": [{"name": "orders", "partitions": [told]}]}),
+    )
+
+
+def f18_listed_early() -> RunBuilder:
+    return _listed(5)
+
+
+def f18_listed() -> RunBuilder:
+    """At the start; and below it for a replica, for the earliest offset, or as a refusal."""
+    run = _listed(6)
+    for other in (_listed(5, replica=2), _listed(0, timestamp=-2), _listed(-1, error=78)):
+        run.rows["rpc"] += other.rows["rpc"]
+    return run
 
 
 BAD: dict[str, tuple[Case, ...]] = {
@@ -710,11 +764,12 @@ BAD: dict[str, tuple[Case, ...]] = {
     "E41": (e41_bad,),
     "E42": (e42_bad,),
     "F4": (f4_bad, f4_same_epoch),
+    "F11": (f11_bad,),
     "F14": (f14_bad, f14_other_epoch),
     "F15": (f15_bad,),
     "F16": (f16_bad,),
     "F17": (f17_bad,),
-    "F18": (f18_bad,),
+    "F18": (f18_bad, f18_listed_early),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "A7": (a7_near,),
@@ -741,10 +796,11 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E42": (e42_near,),
     "F14": (f14_near,),
     "F4": (f4_near,),
+    "F11": (f11_near,),
     "F15": (f15_near,),
     "F16": (f16_near,),
     "F17": (f17_near,),
-    "F18": (f18_near,),
+    "F18": (f18_near, f18_listed),
 }
 # The part of a log rule that only a trace shows.
 REQUESTS_BAD: dict[str, tuple[Case, ...]] = {"C5": (c5_bad_request,), "E29": (e29_bad_request,)}

@@ -271,6 +271,22 @@ RULES = (
         ),
     ),
     _rule(
+        "F11",
+        "What is sent again comes once",
+        "A record of an idempotent producer is at one offset of a log, however often it was sent, "
+        "but after an unclean election or the loss of the last member.",
+        "KIP-98; ProducerStateManager, ProducerAppendInfo",
+        ("replica_log", "partition_event", "raft_event", "history"),
+        _check(
+            "replica_values",
+            "at = 'end' and numbered",
+            "copies > 1",
+            "broker {broker} holds a record of an idempotent producer more than once (offset "
+            "{number})",
+            number="offset",
+        ),
+    ),
+    _rule(
         "F14",
         "Only who has caught up may join",
         "A leader proposes a replica that has fetched in this leader epoch, up to the high "
@@ -333,15 +349,24 @@ RULES = (
     _rule(
         "F18",
         "A leader's high watermark does not go back",
-        "While a broker leads an epoch its high watermark only rises.",
-        "KIP-101; Partition.maybeIncrementLeaderHW",
-        _EVENTS,
+        "While a broker leads an epoch its high watermark only rises, and no consumer is told of "
+        "it before it has passed the start of the epoch.",
+        "KIP-101, KIP-207; Partition.maybeIncrementLeaderHW, fetchOffsetForTimestamp",
+        ("partition_event", "rpc"),
         _check(
             "replicas",
             "kind = 'hw' and maximal_isr is not null",
             "hw_new < hw_old",
             "leader {broker} moved its high watermark back to {number}",
             number="hw_new",
+        ),
+        _check(
+            "listed",
+            "true",
+            "end_offset < began",
+            "leader {broker} told a consumer {number} for the end of the partition, which lies "
+            "before the start of its leader epoch",
+            number="end_offset",
         ),
     ),
 )

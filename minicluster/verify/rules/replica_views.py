@@ -128,6 +128,36 @@ select * from (
 ) where id is not null and asked >= 0 and seen is not null
 """
 
+# What consumers were told of the ends of partitions, beside where the leader's epoch began.
+LISTED = """
+select told.run, told.id, told.broker, told.topic, told.part, told.end_offset, epochs.began
+from (
+  select run, id, broker, topic, answer.partitionIndex as part, answer.offset as end_offset,
+    answer.leaderEpoch as le
+  from (
+    select run, id, broker, asked, topic.name as topic, explode(topic.partitions) as answer from (
+      select run, id, dst as broker,
+        from_json(request, 'replicaId int, topics array<struct<name: string, partitions:
+          array<struct<partitionIndex: int, timestamp: bigint>>>>') as asked,
+        explode(from_json(response, 'topics array<struct<name: string, partitions:
+          array<struct<partitionIndex: int, errorCode: int, offset: bigint,
+            leaderEpoch: bigint>>>>').topics) as topic
+      from rpc where api = 'ListOffsets' and resp_seq is not null and handle_seq is not null
+    )
+  )
+  where answer.errorCode = 0 and asked.replicaId < 0 and exists(asked.topics, t ->
+    t.name = topic and exists(t.partitions, p ->
+      p.partitionIndex = answer.partitionIndex and p.timestamp = -1))
+) as told
+join (
+  select run, broker, topic, part, leader_epoch as le, min(leo) as began
+  from partition_event where kind = 'become_leader'
+  group by run, broker, topic, part, leader_epoch
+) as epochs
+on told.run = epochs.run and told.broker = epochs.broker and told.topic = epochs.topic
+  and told.part = epochs.part and told.le = epochs.le
+"""
+
 REPLICA_LOGS = """
 select *, lag(leader_epoch) over (
     partition by run, broker, topic_id, part, at, seq order by offset) as p_leader_epoch
@@ -135,17 +165,21 @@ from replica_log
 """
 
 # What replicas hold where a run ends, with how far each had seen it committed; and whatever any of
-# them ever held at the same offset under the same leader epoch. A partition that has lost records,
-# by an unclean election or with its last member, promises nothing.
+# them ever held at the same offset under the same leader epoch; numbered are those that an
+# idempotent producer may have sent again. A partition that has lost records, by an unclean election
+# or with its last member, promises nothing.
 REPLICA_VALUES = """
 select *,
   min(value_id) over (partition by run, topic_id, part, offset, leader_epoch) as lowest_value,
   max(value_id) over (partition by run, topic_id, part, offset, leader_epoch) as highest_value,
   min(told) over (partition by run, topic_id, part, offset) as lowest_told,
-  max(told) over (partition by run, topic_id, part, offset) as highest_told
+  max(told) over (partition by run, topic_id, part, offset) as highest_told,
+  count_if(at = 'end' and numbered) over (
+    partition by run, topic_id, part, broker, value_id) as copies
 from (
   select l.*, case when l.at = 'end' and l.offset < w.high_watermark
-    then concat_ws(' ', l.leader_epoch, l.value_id) end as told
+    then concat_ws(' ', l.leader_epoch, l.value_id) end as told,
+    coalesce(s.numbered, false) as numbered
   from replica_log l
   left join (select run, topic_id, part, broker, max_by(hw_new, seq) as high_watermark
     from partition_event where hw_new is not null group by run, topic_id, part, broker) w
@@ -153,6 +187,9 @@ from (
   left join (select run, topic_id, part, bool_or(lossy) as lossy from holders
     group by run, topic_id, part) h
     on l.run = h.run and l.topic_id = h.topic_id and l.part = h.part
+  left join (select run, topic, part, value, bool_or(idempotent) as numbered from history
+    where f = 'send' and idempotent group by run, topic, part, value) s
+    on l.run = s.run and l.topic = s.topic and l.part = s.part and l.value_id = s.value
   where not coalesce(h.lossy, false)
 )
 """
