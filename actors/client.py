@@ -3,7 +3,8 @@
 It is no node: its links are never cut, so that a test can always talk to the cluster. It knows the
 committed metadata and asks the right node at once. An answer that proves that nothing was done is
 tried again until the operation's time is over; one that leaves it open is not (the history then
-says ``info``), because a second try could write a record twice.
+says ``info``), because a second try could write a record twice; an idempotent producer's cannot,
+and so it goes on trying.
 """
 
 from __future__ import annotations
@@ -18,12 +19,18 @@ from minicluster.actors.recorder import Recorder
 from minicluster.actors.runtime import ClusterActor
 from minicluster.log.batch import Record, RecordBatch, Records
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import ProduceRequest, ProduceResponse
+from minicluster.protocol.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 
 CLIENT_ID = -1
 BACKOFF_MS, BACKOFF_MAX_MS = 100, 1_000  # retry.backoff.ms, retry.backoff.max.ms
 ATTEMPT_TIMEOUT_MS = 30_000
 PRODUCE_VERSION = 9
+INIT_PRODUCER_ID_VERSION = 4
 
 Acks = Literal["0", "1", "all"]
 _ACKS: dict[str, int] = {"0": 0, "1": 1, "all": -1}
@@ -68,6 +75,18 @@ class AdminOperation(Operation):
 
 
 @dataclass(slots=True, kw_only=True)
+class Producer:
+    """An idempotent producer of one partition: one record at a time, each with its number (KIP-98).
+
+    Shapes:  id is -1 until a broker has given one, and again when a record's fate is unknown.
+    """
+
+    id: int = -1
+    epoch: int = -1
+    sequence: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
 class ProduceOperation(Operation):
     """One record to a partition; ``offset`` is where it was acknowledged."""
 
@@ -80,6 +99,8 @@ class ProduceOperation(Operation):
     invoke_seq: int = 0
     offset: int | None = None
     then: ProduceOperation | None = None  # what to produce when this one has ended
+    producer: Producer | None = None  # an idempotent one, if any
+    unsure: bool = False  # whether a try ended that may have appended it all the same
 
     @property
     def ok(self) -> bool:
@@ -119,7 +140,14 @@ class Client(ClusterActor):
         self._ids = itertools.count(1)
 
     def new_operation(
-        self, topic: str, partition: int, *, acks: Acks, deadline_ms: int, to: int | None = None
+        self,
+        topic: str,
+        partition: int,
+        *,
+        acks: Acks,
+        deadline_ms: int,
+        to: int | None = None,
+        producer: Producer | None = None,
     ) -> ProduceOperation:
         """One record to be produced, with a value of its own."""
         number = next(self._ids)
@@ -131,6 +159,7 @@ class Client(ClusterActor):
             value=f"{topic}-{partition}/{number}",
             acks=acks,
             to=to,
+            producer=producer,
         )
 
     def on_receive(self, message: Any) -> None:
@@ -181,7 +210,7 @@ class Client(ClusterActor):
         if self.now() + backoff_ms < operation.deadline_ms:
             self.after(backoff_ms, operation)
         elif isinstance(operation, ProduceOperation):
-            self._end(operation, "fail", why)
+            self._end(operation, "info" if operation.unsure else "fail", why)
         else:
             operation.finish(None, why)
 
@@ -209,9 +238,18 @@ class Client(ClusterActor):
         if leader is None:
             self._again(operation, ErrorCode.LEADER_NOT_AVAILABLE.name)
             return
+        producer = operation.producer
+        if producer is not None and producer.id < 0:
+            given = InitProducerIdRequest(transactional_id=None)
+            self._ask(operation, leader, given, INIT_PRODUCER_ID_VERSION)
+            return
+        numbered = producer or Producer(sequence=-1)
         batch = RecordBatch.of(
             [Record(0, now_ms, None, operation.value.encode())],
             leader_epoch=-1,
+            producer_id=numbered.id,
+            producer_epoch=numbered.epoch,
+            base_sequence=numbered.sequence,
         )
         acks = _ACKS[operation.acks]
         request = ProduceRequest(
@@ -228,21 +266,46 @@ class Client(ClusterActor):
                 ),
             ),
         )
+        self._ask(operation, leader, request, PRODUCE_VERSION, waits=acks != 0)
+        if acks == 0:
+            self._end(operation, "info", None)
+
+    def _ask(
+        self,
+        operation: ProduceOperation,
+        leader: int,
+        request: Any,
+        version: int,
+        *,
+        waits: bool = True,
+    ) -> None:
         self.network.request(
             src=CLIENT_ID,
             dst=leader,
             body=request,
-            version=PRODUCE_VERSION,
-            caller=None if acks == 0 else self,
+            version=version,
+            caller=self if waits else None,
             context=operation,
-            timeout_ms=None if acks == 0 else ATTEMPT_TIMEOUT_MS,
+            timeout_ms=ATTEMPT_TIMEOUT_MS if waits else None,
         )
-        if acks == 0:
-            self._end(operation, "info", None)
 
     def _produce_answered(self, operation: ProduceOperation, answer: Answer) -> None:
+        producer = operation.producer
         if answer.failure is not None:
-            self._end(operation, "info", answer.failure)
+            if producer is None:
+                self._end(operation, "info", answer.failure)
+            else:
+                operation.unsure = True
+                self._again(operation, answer.failure)
+            return
+        if producer is not None and isinstance(answer.response, InitProducerIdResponse):
+            given = answer.response
+            if given.error_code:
+                self._again(operation, ErrorCode(given.error_code).name)
+                return
+            producer.id, producer.epoch = given.producer_id, given.producer_epoch
+            producer.sequence = 0
+            self._produce(operation)
             return
         response: ProduceResponse = answer.response
         partition = response.responses[0].partition_responses[0]
@@ -250,14 +313,22 @@ class Client(ClusterActor):
         if error is ErrorCode.NONE:
             operation.offset = partition.base_offset
             operation.response = response
+            if producer is not None:
+                producer.sequence += 1
             self._end(operation, "ok", None)
         elif error in _NOT_DONE:
+            self._again(operation, error.name)
+        elif producer is not None and error.retriable:
+            operation.unsure = True
             self._again(operation, error.name)
         else:
             open_end = error in (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,) or error.retriable
             self._end(operation, "info" if open_end else "fail", error.name)
 
     def _end(self, operation: ProduceOperation, kind: str, error: str | None) -> None:
+        producer = operation.producer
+        if producer is not None and kind != "ok":
+            producer.id = -1  # what became of it is not known: what follows is numbered anew
         sequence = self.recorder.event("complete", operation.id, kind, error)
         self.recorder.trace(
             "history",
@@ -274,6 +345,7 @@ class Client(ClusterActor):
                 "offset": operation.offset,
                 "value": operation.value,
                 "error": error,
+                "idempotent": producer is not None,
             },
         )
         operation.finish(operation.response, error)

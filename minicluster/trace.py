@@ -115,6 +115,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "offset": "int",
         "value": "str",
         "error": "str",
+        "idempotent": "bool",  # send: by a producer whose records may be sent again
     },
     "fault": {
         "step": "int",

@@ -432,7 +432,6 @@ class Fetcher:
         state = self.states[key]
         log, complete = state.log, True
         log_end = log.log_end_offset
-        effects: list[Effect] = []
         if end_offset == UNDEFINED:
             target = log.high_watermark
         elif epoch == UNDEFINED:
@@ -442,13 +441,14 @@ class Fetcher:
             if own_end == UNDEFINED:
                 target = min(end_offset, log_end)
             elif own_epoch != epoch and self.faults.z36_truncates_without_asking:
-                target = min(end_offset, log_end)
-                effects.append(FaultHit("Z36"))
+                cut = self._cut(now_ms, state, min(end_offset, log_end), complete=True)
+                state.last_fetched_epoch = UNDEFINED  # no leader looked at it in those days
+                return [*cut, FaultHit("Z36")]
             elif own_epoch != epoch:
                 target, complete = min(own_end, log_end), False
             else:
                 target = min(own_end, end_offset, log_end)
-        return effects + self._cut(now_ms, state, target, complete=complete)
+        return self._cut(now_ms, state, target, complete=complete)
 
     def _cut(self, now_ms: int, state: FetchState, target: int, *, complete: bool) -> list[Effect]:
         effects = state.log.truncate_to(now_ms, target)

@@ -265,7 +265,7 @@ def test_without_the_second_question_the_logs_stay_apart() -> None:
     story.take()
     story.fetched(diverging_epoch=diverging(4, 9), records=Records())
     assert story.hits == ["Z36"]
-    assert story.asked() == {"orders": (9, 5)}
+    assert story.asked() == {"orders": (9, -1)}
 
 
 def test_a_leader_that_knows_no_such_epoch_means_the_high_watermark() -> None:

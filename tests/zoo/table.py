@@ -48,6 +48,7 @@ PLANTS = _plants(
     ("Z15", "tests/zoo/both_orders", "B6"),
     ("Z17", "tests/zoo/both_orders", "B7"),
     ("Z18", "tests/zoo/stopped_follower", "B8"),
+    ("Z36", "tests/zoo/quick_elections", "F4"),
     ("Z38", "tests/zoo/dark_leader", "F15"),
     ("Z40", "tests/zoo/under_min", "B10"),
     ("Z41", "tests/zoo/moved_away", "E11"),
@@ -80,6 +81,7 @@ PLANTS = _plants(
     ("S30", "tests/zoo/leads_again", "F5"),
     ("S32", "tests/zoo/stopped_follower", "F8"),
     ("S33", "tests/zoo/failed_dir", "D1"),
+    ("S34", "tests/zoo/sent_again", "F11"),
     ("S37", "tests/zoo/restarts_empty", "B3"),
     ("S38", "tests/zoo/restarted", "E20"),
 )
@@ -92,15 +94,12 @@ NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())
 MACHINES = {
     "Z32": ("E05", "elections and crashes of a bare quorum, over seeds"),
     "Z34": ("G2", "a promise about time, which no rule over a finished run states"),
-    "Z36": ("F4", "a follower and a leader are told what to hold, epoch by epoch"),
     "Z58": ("E42", "a follower is told what its tail and the leader's snapshot hold"),
-    "Z59": ("E06", "what is wrong is one answer, which names the leader of a past epoch"),
     "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
     "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),
     "S22": ("E04", "a voter is asked for two votes in one epoch, before and after a restart"),
     "S23": ("E07", "elections and crashes of a bare quorum, over seeds"),
     "S31": ("F6", "it takes a consumer, and the client of a cluster only produces"),
-    "S34": ("F11", "it takes an idempotent producer, and the client of a cluster is none"),
 }
 
 # Faults that are known from elsewhere and have no switch, each with the reason.
