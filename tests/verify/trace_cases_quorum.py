@@ -5,6 +5,7 @@ Controllers 101, 102 and 103 vote; each story tells who had what on disk when.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from tests.verify.build import cluster
@@ -120,6 +121,22 @@ def e06_near_lost_disk() -> RunBuilder:
     return story.say("begin", 102, life=2, offset=0, epoch=0).committed(5)
 
 
+def _fetch_answered(told: int) -> RunBuilder:
+    """101 led epoch 1 and is in epoch 2 by now; a fetch that waited there is answered."""
+    story = leading().say("elected", 102, leader=102).say("epoch", epoch=2)
+    leader = {"leaderId": 101, "leaderEpoch": told}
+    answer = {"responses": [{"partitions": [{"currentLeader": leader}]}]}
+    return story.rpc("Fetch", 103, response=json.dumps(answer))
+
+
+def e06_past_epoch() -> RunBuilder:
+    return _fetch_answered(1)
+
+
+def e06_near_epoch() -> RunBuilder:
+    return _fetch_answered(2).disk(101, 5).disk(102, 5).committed(5)  # type: ignore[attr-defined]
+
+
 def e07_other_records() -> RunBuilder:
     """The log of 103 is long enough, but its end is of an epoch before the committed one."""
     story = leading().say("append", 103, offset=9, epoch=1)
@@ -201,13 +218,14 @@ BAD: dict[str, tuple[Case, ...]] = {
         e06_cut_again,
         e06_leader_falls_behind,
         e06_ahead_of_the_leader,
+        e06_past_epoch,
     ),
     "E07": (e07_other_records, e07_after_a_snapshot),
     "E43": (e43_missed, e43_not_set_back, e43_restarted, e43_version),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "E05": (e05_near_truncated,),
-    "E06": (e06_near_majority, e06_near_deposed, e06_near_lost_disk),
+    "E06": (e06_near_majority, e06_near_deposed, e06_near_lost_disk, e06_near_epoch),
     "E07": (e07_near_snapshot,),
     "E43": (e43_near, e43_near_static),
 }

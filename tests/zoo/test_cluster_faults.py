@@ -99,12 +99,26 @@ def a_leaderless_partition_moves_away(cluster: MiniCluster) -> None:
     assert [replica.id for replica in orders[0].replicas] == [1]
 
 
+def a_leader_hears_and_is_not_heard(cluster: MiniCluster) -> None:
+    """Fetches wait at it when a candidate's request ends its epoch; who won, it does not learn."""
+    cluster.create_topic("orders")
+    deposed = cluster.active_controller
+    others = [c for c in cluster.controllers if c != deposed]
+    cluster.cut(deposed, others)
+    cluster.cut(others, deposed, api="BeginQuorumEpoch")
+    cluster.wait_until(lambda: cluster.active_controller not in (None, deposed), within="30s")
+    cluster.run_for("2s")
+    cluster.heal()
+    cluster.run_for("2s")
+
+
 STORIES: dict[str, tuple[Story, str]] = {
     "Z23": (two_topics_are_deleted_by_one_request, "E29"),
     "Z24": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z25": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z43": (a_broker_comes_back_to_a_snapshot, "E35"),
     "Z55": (a_leaderless_partition_moves_away, "E13"),
+    "Z59": (a_leader_hears_and_is_not_heard, "E06"),
     "Z61": (a_voter_is_removed_where_another_had_a_tail, "E43"),
     "S18": (a_decision_is_not_committed, "E33"),
     "S20": (a_broker_comes_back_to_a_snapshot, "E34"),
@@ -116,6 +130,7 @@ PLAIN = {
     "reload": a_broker_comes_back_to_a_snapshot,
     "depose": a_decision_is_not_committed,
     "remove": a_voter_is_removed_where_another_had_a_tail,
+    "unheard": a_leader_hears_and_is_not_heard,
     "delete": two_topics_are_deleted_by_one_request,
     "move": a_leaderless_partition_moves_away,
 }

@@ -50,11 +50,11 @@ RULES = (
         id="E06",
         title="The high watermark is where a majority is, and does not go back",
         statement="What a leader calls committed is on the disks of a majority of its voters and "
-        "not less than what any leader has called so before; no node is ahead of the leaders, and "
-        "none goes back while it runs.",
+        "not less than what any leader has called so before; no node is ahead of the leaders, none "
+        "goes back while it runs, and none answers a fetch in the name of a past epoch.",
         source="KIP-595; LeaderState.maybeUpdateHighWatermark",
         evidence=Evidence.TRACE,
-        tables=_TABLES,
+        tables=("raft_event", "rpc"),
         checks=(
             Check(
                 group="raft",
@@ -90,6 +90,16 @@ RULES = (
                 "voters had on disk: no majority",
                 broker="node",
                 number="holders",
+            ),
+            Check(
+                group="raft_answers",
+                when="true",
+                counts=False,
+                bad="told < known",
+                message="node {broker} answered a fetch in the name of an epoch before its own, "
+                "{number}",
+                broker="node",
+                number="known",
             ),
         ),
     ),

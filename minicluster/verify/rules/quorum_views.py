@@ -100,3 +100,22 @@ join voter_records s on e.run = s.run and e.node = s.node and s.seq < e.seq
 where e.kind in ('voters', 'hw', 'voted', 'elected', 'epoch', 'resign')
 group by e.run, e.node, e.seq
 """
+
+# Answers to fetches of the metadata log, with the epoch that the one who answers was in by then.
+ANSWERS = f"""
+select run, seq, node, told, known, cast(null as bigint) as offset, cast(null as string) as topic,
+  cast(null as int) as part
+from (
+  select *, last(epoch, true) over (partition by run, node order by seq {UP_TO_HERE}) as known
+  from (
+    select run, seq, node, epoch, cast(null as bigint) as told from raft_event
+    where kind = 'epoch'
+    union all
+    select run, resp_seq, dst, null, try_cast(get_json_object(response,
+      '$.responses[0].partitions[0].currentLeader.leaderEpoch') as bigint)
+    from rpc where api = 'Fetch' and resp_seq is not null and response is not null
+      and dst in (select node from raft_event where kind = 'elected')
+  )
+)
+where told is not null and known is not null
+"""
