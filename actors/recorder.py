@@ -157,8 +157,8 @@ class Recorder:
 
     def last_events(self, count: int = 30) -> list[str]:
         """The latest events as lines for a person."""
-        recent = [*self._recent, *self._events[-count:]]
-        return [_readable(event) for event in recent[-count:]]
+        found = [event for event in list(self._events) if _tells(event)]
+        return [_readable(event) for event in [*self._recent, *found][-count:]]
 
     def _fold(self) -> None:
         """Take the events into the hash and keep the latest for people."""
@@ -168,7 +168,7 @@ class Recorder:
         for event in events:
             self._hash.update(canonical(event).encode())
             self._hash.update(b"\n")
-        self._recent.extend(events)
+        self._recent.extend(event for event in events if _tells(event))
 
     def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too.
@@ -267,6 +267,21 @@ def _text(part: Any) -> str:
     if isinstance(part, Mapping):
         return json.dumps(part, sort_keys=True, separators=(",", ":"), default=str)
     return json.dumps(part, default=str)
+
+
+# What goes on all the time, whatever a test does: it would crowd out the events that tell.
+_ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat")
+_STEADY = ("append", "fetch", "flush", "hw")
+
+
+def _tells(event: Event) -> bool:
+    """Whether a person who looks for what happened wants to see an event."""
+    kind, first = event[2], event[3] if len(event) > 3 else None
+    if isinstance(first, Exchange):
+        return first.api not in _ALWAYS and kind != "handle" and event[4:] != (None,)
+    if isinstance(first, Mapping):
+        return kind != "publish" and first.get("kind") not in _STEADY
+    return True
 
 
 def _readable(event: Event) -> str:
