@@ -62,11 +62,6 @@ class Packet:
         """The version that request and reply are written in."""
         return self.exchange.version
 
-    @property
-    def correlation(self) -> int:
-        """The number that ties the reply to its request, unique in a run."""
-        return self.exchange.id
-
     def __repr__(self) -> str:
         kind = "reply" if self.is_reply else "request"
         return f"<{kind} {self.exchange} {self.body!r}>"

@@ -78,7 +78,6 @@ class QuorumController(QuorumShell):
                 default_num_partitions=config.num_partitions,
                 static_config=config.static,
                 broker_session_timeout_ms=config.session_timeout_ms,
-                broker_heartbeat_interval_ms=config.heartbeat_interval_ms,
                 auto_leader_rebalance=config.auto_leader_rebalance,
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
                 unclean_election_check_interval_ms=config.unclean_election_interval_ms,

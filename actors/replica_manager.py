@@ -84,6 +84,7 @@ class ReplicaManager(Shell):
                 incarnation=self._incarnation,
                 replica_lag_time_max_ms=config.replica_lag_time_max_ms,
                 min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
+                checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
                 dir_names=dict(zip(config.log_dirs, context.disk.directory_ids, strict=False)),
                 metadata_directory=config.metadata_directory(context.disk.directory_ids),
                 fetcher=FetcherConfig(

@@ -25,7 +25,6 @@ class ControllerSettings:
     default_num_partitions: int = 1
     static_config: Mapping[str, str] = field(default_factory=dict)
     broker_session_timeout_ms: int = 9_000
-    broker_heartbeat_interval_ms: int = 2_000
     auto_leader_rebalance: bool = True
     leader_imbalance_check_interval_ms: int = 300_000
     unclean_election_check_interval_ms: int = 300_000

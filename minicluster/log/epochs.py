@@ -31,11 +31,6 @@ class LeaderEpochs:
         """The highest epoch, if there is any."""
         return self._epochs[-1] if self._epochs else None
 
-    @property
-    def latest_start(self) -> int | None:
-        """Where the highest epoch began."""
-        return self._starts[-1] if self._starts else None
-
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that an epoch begins at an offset; a conflicting younger entry gives way.
 

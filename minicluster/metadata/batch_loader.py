@@ -73,11 +73,6 @@ class LogDeltaManifest:
     batches: tuple[RecordBatch, ...]
 
     @property
-    def num_batches(self) -> int:
-        """How many batches ended since the last delta."""
-        return len(self.batches)
-
-    @property
     def num_bytes(self) -> int:
         """How many bytes those batches take in the log."""
         return sum(batch.size for batch in self.batches)

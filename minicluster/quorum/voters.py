@@ -8,7 +8,7 @@ Source:  ReplicaKey, VoterSet, Endpoints.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
@@ -165,10 +165,6 @@ class VoterSet:
         if entry is None or not (by_id or entry.key == own.key):
             return None
         return VoterSet(tuple(own if voter is entry else voter for voter in self.voters))
-
-    def without_directories(self) -> VoterSet:
-        """The same voters known by id alone."""
-        return VoterSet(tuple(replace(v, key=ReplicaKey(v.key.id)) for v in self.voters))
 
     # --- its control record -----------------------------------------------------------------
 

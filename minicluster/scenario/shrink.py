@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 Play = Callable[[Sequence[T]], int | None]
 """Play steps from the start: how many were played until the promise was broken, None if it held."""
@@ -92,11 +91,6 @@ def shrink(
                 return Shrunk(steps=trials.best, replays=trials.replays, complete=True)
     except _OutOfReplays:
         return Shrunk(steps=trials.best, replays=trials.replays, complete=False)
-
-
-def first_that_fails(values: Iterable[V], fails: Callable[[V], bool], otherwise: V) -> V:
-    """The first of some simpler settings (no loss, fewer brokers) under which it still fails."""
-    return next((value for value in values if fails(value)), otherwise)
 
 
 def _ddmin(trials: _Trials[T]) -> None:

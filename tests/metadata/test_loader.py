@@ -359,7 +359,7 @@ class Batches:
             p.last_contained_offset,
             p.last_contained_epoch,
             p.offset_batch_aligned,
-            manifest.num_batches,
+            len(manifest.batches),
         )
 
 

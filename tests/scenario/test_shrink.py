@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicluster.scenario.shrink import first_that_fails, shrink
+from minicluster.scenario.shrink import shrink
 
 
 def broken_once_all_are_in(*needed: int):  # type: ignore[no-untyped-def]
@@ -99,8 +99,3 @@ def test_when_the_replays_run_out_the_best_so_far_is_given() -> None:
     shrunk = shrink(range(1_000), broken_once_all_are_in(100, 900), replays_max=5)
     assert not shrunk.complete and shrunk.replays == 5
     assert {100, 900} <= set(shrunk.steps) and len(shrunk.steps) < 1_000
-
-
-def test_the_simplest_setting_that_still_fails_is_taken() -> None:
-    assert first_that_fails((0.0, 0.01, 0.1), lambda loss: loss > 0, 0.3) == 0.01
-    assert first_that_fails((0.0,), lambda loss: loss > 0, 0.3) == 0.3

@@ -1,0 +1,37 @@
+"""What a cluster is told reaches the machine that it is meant for."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.config import ClusterConfig
+
+ACTORS = Path(__file__).resolve().parents[2] / "actors"
+
+
+def test_every_setting_is_read_by_somebody() -> None:
+    read = {
+        node.attr
+        for path in sorted(ACTORS.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    assert [field.name for field in fields(ClusterConfig) if field.name not in read] == []
+
+
+@pytest.mark.parametrize(("interval", "known"), [("5s", 0), ("1s", 3)])
+def test_high_watermarks_are_noted_as_often_as_it_is_said(interval: str, known: int) -> None:
+    config = {"replica.high.watermark.checkpoint.interval.ms": interval}
+    with MiniCluster(seed=1, controllers=1, config=config) as cluster:
+        orders = cluster.create_topic("orders")
+        cluster.wait_until(orders.fully_in_sync, within="30s")
+        cluster.produce(orders, count=3)
+        cluster.run_for("1200ms")
+        for broker in cluster.brokers:
+            noted = cluster.disks[broker.id].files.get("replication-offset-checkpoint", {})
+            assert noted.get("orders-0", 0) == known
