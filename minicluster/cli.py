@@ -154,7 +154,10 @@ def _seeds(text: str) -> range:
     first, dash, last = text.partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()):
         raise UserError(f"--seeds: {text!r} is neither a seed nor a range such as 1-200")
-    return range(int(first), int(last if dash else first) + 1)
+    seeds = range(int(first), int(last if dash else first) + 1)
+    if not seeds:
+        raise UserError(f"--seeds: {text!r} names no seed: the first is above the last")
+    return seeds
 
 
 @app.command("verify")
