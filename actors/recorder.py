@@ -2,6 +2,7 @@
 
 Recording must cost next to nothing, so events keep references to the (immutable) messages; their
 canonical text is made when somebody asks for the hash, and their JSON form when the run is saved.
+What would outgrow memory goes to disk before: events into the hash, the oldest rows on a shelf.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from minicluster import trace
+from minicluster.actors.trace_files import Refresh, Shelf, write_table
 from minicluster.protocol import encode
 
 KEPT_FOR_PEOPLE = 400
-FOLD_AT = 100_000
+FOLD_AT = 100_000  # events
+ROWS_IN_MEMORY = 40_000  # of each table, and a chunk or two more
+CHUNK_ROWS = 20_000
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
@@ -103,6 +108,8 @@ class Recorder:
     def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
         self.run_id = run_id
         self.clock = clock
+        self.fold_at, self.rows_in_memory, self.chunk_rows = FOLD_AT, ROWS_IN_MEMORY, CHUNK_ROWS
+        self._shelf = Shelf()
         self._count = itertools.count(1)
         self._folded = 0
         self._lock = threading.RLock()
@@ -121,7 +128,7 @@ class Recorder:
         sequence = next(self._count)  # in one step: actors on threads share this book
         events = self._events
         events.append((sequence, self.clock(), kind, *details))
-        if len(events) >= FOLD_AT:
+        if len(events) >= self.fold_at:
             with self._lock:
                 self._fold()
         return sequence
@@ -161,7 +168,7 @@ class Recorder:
         return [_readable(event) for event in [*self._recent, *found][-count:]]
 
     def _fold(self) -> None:
-        """Take the events into the hash and keep the latest for people."""
+        """Take the events into the hash, keep the latest for people, put old rows on the shelf."""
         events, self._events = self._events, []
         if events:
             self._folded = events[-1][0]
@@ -169,6 +176,20 @@ class Recorder:
             self._hash.update(canonical(event).encode())
             self._hash.update(b"\n")
         self._recent.extend(event for event in events if _tells(event))
+        for table, rows in self.rows.items():
+            while len(rows) >= self.rows_in_memory + self.chunk_rows:
+                oldest = [self._row(table, event) for event in rows[: self.chunk_rows]]
+                self._shelf.put(table, oldest, {})
+                del rows[: self.chunk_rows]
+        while len(self.exchanges) >= self.rows_in_memory + self.chunk_rows:
+            exchanges = self.exchanges[: self.chunk_rows]
+            unsettled: dict[int, Refresh] = {
+                index: partial(self._rpc_row, exchange)
+                for index, exchange in enumerate(exchanges)
+                if exchange.open or exchange.resp_seq is None
+            }
+            self._shelf.put("rpc", [self._rpc_row(exchange) for exchange in exchanges], unsettled)
+            del self.exchanges[: self.chunk_rows]
 
     def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too.
@@ -176,37 +197,35 @@ class Recorder:
         Shapes:  end: rows of the end of the run, which are no events and not in the hash ->
                  how many rows each table has.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         folder.mkdir(parents=True, exist_ok=True)
         counts: dict[str, int] = {}
-        for table, columns in trace.TABLES.items():
-            rows = list(self.table(table))
-            for row in end.get(table, ()):
-                rows.append({**row, "vt": self.clock(), "seq": self.sequence})
-            kinds = {**trace.COMMON, **columns}
-            arrays = {
-                name: pa.array(
-                    [
-                        self.run_id if name == "run_id" else _cell(kind, row.get(name))
-                        for row in rows
-                    ],
-                    type=_arrow_type(pa, kind),
-                )
-                for name, kind in kinds.items()
-            }
-            pq.write_table(pa.table(arrays), folder / f"{table}.parquet", compression="zstd")
-            counts[table] = len(rows)
+        with self._lock:
+            for table in trace.TABLES:
+                rows = list(self._kept(table))
+                for row in end.get(table, ()):
+                    rows.append({**row, "run_id": self.run_id, **self._now()})
+                path, shelf = folder / f"{table}.parquet", self._shelf
+                write_table(path, table, shelf.chunks(table), rows, self.chunk_rows)
+                counts[table] = shelf.count(table) + len(rows)
         return counts
 
     def table(self, name: str) -> Iterator[dict[str, Any]]:
         """The rows of a trace table with every column, in order of their event numbers."""
-        if name == "rpc":
-            yield from (self._rpc_row(exchange) for exchange in self.exchanges)
-            return
-        for sequence, at_ms, _, row in self.rows[name]:
-            yield {"run_id": self.run_id, "vt": at_ms, "seq": sequence, **trace.row(name, row)}
+        with self._lock:  # an event of another thread may be about to put rows on the shelf
+            return itertools.chain(self._shelf.rows(name), list(self._kept(name)))
+
+    def _kept(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows that are in memory."""
+        if table == "rpc":
+            return (self._rpc_row(exchange) for exchange in self.exchanges)
+        return (self._row(table, event) for event in self.rows[table])
+
+    def _now(self) -> dict[str, int]:
+        return {"vt": self.clock(), "seq": self.sequence}
+
+    def _row(self, table: str, event: tuple[int, int, str, Mapping[str, Any]]) -> dict[str, Any]:
+        sequence, at_ms, _, row = event
+        return {"run_id": self.run_id, "vt": at_ms, "seq": sequence, **trace.row(table, row)}
 
     def _rpc_row(self, exchange: Exchange) -> dict[str, Any]:
         answered = exchange.response is not None
@@ -300,28 +319,3 @@ def _readable(event: Event) -> str:
 
 def _shortened(text: str, width: int = 160) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def _cell(kind: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if kind == "json":
-        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-    if kind == "str":
-        return str(value)
-    if kind == "ints":
-        return [int(item) for item in value]
-    if kind == "int":
-        return int(value)
-    return value
-
-
-def _arrow_type(pa: Any, kind: str) -> Any:
-    types: dict[str, Any] = {
-        "int": pa.int64(),
-        "str": pa.string(),
-        "bool": pa.bool_(),
-        "ints": pa.list_(pa.int64()),
-        "json": pa.string(),
-    }
-    return types[kind]

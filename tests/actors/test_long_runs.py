@@ -1,0 +1,68 @@
+"""A long run does not keep its whole trace in memory, and nobody can tell from what it saves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from minicluster import MiniCluster
+from minicluster.trace import TABLES
+
+CHUNK = 64
+
+
+def long_run(rows_in_memory: int, fold_at: int = 500) -> MiniCluster:
+    """Under load, with requests that time out and answers that come after all."""
+    cluster = MiniCluster(seed=11)
+    cluster.recorder.fold_at = fold_at
+    cluster.recorder.rows_in_memory = rows_in_memory
+    cluster.recorder.chunk_rows = CHUNK
+    cluster.start()
+    orders = cluster.create_topic("orders", min_isr=1)
+    cluster.produce(orders, rate=5)
+    follower, leader = orders[0].followers[0], orders[0].leader
+    cluster.hold(leader, follower)
+    cluster.run_for("35s")
+    cluster.release()
+    cluster.cut(follower, leader)
+    cluster.run_for("10s")
+    cluster.heal()
+    cluster.kill(leader)
+    cluster.run_for("10s")
+    return cluster
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_run_whose_rows_went_to_disk_saves_the_same_folder(tmp_path: Path) -> None:
+    with long_run(2 * CHUNK) as spilled, long_run(1_000_000) as whole:
+        recorder = spilled.recorder
+        most = 3 * CHUNK + recorder.fold_at
+        assert all(len(rows) < most for rows in (recorder.exchanges, *recorder.rows.values()))
+        assert len(whole.recorder.exchanges) > 2 * most
+        assert spilled.trace_hash == whole.trace_hash
+        left = files(spilled.save(tmp_path / "spilled"))
+        right = files(whole.save(tmp_path / "whole"))
+        assert left == right
+        spilled.run_for("5s")
+        whole.run_for("5s")
+        again = files(spilled.save(tmp_path / "spilled"))
+        assert again == files(whole.save(tmp_path / "whole")) != left
+
+
+def test_rows_are_read_back_as_they_were_written() -> None:
+    with long_run(2 * CHUNK) as spilled, long_run(1_000_000) as whole:
+        for table in TABLES:
+            left = list(spilled.recorder.table(table))
+            assert len(left) == len(list(whole.recorder.table(table)))
+            assert [(row["seq"], row["vt"]) for row in left] == [
+                (row["seq"], row["vt"]) for row in whole.recorder.table(table)
+            ]
+        assert list(spilled.recorder.table("rpc")) == list(whole.recorder.table("rpc"))
+        late = [row for row in spilled.recorder.table("rpc") if row["resp_seq"] is None]
+        assert late, "no request was left without an answer"
