@@ -10,13 +10,10 @@ from minicluster.actors.metadata_publisher import Published
 from minicluster.actors.network import Answer, Packet
 from minicluster.actors.runtime import ClusterActor
 from minicluster.actors.shell import NodeContext, Shell
+from minicluster.replica.effects import BrokerHalted, DirectoryFailed
 from minicluster.replica.fetcher import FetcherConfig, FetchFailed
-from minicluster.replica.replica_manager import (
-    BrokerHalted,
-    DirectoryFailed,
-    ReplicaManagerConfig,
-    ReplicaManagerMachine,
-)
+from minicluster.replica.replica_manager import ReplicaManagerMachine
+from minicluster.replica.settings import ReplicaManagerConfig
 
 REPLICA_APIS = frozenset(
     {"DeleteRecords", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Produce"}

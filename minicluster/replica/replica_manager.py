@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Reply, SetTimer
@@ -43,10 +43,11 @@ from minicluster.replica.controller_channel import Answer, ControllerChannel, Co
 from minicluster.replica.directory_assignments import TIMER as ASSIGNMENTS_TIMER
 from minicluster.replica.directory_assignments import DirectoryAssignments
 from minicluster.replica.disk import Disk, ReplicaStore
+from minicluster.replica.effects import BrokerHalted, DirectoryFailed
 from minicluster.replica.error_responses import error_response
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.fetch_requests import handle_fetch
-from minicluster.replica.fetcher import Fetcher, FetcherConfig
+from minicluster.replica.fetcher import Fetcher
 from minicluster.replica.following import Following
 from minicluster.replica.metadata_changes import apply_delta
 from minicluster.replica.offset_requests import (
@@ -55,7 +56,6 @@ from minicluster.replica.offset_requests import (
     handle_offset_for_leader_epoch,
 )
 from minicluster.replica.partition import Partition
-from minicluster.replica.partition_state import REPLICA_LAG_TIME_MAX_MS
 from minicluster.replica.partition_steps import (
     CheckWaiting,
     CheckWaitingProduces,
@@ -67,6 +67,7 @@ from minicluster.replica.produce_requests import handle_produce
 from minicluster.replica.purgatory import Key, Purgatory
 from minicluster.replica.replica_state_reports import TIMER as REPLICA_STATES_TIMER
 from minicluster.replica.replica_state_reports import ReplicaStateReports
+from minicluster.replica.settings import ReplicaManagerConfig
 from minicluster.rules import FailedReplicas, IsrChanges, Rules
 
 SHRINK_TIMER = "isr-shrink"
@@ -74,36 +75,6 @@ CHECKPOINT_TIMER = "high-watermark-checkpoint"
 MIN_ISR = "min.insync.replicas"
 _BY_ID = 13
 _ZERO = uuid.UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class DirectoryFailed(Effect):
-    """A log directory is lost: the lifecycle has to tell the controller (KIP-858)."""
-
-    directory: uuid.UUID
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerHalted(Effect):
-    """The process has to end at once, as in a crash: it cannot go on without this directory."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaManagerConfig:
-    """Who this broker is, and its replica settings."""
-
-    broker_id: int
-    incarnation: str = ""
-    replica_lag_time_max_ms: int = REPLICA_LAG_TIME_MAX_MS
-    min_insync_replicas: int = 1
-    checkpoint_interval_ms: int = 5_000
-    flush_interval_ms: int = 30_000  # Kafka leaves it to the system, which writes back in time
-    fetcher: FetcherConfig = field(default_factory=FetcherConfig)
-    dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)  # as log.dirs names them
-    metadata_directory: uuid.UUID | None = None  # None: the metadata log has a place of its own
-    traced: bool = True
 
 
 class ReplicaManagerMachine:

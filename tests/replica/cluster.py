@@ -38,7 +38,8 @@ from minicluster.protocol.records import (
 )
 from minicluster.replica.disk import MemoryDisk
 from minicluster.replica.partition import Partition
-from minicluster.replica.replica_manager import ReplicaManagerConfig, ReplicaManagerMachine
+from minicluster.replica.replica_manager import ReplicaManagerMachine
+from minicluster.replica.settings import ReplicaManagerConfig
 from minicluster.rules import Rules
 
 CONTROLLER = 101

@@ -21,12 +21,9 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 from minicluster.replica.disk import MemoryDisk, ReplicaStore
-from minicluster.replica.replica_manager import (
-    BrokerHalted,
-    DirectoryFailed,
-    ReplicaManagerConfig,
-    ReplicaManagerMachine,
-)
+from minicluster.replica.effects import BrokerHalted, DirectoryFailed
+from minicluster.replica.replica_manager import ReplicaManagerMachine
+from minicluster.replica.settings import ReplicaManagerConfig
 
 ORDERS = uuid.UUID(int=0xA)
 FIRST, SECOND = uuid.UUID(int=0xD1), uuid.UUID(int=0xD2)

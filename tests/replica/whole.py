@@ -31,6 +31,7 @@ from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateReq
 from minicluster.replica.client_api import ClientApi, ClientApiConfig, ToReplicas
 from minicluster.replica.controller_channel import CorrelationIds
 from minicluster.replica.disk import MemoryDisk, ReplicaStore
+from minicluster.replica.effects import DirectoryFailed
 from minicluster.replica.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -38,11 +39,8 @@ from minicluster.replica.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
-from minicluster.replica.replica_manager import (
-    DirectoryFailed,
-    ReplicaManagerConfig,
-    ReplicaManagerMachine,
-)
+from minicluster.replica.replica_manager import ReplicaManagerMachine
+from minicluster.replica.settings import ReplicaManagerConfig
 from minicluster.rules import Rules
 
 CONTROLLER = 101
