@@ -80,8 +80,16 @@ class Rules:
     sessions_by_epoch: bool = True
     # Cleaning up after a new incarnation and registering it is one batch (3.9).
     register_broker_is_atomic: bool = False
-    # A new incarnation leaves the ISRs and leaderships of its predecessor (4.x; KAFKA-18106).
+    # A new incarnation leaves the ISRs and leaderships of its predecessor (4.x; KAFKA-18106), or
+    # only where the metadata.version knows eligible leader replicas (3.9).
     new_incarnation_leaves_isr: bool = True
+    # While ELRs are on, another min.insync.replicas clears them, and single brokers may not set it
+    # nor the cluster delete it (4.x).
+    min_isr_clears_elr: bool = True
+    # The last known leader is the leader of the time when the ISR became empty, and forgotten as
+    # long as there is one (3.9); or who led last when there was none, and forgotten when the next
+    # one is elected (4.x; KAFKA-19522).
+    last_known_leader_goes_with_isr: bool = False
     # PreviousBrokerEpoch tells a clean restart (4.x; KIP-966).
     previous_broker_epoch_counts: bool = True
     # A broker without metadata.version is refused (4.x), or taken for the first level (3.9).
@@ -301,6 +309,8 @@ Rules.KAFKA_3_9 = Rules(
     sessions_by_epoch=False,
     register_broker_is_atomic=True,
     new_incarnation_leaves_isr=False,
+    min_isr_clears_elr=False,
+    last_known_leader_goes_with_isr=True,
     previous_broker_epoch_counts=False,
     kraft_version_can_rise=False,
     registration_needs_metadata_version=False,

@@ -193,11 +193,11 @@ def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Reco
 def broker_restarted(state: ClusterState, broker_id: int, *, clean: bool) -> Records:
     """A new incarnation takes the place of whatever had the id: its log may be gone."""
     in_isr = state.indexes.in_isr(broker_id)
-    elr = state.gates.elr_enabled
+    elr, elr_supported = state.gates.elr_enabled, state.gates.metadata_version.elr_supported
     if state.faults.z06_new_incarnation_stays and list(in_isr):
         state.hit("Z06")
         return []
-    if not state.rules.new_incarnation_leaves_isr and not elr:
+    if not state.rules.new_incarnation_leaves_isr and not elr_supported:
         return []
     if clean or not elr:
         return partition_updates(state, in_isr, to_remove=broker_id)

@@ -200,7 +200,7 @@ def clear_elr_records(
     candidate; unless that bug is wanted, such partitions keep their ELR.
     Source:  ConfigurationControlManager.createClearElrRecordsAsNeeded.
     """
-    if not state.gates.elr_enabled:
+    if not (state.gates.elr_enabled and state.rules.min_isr_clears_elr):
         return []
     out: list[VersionedRecord] = []
     for record in records:
@@ -304,7 +304,8 @@ def _value_problem(
     forwarded: bool,
 ) -> str:
     kind, owner = resource
-    if state.gates.elr_enabled and kind == BROKER and name == MIN_ISR:
+    guarded = state.gates.elr_enabled and state.rules.min_isr_clears_elr
+    if guarded and kind == BROKER and name == MIN_ISR:
         if owner != CLUSTER_DEFAULT:
             return "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
         if value is None:

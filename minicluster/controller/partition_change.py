@@ -262,10 +262,15 @@ class _Builder:
             return
         rules, old = self.gates.rules, self.old
         leader = self.changes.get("leader", NO_LEADER_CHANGE)
-        if leader == NO_LEADER and not old.last_known_elr:
+        assert isinstance(leader, int)
+        loses, finds = leader == NO_LEADER and not old.last_known_elr, leader >= 0
+        if rules.last_known_leader_goes_with_isr:
+            loses = self.changes.get("isr") == () and old.last_known_elr != (old.leader,)
+            finds = finds or NO_LEADER not in (old.leader, leader)
+        if loses:
             if old.leader != NO_LEADER or rules.last_known_leader_may_be_none:
                 self.changes["last_known_elr"] = (old.leader,)
-        elif isinstance(leader, int) and leader >= 0 and old.last_known_elr:
+        elif finds and old.last_known_elr:
             self.changes["last_known_elr"] = ()
         if not rules.removed_replica_stays_in_elr:
             kept = self.changes.get("last_known_elr", old.last_known_elr)

@@ -318,6 +318,24 @@ def test_B35_B37_the_isr_can_become_empty_and_the_last_leader_is_remembered() ->
     assert after == {"eligible_leader_replicas": (1, 3, 4)}
 
 
+@pytest.mark.parametrize("with_isr", [True, False])
+def test_the_last_known_leader_of_3_9_goes_with_the_isr_and_of_4_x_with_the_leader(
+    with_isr: bool,
+) -> None:
+    """Who leads loses its last candidates; or keeps leading while a name still stands there."""
+    rules = replace(Rules.KAFKA_4_3, last_known_leader_goes_with_isr=with_isr)
+    fenced = registration(replicas=(1, 2), isr=(1, 2), leader=1)
+    lost = build(fenced, acceptable=NOBODY, min_isr=1, rules=rules) or {}
+    assert lost["leader"] == -1 and "isr" not in lost
+    assert lost.get("last_known_elr") == (None if with_isr else (1,))
+    alone = registration(replicas=(1, 2), isr=(1,), leader=1)
+    emptied = build(alone, Targets(isr=()), acceptable=NOBODY, rules=rules) or {}
+    assert (emptied["leader"], emptied["isr"], emptied["last_known_elr"]) == (-1, (), (1,))
+    leading = registration(replicas=(1, 2), isr=(1, 2), leader=1, last_known_elr=(2,))
+    shrunk = build(leading, Targets(isr=(1,)), min_isr=1, rules=rules) or {}
+    assert shrunk.get("last_known_elr") == (() if with_isr else None)
+
+
 LAST_KNOWN = registration(replicas=(1, 2, 3, 4), isr=(), last_known_elr=(1,), leader=-1)
 
 

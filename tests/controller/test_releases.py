@@ -168,12 +168,40 @@ def test_tasks_are_periodic(on: bool) -> None:
 
 @BOTH
 def test_new_incarnation_leaves_isr(on: bool) -> None:
-    cluster = Cluster(rules=rules(new_incarnation_leaves_isr=on))
+    cluster = Cluster(rules=rules(new_incarnation_leaves_isr=on), metadata_version="3.9-IV0")
     cluster.start(1, 2)
     cluster.create("foo", (1, 2))
     cluster.now_ms += 10_000
     cluster.register(1, number=1)
     assert (cluster.partition("foo").leader == 2) == on
+
+
+@pytest.mark.parametrize(("metadata_version", "leaves"), [("4.0-IV0", False), ("4.0-IV1", True)])
+def test_new_incarnation_of_3_9_leaves_where_elrs_can_be_written(
+    metadata_version: str, leaves: bool
+) -> None:
+    """The metadata.version alone decides, whether ELRs are on or not."""
+    cluster = Cluster(rules=Rules.KAFKA_3_9, metadata_version=metadata_version)
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2))
+    cluster.now_ms += 10_000
+    cluster.register(1, number=1)
+    assert (cluster.partition("foo").leader == 2) == leaves
+
+
+@BOTH
+def test_min_isr_clears_elr(on: bool) -> None:
+    cluster = Cluster(elr=True, rules=rules(min_isr_clears_elr=on))
+    cluster.start(1, 2, 3)
+    cluster.create("foo", (1, 2, 3), configs={"min.insync.replicas": "2"})
+    cluster.fence(2, 3)
+    assert cluster.partition("foo").elr == (3,)
+    broker, topic = 4, 2
+    refused = ErrorCode.INVALID_CONFIG if on else ErrorCode.NONE
+    assert cluster.set_config(broker, "1", "min.insync.replicas", "2") == refused
+    assert cluster.set_config(broker, "", "min.insync.replicas", None) == refused
+    assert cluster.set_config(topic, "foo", "min.insync.replicas", "3") == ErrorCode.NONE
+    assert cluster.partition("foo").elr == (() if on else (3,))
 
 
 @BOTH

@@ -62,7 +62,14 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "sessions_by_epoch": (f"{_RELEASES}sessions_by_epoch",),
     "register_broker_is_atomic": (f"{_RELEASES}register_broker_is_atomic",),
-    "new_incarnation_leaves_isr": (f"{_RELEASES}new_incarnation_leaves_isr",),
+    "new_incarnation_leaves_isr": (
+        f"{_RELEASES}new_incarnation_leaves_isr",
+        f"{_RELEASES}new_incarnation_of_3_9_leaves_where_elrs_can_be_written",
+    ),
+    "min_isr_clears_elr": (f"{_RELEASES}min_isr_clears_elr",),
+    "last_known_leader_goes_with_isr": (
+        f"{_CHANGE}the_last_known_leader_of_3_9_goes_with_the_isr_and_of_4_x_with_the_leader",
+    ),
     "kraft_version_can_rise": (f"{_RELEASES}kraft_version_can_rise",),
     "previous_broker_epoch_counts": (f"{_RELEASES}previous_broker_epoch_counts",),
     "registration_needs_metadata_version": (f"{_RELEASES}registration_needs_metadata_version",),
