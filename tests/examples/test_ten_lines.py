@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = ("controlled_shutdown", "fenced_follower", "maximal_isr", "unclean_recovery")
 LONGEST_BODY = 14
@@ -27,6 +29,13 @@ def functions_of(source: str, where: str) -> dict[str, Example]:
 def readme() -> str:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     return next(block for block in blocks if "def test_" in block)
+
+
+def testing() -> str:
+    """The tests of the page about testing, as one file."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/testing.md").read_text(), re.S)
+    assert len(blocks) == 2
+    return "\n".join(blocks)
 
 
 FILES = {path.stem: path for path in sorted((ROOT / "examples").glob("test_*.py"))}
@@ -64,3 +73,9 @@ def test_an_example_is_short_and_takes_nothing_but_the_fixture(name: str) -> Non
 )
 def test_the_example_runs(example: Example, mini_cluster: Any) -> None:
     example(mini_cluster)
+
+
+def test_the_page_about_testing_runs_as_pasted(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(testing())
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=2)
