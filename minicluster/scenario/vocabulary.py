@@ -204,6 +204,9 @@ ACTIONS: Mapping[str, Action] = {
     "compact": Action(
         "Let a controller drop its log before its newest snapshot; who lags must load that.", _NODE
     ),
+    "upgrade_kraft_version": Action(
+        "Raise kraft.version to 1, so that voters can change (UpdateFeatures).", _ADMIN
+    ),
     "add_voter": Action(
         "Let a controller that only observes vote (KIP-853; config kraft.version: 1).",
         {**_NODE, **_ADMIN},

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from minicluster.actors.play import Played, play
-from minicluster.scenario import load_scenario
+from minicluster.actors.play import Played, play, play_once
+from minicluster.scenario import load_scenario, parse_scenario
 from minicluster.verify import verify
 
 STORY = Path(__file__).parent / "quorum.yaml"
@@ -46,3 +46,18 @@ def test_every_step_found_somebody_and_did_something(played: Played) -> None:
 def test_it_breaks_no_rule_and_has_cases_of_all_that_it_names(played: Played) -> None:
     report = verify(played.path)
     assert report.valid, report.to_text()
+
+
+def test_a_scenario_raises_kraft_version_and_lets_another_controller_vote() -> None:
+    text = """
+name: a static quorum becomes dynamic
+cluster: {controllers: 4, brokers: 1, seed: 8, config: {initial.controllers: 3}}
+steps:
+  - {after: 1s, do: add_voter, node: controller(104), may_fail: true}
+  - {after: 6s, do: upgrade_kraft_version}
+  - {do: add_voter, node: controller(104)}
+  - {after: 1s, do: liveness, bound: 60s}
+"""
+    cluster, failure = play_once(parse_scenario(text))
+    assert failure is None, failure
+    assert [node.id for node in cluster.voters] == [101, 102, 103, 104]
