@@ -18,6 +18,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition_reads import FIRST_VERSIONS
 from minicluster.replica.purgatory import DelayedOperation, Key
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def _list_offset(
     kind = ListOffsetsResponse.ListOffsetsPartitionResponse
     index = asked.partition_index
     epoch = asked.current_leader_epoch
+    if asked.timestamp < 0 and version < FIRST_VERSIONS.get(asked.timestamp, version + 1):
+        return kind(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
         found = manager.partition_named(topic, index).list_offsets(
             timestamp=asked.timestamp,

@@ -12,6 +12,21 @@ from minicluster.replica.partition_steps import EpochEnd, FetchResult, OffsetAnd
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3  # the youngest record, by its time (KIP-734)
+EARLIEST_LOCAL_TIMESTAMP = -4  # not in a tier: here everything
+LATEST_TIERED_TIMESTAMP = -5  # in a tier: here nothing
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
+
+# The first version of ListOffsets that knows each of these (ReplicaManager.isListOffsetsTimestamp
+# Unsupported); version 0 asks in another way.
+FIRST_VERSIONS = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
 
 
 def read(
@@ -67,11 +82,13 @@ def diverging_epoch(
 def list_offsets(
     partition: PartitionState, timestamp: int, *, from_replica: bool
 ) -> OffsetAndEpoch | None:
-    """The latest (-1) or earliest (-2) offset, or the first one not before a time.
+    """The latest (-1) or earliest (-2, -4) offset, that of the youngest record (-3), or the first
+    one not before a time. Nothing lies in a tier (-5, -6).
 
     Errors:  OFFSET_NOT_AVAILABLE.
+    Source:  KIP-79, KIP-207, KIP-734; Partition.fetchOffsetForTimestamp, UnifiedLog.
     """
-    if timestamp == EARLIEST_TIMESTAMP:
+    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         log_start = partition.log_start_offset
         earliest = partition.log.epochs.entries[:1]
         known = bool(earliest) and earliest[0][1] <= log_start
@@ -81,8 +98,11 @@ def list_offsets(
     lags = not from_replica and start is not None and start > partition.high_watermark
     if timestamp == LATEST_TIMESTAMP and not lags:
         return OffsetAndEpoch(end, partition.leader_epoch)
+    if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return None
     if timestamp != LATEST_TIMESTAMP:
-        found = partition.replica_log.first_at(timestamp)
+        log = partition.replica_log
+        found = log.youngest() if timestamp == MAX_TIMESTAMP else log.first_at(timestamp)
         if found is not None and found[0] < end:
             return OffsetAndEpoch(found[0], found[2], found[1])
         if not lags:

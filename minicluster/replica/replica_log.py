@@ -107,6 +107,17 @@ class ReplicaLog:
                         return record.offset, record.timestamp, batch.leader_epoch
         return None
 
+    def youngest(self) -> tuple[int, int, int] | None:
+        """The first of the records with the highest timestamp: (offset, timestamp, epoch)."""
+        best: tuple[int, int, int] | None = None
+        for batch in self.log.batches:
+            if best is None or batch.max_timestamp > best[1]:
+                for record in batch.records:
+                    younger = best is None or record.timestamp > best[1]
+                    if younger and record.offset >= self.log.start_offset:
+                        best = (record.offset, record.timestamp, batch.leader_epoch)
+        return best
+
     def _batch_base(self, offset: int) -> int:
         batch = self.log.batch_at(offset) if offset < self.log.end_offset else None
         return offset if batch is None else batch.base_offset

@@ -279,10 +279,12 @@ class Cluster:
         acks: int = -1,
         name: str = "orders",
         timeout_ms: int = 30_000,
+        timestamp: int | None = None,
     ) -> int:
         """Send one batch; ``reply`` has the answer once there is one."""
+        at_ms = self.now_ms if timestamp is None else timestamp
         batch = RecordBatch.of(
-            [Record(i, self.now_ms, None, value) for i, value in enumerate(values)], leader_epoch=-1
+            [Record(i, at_ms, None, value) for i, value in enumerate(values)], leader_epoch=-1
         )
         request = ProduceRequest(
             acks=acks,
@@ -332,7 +334,9 @@ class Cluster:
         )
         return self.ask(broker, request, 13)
 
-    def list_offset(self, broker: int, timestamp: int, *, name: str = "orders") -> Any:
+    def list_offset(
+        self, broker: int, timestamp: int, *, name: str = "orders", version: int = 7
+    ) -> Any:
         request = ListOffsetsRequest(
             replica_id=-1,
             topics=(
@@ -346,7 +350,7 @@ class Cluster:
                 ),
             ),
         )
-        return self.reply(self.ask(broker, request, 7)).topics[0].partitions[0]
+        return self.reply(self.ask(broker, request, version)).topics[0].partitions[0]
 
     def has_reply(self, token: int) -> bool:
         return token in self._replies

@@ -448,6 +448,22 @@ def test_list_offsets_tells_earliest_latest_and_by_time() -> None:
     assert cluster.list_offset(1, cluster.now_ms + 1).offset == -1
 
 
+def test_list_offsets_tells_the_youngest_record_and_knows_of_no_tier() -> None:
+    """KIP-734. Who asks below the version that knows a word is refused."""
+    cluster = Cluster()
+    cluster.create_topic(replicas=(1,))
+    assert cluster.list_offset(1, -3, version=7).offset == -1
+    for at_ms in (5_000, 9_000, 9_000, 7_000):
+        cluster.produce(1, b"a", timestamp=at_ms)
+    found = cluster.list_offset(1, -3, version=7)
+    assert (found.error_code, found.offset, found.timestamp) == (0, 1, 9_000)
+    assert cluster.list_offset(1, -4, version=8).offset == 0
+    assert cluster.list_offset(1, -5, version=9).offset == -1
+    for word, version in ((-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11)):
+        refused = cluster.list_offset(1, word, version=version)
+        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
 def test_an_idle_cluster_sends_two_fetches_a_second_per_follower_and_leader() -> None:
     cluster = Cluster()
     cluster.create_topic()
