@@ -7,7 +7,12 @@ only a change of kind fails on a loaded one.
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from minicluster import MiniCluster
 
@@ -81,3 +86,40 @@ def test_alter_partition_round_trips(benchmark: Any) -> None:
     benchmark.extra_info["changes_per_second"] = round(2 / benchmark.stats.stats.min)
     assert changes >= 12
     cluster.stop()
+
+
+_GROWTH = """
+import sys
+from pathlib import Path
+from tests.bench.test_cluster import started
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+cluster = started(1)
+cluster.recorder.rows_in_memory, cluster.recorder.chunk_rows = int(sys.argv[1]), 4_000
+cluster.recorder.fold_at = 10_000
+cluster.produce("orders", rate=10)
+cluster.run_for("240s")
+before = resident()
+cluster.run_for("360s")
+print((resident() - before) * 10)
+"""
+
+
+def growth_per_hour(rows_in_memory: int) -> int:
+    """Bytes by which a process grows in a simulated hour at ten produces per second."""
+    command = [sys.executable, "-c", _GROWTH, str(rows_in_memory)]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's /proc")
+def test_the_trace_of_a_long_run_does_not_stay_in_memory(benchmark: Any) -> None:
+    whole = growth_per_hour(1_000_000_000)
+    shelved = benchmark.pedantic(lambda: growth_per_hour(4_000), rounds=1)
+    benchmark.extra_info["megabytes_per_simulated_hour"] = round(shelved / 1e6)
+    benchmark.extra_info["without_the_shelf"] = round(whole / 1e6)
+    assert shelved < whole / 2
