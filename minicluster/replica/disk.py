@@ -23,6 +23,11 @@ _CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _OFFLINE_DIRECTORIES = "offline-directories"
 
 
+def log_name(topic: str, index: int) -> str:
+    """The name of a partition's log."""
+    return f"{topic}-{index}"
+
+
 class Disk(Protocol):
     """The part of a node's disk that is used here."""
 

@@ -20,6 +20,7 @@ from minicluster.metadata.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.cordoned import cordoned_directories
+from minicluster.replica.disk import log_name
 from minicluster.replica.partition import Partition
 from minicluster.replica.partition_steps import CheckWaiting
 from minicluster.replica.purgatory import Key
@@ -62,7 +63,7 @@ def _tell_directory(
 ) -> None:
     """Let the controller know if a log lies elsewhere than the metadata says (KIP-858)."""
     key = (named.topic_id, named.partition)
-    known = manager.store.partition_file(f"{named.topic}-{named.partition}")
+    known = manager.store.partition_file(log_name(named.topic, named.partition))
     if not manager.image.metadata_version.directory_assignment_supported:
         return
     if key not in manager.partitions or known is None:
@@ -112,7 +113,7 @@ def _delete(manager: ReplicaManagerMachine, named: TopicIdPartition, effects: li
     manager.assignments.forget(key)
     manager.offline.pop(key, None)
     partition = manager.partitions.pop(key, None)
-    name = f"{named.topic}-{named.partition}"
+    name = log_name(named.topic, named.partition)
     known = manager.store.partition_file(name)
     if known is not None and known.topic_id == named.topic_id:
         manager.store.delete(name)
@@ -191,7 +192,7 @@ def _hosted(
 ) -> Partition | None:
     """The local replica, made if missing; None if its directory does not work."""
     key = (named.topic_id, named.partition)
-    name = f"{named.topic}-{named.partition}"
+    name = log_name(named.topic, named.partition)
     _plant_wrong_log(manager, key, name, effects)
     if key in manager.offline:
         return None

@@ -31,6 +31,7 @@ from minicluster.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
 )
+from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.alter_partition_manager import TIMER as ALTER_PARTITION_TIMER
 from minicluster.replica.alter_partition_manager import (
     AlterPartitionManager,
@@ -42,7 +43,7 @@ from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.controller_channel import Answer, ControllerChannel, CorrelationIds
 from minicluster.replica.directory_assignments import TIMER as ASSIGNMENTS_TIMER
 from minicluster.replica.directory_assignments import DirectoryAssignments
-from minicluster.replica.disk import Disk, ReplicaStore
+from minicluster.replica.disk import Disk, ReplicaStore, log_name
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
 from minicluster.replica.error_responses import error_response
 from minicluster.replica.errors import ReplicaError
@@ -74,7 +75,6 @@ SHRINK_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
 MIN_ISR = "min.insync.replicas"
 _BY_ID = 13
-_ZERO = uuid.UUID(int=0)
 
 
 class ReplicaManagerMachine:
@@ -259,7 +259,7 @@ class ReplicaManagerMachine:
 
         Errors:  as ``partition``.
         """
-        return self.partition(self.key_of(topic, _ZERO, index, version=0))
+        return self.partition(self.key_of(topic, ZERO_UUID, index, version=0))
 
     def current_leader(self, key: Key | None) -> tuple[int, int]:
         """Leader and leader epoch as published, -1 where nothing is known (KIP-951)."""
@@ -477,11 +477,6 @@ class ReplicaManagerMachine:
 
     def _nothing(self, now_ms: int, effect: Effect) -> list[Effect]:
         return []
-
-
-def log_name(topic: str, index: int) -> str:
-    """The name of a partition's folder."""
-    return f"{topic}-{index}"
 
 
 Handler = Callable[[ReplicaManagerMachine, int, Any, Any, int], list[Effect]]

@@ -36,8 +36,8 @@ CLOCKS_THREADS_SOCKETS_CHANCE = {
 }  # fmt: skip
 CHANCE_CALLS = {"uuid1", "uuid4", "urandom", "getrandom"}
 
-LONGEST_FILE = 550
-LONGEST_FUNCTION = 85
+LONGEST_FILE = 520
+LONGEST_FUNCTION = 70
 
 
 def sources(*folders: str) -> Iterator[Path]:
