@@ -178,6 +178,8 @@ def verify_paths(
     """Let Spark judge PATHS: runs, controller folders, metadata logs (Apache Kafka's too)."""
     from minicluster.verify import verify
 
+    if html is not None and not html.parent.is_dir():  # said before the work, not after it
+        raise UserError(f"{html}: cannot be written: there is no folder {html.parent}")
     with _progress() as progress:
         progress.add_task("verifying in Spark", total=None)
         report = verify(*paths, master=master, remote=remote)

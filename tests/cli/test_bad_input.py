@@ -219,6 +219,7 @@ def test_a_scenario_that_cannot_be_played(
         (["run", "x.yaml", "--seed", "-1"], "-1 is not in the range"),
         (["verify", "x", "--format", "xml"], "'xml' is not one of 'text', 'json'"),
         (["log", "x", "--colour"], "No such option"),
+        (["verify", "x", "--html", "/no/folder/x.html"], "there is no folder /no/folder"),
         (["chaos", "--seeds", "many"], "'many' is neither a seed nor a range such as 1-200"),
         (["chaos", "--seeds", "5-1"], "'5-1' names no seed: the first is above the last"),
         (["chaos", "--fault", "Z99"], "'Z99' is no switch"),
