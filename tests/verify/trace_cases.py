@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from minicluster.protocol import records as r
+from tests.verify import trace_cases_logs as logs
 from tests.verify import trace_cases_quorum as quorum
 from tests.verify import trace_cases_replicas as replicas
 from tests.verify.build import LogBuilder, change, cluster
@@ -409,7 +410,8 @@ BAD: dict[str, tuple[Case, ...]] = {
     "F8": (f8_bad, f8_too_few),
     "X1": (x1_bad,),
     **replicas.BAD,
-    **{rule: replicas.BAD.get(rule, ()) + cases for rule, cases in quorum.BAD.items()},
+    **logs.BAD,
+    **{rule: logs.BAD.get(rule, ()) + cases for rule, cases in quorum.BAD.items()},
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "A5": (a5_near,),
@@ -427,5 +429,6 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "F8": (f8_near,),
     "X1": (x1_near,),
     **replicas.NEAR,
-    **{rule: replicas.NEAR.get(rule, ()) + cases for rule, cases in quorum.NEAR.items()},
+    **logs.NEAR,
+    **{rule: logs.NEAR.get(rule, ()) + cases for rule, cases in quorum.NEAR.items()},
 }

@@ -1,0 +1,332 @@
+"""Per rule about what the logs of controllers and replicas hold: a bad run and a near miss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from minicluster.protocol import records as r
+from minicluster.protocol.uuids import format_uuid
+from tests.verify.build import TOPIC, LogBuilder, change, cluster
+from tests.verify.build_run import TOPIC_ID, RunBuilder
+from tests.verify.trace_kit import (
+    EVERYBODY,
+    WithSnapshot,
+    as_json,
+    cut_log,
+    pending,
+    plain_run,
+    watermark,
+)
+
+Case = Callable[[], RunBuilder]
+
+
+def _raft(run: RunBuilder, kind: str, node: int = 101, **values: object) -> RunBuilder:
+    defaults = {"node": node, "incarnation": f"{node}-1", "kind": kind, "epoch": 1}
+    return run.row("raft_event", {**defaults, **values})
+
+
+def e04_bad() -> RunBuilder:
+    run = _raft(plain_run(), "voted", voted_for=102)
+    return _raft(run, "voted", voted_for=103, incarnation="101-2")
+
+
+def e04_near() -> RunBuilder:
+    run = _raft(_raft(plain_run(), "voted", voted_for=102), "voted", voted_for=102)
+    return _raft(_raft(run, "voted", voted_for=103, epoch=2), "voted", node=103, voted_for=103)
+
+
+class _TwoControllers(RunBuilder):
+    """A run in which controller 102 has a log of its own."""
+
+    other: LogBuilder
+
+    def write(self, folder: Path) -> Path:
+        super().write(folder)
+        self.other.write(folder / "controller-102")
+        return folder
+
+
+def e05_bad() -> RunBuilder:
+    run = _TwoControllers(cluster().op(change((1, 2))))
+    run.other = cluster().op(change((1, 3)))
+    return run
+
+
+def e05_near() -> RunBuilder:
+    """The same offset in another epoch is another record."""
+    run = _TwoControllers(cluster().op(change((1, 2))))
+    run.other = cluster().lead(102, epoch=2).op(change((1, 3)))
+    return run
+
+
+def e06_bad() -> RunBuilder:
+    return _raft(_raft(plain_run(), "hw", offset=5), "hw", offset=4)
+
+
+def e06_near() -> RunBuilder:
+    """Another node, and another incarnation of the same one, begin from below."""
+    run = _raft(_raft(plain_run(), "hw", offset=4), "hw", offset=5)
+    return _raft(_raft(run, "hw", node=102, offset=3), "hw", offset=2, incarnation="101-2")
+
+
+def _elected(log_end: int) -> RunBuilder:
+    run = _raft(_raft(plain_run(), "elected", leader=101), "append", offset=9)
+    _raft(_raft(run, "append", node=102, offset=log_end - 1), "hw", offset=6)
+    return _raft(run, "elected", node=102, epoch=2, leader=102)
+
+
+def e07_bad() -> RunBuilder:
+    return _elected(5)
+
+
+def e07_near() -> RunBuilder:
+    return _elected(6)
+
+
+def _second_epoch(offset: int) -> RunBuilder:
+    log = cluster()
+    run = RunBuilder(log)
+    start = log.offset
+    log.lead(101, epoch=2).op(r.NoOpRecord())
+    _raft(run, "elected", epoch=2, leader=101)
+    return _raft(run, "hw", epoch=2, offset=start + offset)
+
+
+def e08_bad() -> RunBuilder:
+    return _second_epoch(0)
+
+
+def e08_near() -> RunBuilder:
+    return _second_epoch(1)
+
+
+def e09_bad() -> RunBuilder:
+    return RunBuilder(cut_log(cluster(), keep_from=3))
+
+
+def e09_near() -> RunBuilder:
+    return WithSnapshot(batches=4, kept=3)
+
+
+def _joins(leo: int, epoch: int = 0) -> RunBuilder:
+    """3 is proposed with these records; the epoch began at 6, the high watermark is 5."""
+    run = plain_run().partition("become_leader", leo=6, isr=[1, 2], maximal_isr=[1, 2])
+    return pending(run, [1, 2, 3], known={2: (9, 0, 5), 3: (leo, epoch, 5)}, hw_new=5)
+
+
+def f14_bad() -> RunBuilder:
+    return _joins(5)
+
+
+def f14_other_epoch() -> RunBuilder:
+    return _joins(9, -1)
+
+
+def f14_near() -> RunBuilder:
+    return _joins(6)
+
+
+def _fetched(epoch: int, error: int = 0) -> RunBuilder:
+    run = plain_run().partition("become_leader", leo=0, leader_epoch=0, **EVERYBODY)
+    topic = {"topicId": TOPIC_ID, "topic": ""}
+    asked = {"partition": 0, "currentLeaderEpoch": epoch}
+    told = {"partitionIndex": 0, "errorCode": error}
+    return run.rpc(
+        "Fetch",
+        2,
+        dst=1,
+        request=as_json({"topics": [{**topic, "partitions": [asked]}]}),
+        response=as_json({"responses": [{**topic, "partitions": [told]}]}),
+    )
+
+
+def f15_bad() -> RunBuilder:
+    return _fetched(1)
+
+
+def f15_near() -> RunBuilder:
+    run = _fetched(1, 76)
+    run.rows["rpc"] += _fetched(0).rows["rpc"]
+    return run
+
+
+def _writes(run: RunBuilder, broker: int, epoch: int) -> RunBuilder:
+    return run.partition(
+        "append", broker=broker, leader_epoch=epoch, leo=1, offset=0, isr=[1], maximal_isr=[1]
+    )
+
+
+def f16_bad() -> RunBuilder:
+    return _writes(_writes(plain_run(), 1, 0), 2, 0)
+
+
+def f16_near() -> RunBuilder:
+    run = _writes(_writes(plain_run(), 1, 0), 2, 1)
+    return run.partition("append", broker=3, leo=1, offset=0)
+
+
+def _logged(*epochs: int) -> RunBuilder:
+    run = plain_run()
+    for offset, epoch in enumerate(epochs):
+        run.row(
+            "replica_log",
+            {
+                "broker": 1,
+                "topic": "orders",
+                "topic_id": format_uuid(TOPIC),
+                "part": 0,
+                "offset": offset,
+                "leader_epoch": epoch,
+                "at": "end",
+                "seq": 7,
+            },
+        )
+    return run
+
+
+def f17_bad() -> RunBuilder:
+    return _logged(0, 2, 1)
+
+
+def f17_near() -> RunBuilder:
+    return _logged(0, 0, 2, 5)
+
+
+def _held(run: RunBuilder, broker: int, *values: tuple[int, str], at: str = "end") -> RunBuilder:
+    """The records of a replica: leader epochs and values."""
+    for offset, (epoch, value) in enumerate(values):
+        run.row(
+            "replica_log",
+            {
+                "broker": broker,
+                "topic": "orders",
+                "topic_id": TOPIC_ID,
+                "part": 0,
+                "offset": offset,
+                "leader_epoch": epoch,
+                "value_id": value,
+                "at": at,
+            },
+        )
+    return run
+
+
+def _committed_to(run: RunBuilder, *high_watermarks: int) -> RunBuilder:
+    for broker, end in enumerate(high_watermarks, 1):
+        run.partition("hw", broker=broker, hw_old=0, hw_new=end, leo=end)
+    return run
+
+
+def f4_bad() -> RunBuilder:
+    """KIP-279: a follower that did not ask twice; both believe offset 1 to be committed."""
+    run = _committed_to(plain_run(), 2, 2)
+    return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
+
+
+def f4_same_epoch() -> RunBuilder:
+    """One leader wrote two records to one place; the one was cut off again."""
+    run = _committed_to(plain_run(), 1, 1)
+    return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (1, "c"), at="truncate")
+
+
+def f4_near() -> RunBuilder:
+    """They part above the high watermark of one of them, in epochs of their own."""
+    run = _committed_to(plain_run(), 2, 1)
+    return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
+
+
+def _sent(run: RunBuilder, value: str, *, idempotent: bool) -> RunBuilder:
+    return run.row(
+        "history",
+        {
+            "op_id": 1,
+            "f": "send",
+            "type": "ok",
+            "topic": "orders",
+            "part": 0,
+            "value": value,
+            "idempotent": idempotent,
+        },
+    )
+
+
+def f11_bad() -> RunBuilder:
+    return _held(_sent(plain_run(), "a", idempotent=True), 1, (0, "a"), (0, "b"), (0, "a"))
+
+
+def f11_near() -> RunBuilder:
+    """Whoever sends again without numbers may find it twice; nobody else."""
+    run = _sent(_sent(plain_run(), "a", idempotent=True), "b", idempotent=False)
+    return _held(_held(run, 1, (0, "a"), (0, "b"), (0, "b")), 2, (0, "a"), (0, "b"), (0, "b"))
+
+
+def f18_bad() -> RunBuilder:
+    return watermark([1, 2], old=8, new=7)
+
+
+def f18_near() -> RunBuilder:
+    """A follower's may go back."""
+    return watermark([1, 2]).partition("hw", broker=2, hw_old=8, hw_new=7, leo=8)
+
+
+def _listed(offset: int, *, error: int = 0, replica: int = -1, timestamp: int = -1) -> RunBuilder:
+    """Leader 1, whose epoch 0 began at 6, tells somebody where orders-0 ends."""
+    run = plain_run().partition("become_leader", leo=6, leader_epoch=0, **EVERYBODY)
+    run.partition("become_leader", leo=9, leader_epoch=0, **EVERYBODY)
+    asked = {"partitionIndex": 0, "timestamp": timestamp}
+    told = {"partitionIndex": 0, "errorCode": error, "offset": offset, "leaderEpoch": 0}
+    return run.rpc(
+        "ListOffsets",
+        2,
+        dst=1,
+        request=as_json(
+            {"replicaId": replica, "topics": [{"name": "orders", "partitions": [asked]}]}
+        ),
+        response=as_json({"topics": [{"name": "orders", "partitions": [told]}]}),
+    )
+
+
+def f18_listed_early() -> RunBuilder:
+    return _listed(5)
+
+
+def f18_listed() -> RunBuilder:
+    """At the start; and below it for a replica, for the earliest offset, or as a refusal."""
+    run = _listed(6)
+    for other in (_listed(5, replica=2), _listed(0, timestamp=-2), _listed(-1, error=78)):
+        run.rows["rpc"] += other.rows["rpc"]
+    return run
+
+
+BAD: dict[str, tuple[Case, ...]] = {
+    "E04": (e04_bad,),
+    "E05": (e05_bad,),
+    "E06": (e06_bad,),
+    "E07": (e07_bad,),
+    "E08": (e08_bad,),
+    "E09": (e09_bad,),
+    "F4": (f4_bad, f4_same_epoch),
+    "F11": (f11_bad,),
+    "F14": (f14_bad, f14_other_epoch),
+    "F15": (f15_bad,),
+    "F16": (f16_bad,),
+    "F17": (f17_bad,),
+    "F18": (f18_bad, f18_listed_early),
+}
+NEAR: dict[str, tuple[Case, ...]] = {
+    "E04": (e04_near,),
+    "E05": (e05_near,),
+    "E06": (e06_near,),
+    "E07": (e07_near,),
+    "E08": (e08_near,),
+    "E09": (e09_near,),
+    "F14": (f14_near,),
+    "F4": (f4_near,),
+    "F11": (f11_near,),
+    "F15": (f15_near,),
+    "F16": (f16_near,),
+    "F17": (f17_near,),
+    "F18": (f18_near, f18_listed),
+}
