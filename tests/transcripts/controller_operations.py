@@ -39,6 +39,29 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
+# What requests have; another field means something that the operations below do not do.
+_KNOWN_FIELDS = """
+    allow_replication_factor_change assignments broker_epoch broker_id broker_ids cluster_id
+    configs cordoned_log_dirs count current_metadata_offset directories election_type feature id
+    incarnation_id leader_epoch leader_recovery_state log_dirs name new_isr_with_epochs
+    num_partitions offline_log_dirs operation partition_epoch partition_index partition_indexes
+    partitions previous_broker_epoch rack replicas replication_factor resource_name resource_type
+    topic topic_id topic_name topic_partitions topics validate_only value version want_fence
+    want_shut_down
+"""
+KNOWN_FIELDS = frozenset(_KNOWN_FIELDS.split())
+
+
+def unknown_fields(request: Any) -> list[str]:
+    """The fields of a request, however deep, that no operation reads."""
+    if isinstance(request, list):
+        return sorted({name for item in request for name in unknown_fields(item)})
+    if not isinstance(request, dict):
+        return []
+    below = {name for value in request.values() for name in unknown_fields(value)}
+    return sorted(below | (request.keys() - KNOWN_FIELDS))
+
+
 class Draws:
     """The recorded draws, one after the other; another bound or too few of them is a difference."""
 
@@ -86,8 +109,8 @@ def _register_broker(player: Player, line: Json) -> Result:
     Feature = m.BrokerRegistrationRequest.Feature
     low, high = player.full_range.start, player.full_range.stop - 1
     features = []
-    if request["feature"] != "none":
-        top = high if request["feature"] == "full" else player.level - 1
+    top = {"full": high, "narrow": player.level - 1, "none": None}[request["feature"]]
+    if top is not None:
         features.append(
             Feature(name=FEATURE_NAME, min_supported_version=low, max_supported_version=top)
         )

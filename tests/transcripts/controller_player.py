@@ -37,7 +37,8 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
-from tests.transcripts.controller_operations import OPERATIONS, Result
+from tests.transcripts import controller_operations
+from tests.transcripts.controller_operations import OPERATIONS, Result, unknown_fields
 from tests.transcripts.java_maps import PartitionMap, SessionMap
 from tests.transcripts.report import (
     AGREE,
@@ -68,16 +69,17 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
     require(header, _HEADER_FIELDS, f"{path}: no controller transcript: its first line")
     if header["kafka"] not in RULES:
         raise UserError(f"{path}: Kafka {header['kafka']} is not known here")
-    player = Player.of(header, rules or RULES[header["kafka"]].as_shipped())
-    for number, line in enumerate(lines, 2):
-        if "final_state" in line:
-            yield player.compare_final_state(line["final_state"], path.name)
-            continue
-        require(line, _LINE_FIELDS, f"{path}: line {number} is no operation: it")
-        try:
+    number = 1
+    try:
+        player = Player.of(header, rules or RULES[header["kafka"]].as_shipped())
+        for number, line in enumerate(lines, 2):
+            if "final_state" in line:
+                yield player.compare_final_state(line["final_state"], path.name)
+                continue
+            require(line, _LINE_FIELDS, f"{path}: line {number} is no operation: it")
             yield player.step(line, path.name)
-        except (KeyError, ReplayError, ProtocolError) as error:
-            raise UserError(f"{path}: line {number} cannot be followed: {error}") from error
+    except (KeyError, TypeError, ValueError, ReplayError, ProtocolError) as error:
+        raise UserError(f"{path}: line {number} cannot be followed: {error}") from error
 
 
 _HEADER_FIELDS = (
@@ -149,8 +151,12 @@ class Player:
         if operation is None:
             self._follow(line, expected)
             return Outcome(line["op"], NOT_BUILT, where)
-        result = self._decide(operation, line)
-        verdict, detail = self._compare(line, expected, result)
+        try:
+            result = self._decide(operation, line)
+        except _NotRead as error:
+            verdict, detail = NOT_BUILT, f"  {error}"
+        else:
+            verdict, detail = self._compare(line, expected, result)
         self._follow(line, expected)
         return Outcome(line["op"], verdict, where, detail)
 
@@ -160,6 +166,8 @@ class Player:
         except Refused as refused:
             return Result(error=refused.error.name)
         except Exception as error:  # a machine that breaks differs, too
+            if isinstance(error, KeyError | TypeError | ValueError) and _in_operations(error):
+                raise _NotRead(f"the request is not understood: {error!r}") from error
             return Result(error=f"{type(error).__name__}: {error}")
 
     def _compare(self, line: Json, expected: Result, result: Result) -> tuple[str, str]:
@@ -179,6 +187,9 @@ class Player:
         if not found:
             return AGREE, ""
         verdict = HASH_ORDER if self._hangs_on_hash_order(line) else DIFFER
+        unknown = unknown_fields(line["request"])
+        if unknown:
+            verdict, found = NOT_BUILT, [f"  unknown fields: {', '.join(unknown)}", *found]
         return verdict, "\n".join([f"  request: {line['request']}", *found])
 
     def _hangs_on_hash_order(self, line: Json) -> bool:
@@ -246,6 +257,18 @@ class Player:
         if any(len(ours[kind]) != len(theirs[kind]) for kind in ours):
             lines.append("  the number of brokers or partitions differs")
         return Outcome("final_state", DIFFER if lines else AGREE, file, "\n".join(lines))
+
+
+class _NotRead(Exception):
+    """A request that the player of operations cannot read."""
+
+
+def _in_operations(error: BaseException) -> bool:
+    """Whether an error arose while the request was read, not in the machine."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename == controller_operations.__file__
 
 
 def read_record(value: Json) -> VersionedRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,9 +82,9 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         raise UserError(f"{path}: {error.strerror or error}") from error
     try:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UserError(f"{path}: neither a text nor a gzip file: {error}") from error
-    lines = text.splitlines()
+    lines = text.rstrip().splitlines()
     if not lines:
         raise UserError(f"{path}: the file is empty")
     for number, line in enumerate(lines, 1):

@@ -1,6 +1,7 @@
 """``python -m tests.transcripts KIND FILE… [--show N] [--format text|json]``: the command line.
 
-Exit code 0 when every step that is built agrees, 1 when one differs, 64 for misuse.
+Exit code 0 when every step that is built agrees, 1 when one differs, 64 for misuse or when a file
+cannot be played to its end; the others are played and counted nevertheless.
 """
 
 from __future__ import annotations
@@ -29,14 +30,19 @@ def run(kind: str, play: Callable[[Path], Iterable[Outcome]], args: Sequence[str
     parser.add_argument("--format", choices=("text", "json"), default="text")
     options = parser.parse_args(args)
     tally = Tally()
-    try:
-        for path in options.files:
+    unplayable = False
+    for path in options.files:
+        try:
             tally.add(play(path), options.show)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+        except UserError as error:
+            print(error, file=sys.stderr)
+            unplayable = True
+    if unplayable and not tally.counts:
+        return UserError.exit_code
     if options.format == "json":
         print(json.dumps(tally.as_json(), indent=2))
     else:
         print(tally.as_text())
+    if unplayable:
+        return UserError.exit_code
     return 1 if tally.total(DIFFER) else 0

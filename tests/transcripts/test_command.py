@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.transcripts.__main__ import PLAYERS, main
+from tests.transcripts.controller_player import play
+from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT
 
 DATA = Path(__file__).parents[1] / "data"
 SHORTEST = {
@@ -67,3 +71,79 @@ def test_misuse_of_a_kind_is_misuse(args: list[str], capsys: pytest.CaptureFixtu
         main(["quorum", *args])
     assert ended.value.code == 64
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def controller_lines() -> list[dict[str, Any]]:
+    text = gzip.decompress(SHORTEST["controller"].read_bytes()).decode()
+    return [json.loads(line) for line in text.splitlines()[:40]]
+
+
+def verdicts(lines: list[dict[str, Any]], path: Path) -> Counter[str]:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + "\n")
+    return Counter(outcome.verdict for outcome in play(path))
+
+
+def test_what_an_operation_cannot_read_counts_as_not_built(tmp_path: Path) -> None:
+    plain = controller_lines()
+    assert verdicts(plain, tmp_path / "plain") == {AGREE: 39}
+    unknown_operation, unknown_value = controller_lines(), controller_lines()
+    beat = next(i for i, line in enumerate(plain) if line.get("op") == "broker_heartbeat")
+    unknown_operation[beat]["op"] = "broker_greeting"
+    assert verdicts(unknown_operation, tmp_path / "op") == {AGREE: 38, NOT_BUILT: 1}
+    unknown_value[1]["request"]["feature"] = "wide"
+    assert verdicts(unknown_value, tmp_path / "value") == {AGREE: 38, NOT_BUILT: 1}
+
+
+def test_a_field_that_is_unknown_excuses_a_difference_and_hides_no_agreement(
+    tmp_path: Path,
+) -> None:
+    lines = controller_lines()
+    beat = next(line for line in lines if line.get("op") == "broker_heartbeat")
+    beat["request"]["mood"] = "good"
+    assert verdicts(lines, tmp_path / "agrees") == {AGREE: 39}
+    beat["error"] = "REQUEST_TIMED_OUT"
+    assert verdicts(lines, tmp_path / "differs") == {AGREE: 38, NOT_BUILT: 1}
+    del beat["request"]["mood"]
+    assert verdicts(lines, tmp_path / "known") == {AGREE: 38, DIFFER: 1}
+
+
+def test_a_file_that_breaks_off_leaves_the_count_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    lines = controller_lines()
+    verdicts(lines, whole)
+    lines[3]["records"] = [{"type": "ODD_RECORD", "version": 0, "data": {}}]
+    broken.write_text("\n".join(map(json.dumps, lines)))
+    assert main(["controller", str(broken), str(whole), "--format", "json"]) == 64
+    out, err = capsys.readouterr()
+    assert json.loads(out)["all"]["agree"] == 2 + 39
+    assert "line 4 cannot be followed" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "from_a_later_kafka"},
+        {"kind": "request", "from": 2, "correlation": 9, "api": "ODD", "version": 0, "body": {}},
+        {
+            "kind": "request",
+            "from": 2,
+            "correlation": 9,
+            "api": "DESCRIBE_QUORUM",
+            "version": 2,
+            "body": {"topics": [], "odd": 1},
+        },
+    ],
+    ids=["event", "api", "field"],
+)
+def test_what_the_quorum_player_does_not_know_is_counted_as_not_built(
+    change: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, start, second = gzip.decompress(SHORTEST["quorum"].read_bytes()).splitlines()[:3]
+    odd = json.dumps({**json.loads(second), "event": change}).encode()
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(b"\n".join((header, start, odd)))
+    assert main(["quorum", str(path), "--format", "json"]) == 0
+    counts = json.loads(capsys.readouterr().out)["all"]
+    assert (counts["agree"], counts["differ"], counts["not built"]) == (1, 0, 1)
