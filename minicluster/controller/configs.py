@@ -48,6 +48,7 @@ LIST_CONFIGS = frozenset(
     }
 )
 
+LIST_DEFAULTS = {"cleanup.policy": "delete"}  # of the others: empty
 
 RESOURCE_TYPES = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
@@ -261,14 +262,24 @@ def _changes(
         return None
 
 
-def _changed_list(old: str | None, change: ConfigChange) -> str | None:
-    parts = [part.strip() for part in (old or "").split(",") if part.strip()]
-    asked = [part.strip() for part in (change.value or "").split(",") if part.strip()]
-    if change.operation is ConfigOperation.APPEND:
-        parts += [part for part in asked if part not in parts]
-    else:
-        parts = [part for part in parts if part not in asked]
+def _changed_list(old: str | None, change: ConfigChange) -> str:
+    """A list with entries more or fewer; one that was not set begins with its default.
+
+    Source:  ConfigurationControlManager.getParts.
+    """
+    told = LIST_DEFAULTS.get(change.name, "") if old is None else old
+    parts = [part for part in told.split(",") if part]
+    for part in _java_split(change.value or ""):
+        if change.operation is ConfigOperation.APPEND and part not in parts:
+            parts.append(part)
+        elif change.operation is ConfigOperation.SUBTRACT and part in parts:
+            parts.remove(part)
     return ",".join(parts)
+
+
+def _java_split(value: str) -> list[str]:
+    """The entries between commas; empty ones at the end do not count, but in an empty text."""
+    return value.rstrip(",").split(",") if value.strip(",") or not value else []
 
 
 def _validate(
@@ -279,20 +290,22 @@ def _validate(
     newly_created: bool,
     forwarded: bool,
 ) -> ApiError:
-    """Each new value first, then whether the resource exists, then what the values mean."""
+    """Each new value first, then what it means for this kind of resource, then whether that exists.
+
+    Source:  ConfigurationControlManager.validateAlterConfig, ControllerConfigurationValidator.
+    """
     for name, value in new.items():
         problem = _value_problem(state, resource, current, name, value, forwarded)
         if problem:
             return ApiError(ErrorCode.INVALID_CONFIG, problem)
-    if not newly_created:
-        error = _existence(state, resource)
-        if error:
-            return error
+    error = _name_error(resource)
+    if error:
+        return error
     for name, value in new.items():
         problem = _meaning_problem(name, value)
         if problem:
             return ApiError(ErrorCode.INVALID_CONFIG, problem)
-    return ApiError()
+    return ApiError() if newly_created else _existence(state, resource)
 
 
 def _value_problem(
@@ -332,15 +345,20 @@ def _meaning_problem(name: str, value: str | None) -> str:
     return ""
 
 
-def _existence(state: ClusterState, resource: Resource) -> ApiError:
+def _name_error(resource: Resource) -> ApiError:
     kind, name = resource
     if kind not in RESOURCE_TYPES:
         return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    if kind == BROKER and name != CLUSTER_DEFAULT and not name.isdecimal():
+        return ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {name}")
+    return ApiError()
+
+
+def _existence(state: ClusterState, resource: Resource) -> ApiError:
+    kind, name = resource
     if kind == TOPIC and state.image.topics.named(name) is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if kind == BROKER and name != CLUSTER_DEFAULT:
-        if not name.isdecimal():
-            return ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {name}")
         known = (
             state.broker(int(name)) is not None
             or state.image.cluster.controllers.get(int(name)) is not None

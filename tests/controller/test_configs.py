@@ -63,6 +63,8 @@ def test_a_topic_config_is_written_only_when_it_changes_a_broker_config_always()
         (TOPIC, "foo", UNCLEAN_ELECTION, "yes", ErrorCode.INVALID_CONFIG),
         (TOPIC, "foo", "note", "x" * 32_768, ErrorCode.INVALID_CONFIG),
         (TOPIC, "nowhere", MIN_ISR, "1", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "nowhere", MIN_ISR, "many", ErrorCode.INVALID_CONFIG),  # the value comes first
+        (TOPIC, "nowhere", "note", "x" * 32_768, ErrorCode.INVALID_CONFIG),
         (BROKER, "77", MIN_ISR, "1", ErrorCode.BROKER_ID_NOT_REGISTERED),
         (BROKER, "x", MIN_ISR, "1", ErrorCode.INVALID_REQUEST),
         (3, "foo", MIN_ISR, "1", ErrorCode.INVALID_REQUEST),
@@ -93,9 +95,18 @@ def test_list_configs_can_be_added_to_and_taken_from() -> None:
     assert alter(cluster, 2, "cleanup.policy", "compact") == 0
     assert alter(cluster, 2, "cleanup.policy", "delete,compact") == 0
     of_foo = cluster.machine.image.configs
-    assert of_foo.value(TOPIC, "foo", "cleanup.policy") == "compact,delete"
+    assert of_foo.value(TOPIC, "foo", "cleanup.policy") == "delete,compact"
     assert alter(cluster, 3, "cleanup.policy", "compact") == 0
     assert cluster.machine.image.configs.value(TOPIC, "foo", "cleanup.policy") == "delete"
+    for operation, value, after in (
+        (2, "compact,,", "delete,compact"),  # nothing stands behind the last entry
+        (2, ",", "delete,compact"),
+        (3, "delete,delete", "compact"),
+        (3, "x", "compact"),
+        (3, "compact", ""),
+    ):
+        assert alter(cluster, operation, "cleanup.policy", value) == 0
+        assert cluster.machine.image.configs.value(TOPIC, "foo", "cleanup.policy") == after
     assert alter(cluster, 2, MIN_ISR, "1") == ErrorCode.INVALID_CONFIG
     assert alter(cluster, 9, MIN_ISR, "1") == ErrorCode.INVALID_REQUEST
 
