@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
+from minicluster.controller.java_order import java_set_order
 from minicluster.controller.reassignment import (
     Reassignment,
     complete_reassignment,
@@ -176,8 +177,7 @@ class _Builder:
         if len(self.isr) >= self.min_isr:
             self.elr = ()
             return
-        # Kafka walks a hash set of small integers, which is ascending.
-        candidates = sorted({*self.old.elr, *self.old.isr})
+        candidates = java_set_order(self.old.elr, self.old.isr)
         lost = {*self.isr, *self.unclean_shutdown}
         if not self.gates.rules.removed_replica_stays_in_elr:
             lost.update(r for r in candidates if r not in self.replicas)

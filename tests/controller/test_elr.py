@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from minicluster.controller.java_order import java_set_order
 from minicluster.metadata.configs import BROKER, TOPIC
 from minicluster.metadata.partition import RECOVERED, PartitionRegistration
 from minicluster.protocol import ErrorCode
@@ -47,6 +48,31 @@ def test_C30_elr_follows_the_isr() -> None:
     assert elr(cluster) == ((0,), (1, 2), ())
     cluster.propose("foo", (0, 1))
     assert elr(cluster) == ((0, 1), (), ())
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "order"),
+    [
+        ((5, 3, 15), (0,), [0, 3, 5, 15]),
+        ((1, 2), (16, 18), [16, 1, 2, 18]),  # 16 stands in slot 0, 18 behind 2
+        ((18, 2), (17, 1), [17, 1, 18, 2]),
+        (tuple(range(12)), (16,), [*range(12), 16]),  # thirteen need 32 slots
+        (tuple(range(11)), (16,), [0, 16, *range(1, 11)]),
+        (tuple(range(12)), (), list(range(12))),
+        ((*range(1, 12), 16), (), [*range(1, 12), 16]),  # a copy of twelve starts with 32
+    ],
+)
+def test_an_elr_stands_in_the_order_of_a_java_hash_set(
+    first: tuple[int, ...], then: tuple[int, ...], order: list[int]
+) -> None:
+    assert java_set_order(first, then) == order
+
+
+def test_C30_the_elr_of_brokers_beyond_15_does_not_ascend() -> None:
+    cluster = started(1, 2, 16, 18, elr=True)
+    cluster.create("foo", (2, 1, 16, 18), configs={MIN_ISR: "3"})
+    cluster.propose("foo", (2,))
+    assert elr(cluster) == ((2,), (16, 1, 18), ())
 
 
 def test_C31_C32_fencing_feeds_the_elr_and_unfencing_leaves_it() -> None:
