@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,12 +25,28 @@ settings.register_profile(
 settings.load_profile("house")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests that start Spark run on one worker, so that one JVM serves them all."""
-    for item in items:
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All files with tests that start Spark go to one worker, so that one JVM serves them all.
+
+    They are told by their text: marks do not reach the scheduler, and the names that xdist 3.8
+    gives to groups are lost under pytest 9.2.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    @cache
+    def starts_spark(file: str) -> bool:
+        return "pytest.mark.spark" in (config.rootpath / file).read_text()
+
+    class SparkTogether(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            if starts_spark(nodeid.partition("::")[0]):
+                return "spark"
+            return str(super()._split_scope(nodeid))
+
+    return SparkTogether(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

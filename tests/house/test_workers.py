@@ -1,0 +1,35 @@
+"""However many workers run the suite, one of them has all of Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTES = """
+import os
+import pathlib
+import pytest
+
+{mark}
+
+@pytest.mark.parametrize("number", range(8))
+def test_it(number):
+    note = f"{{pathlib.Path(__file__).stem}}-{{number}}"
+    pathlib.Path(__file__).with_name(note).write_text(os.environ["PYTEST_XDIST_WORKER"])
+"""
+
+
+def test_tests_that_start_spark_run_on_one_worker(tmp_path: Path) -> None:
+    for name, mark in (("one", "pytest.mark.spark"), ("two", "pytest.mark.spark"), ("free", "[]")):
+        (tmp_path / f"test_{name}.py").write_text(NOTES.format(mark=f"pytestmark = {mark}"))
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    command += ["-c", "/dev/null", "--rootdir", str(tmp_path), "-n", "2", "--dist", "loadgroup"]
+    done = subprocess.run(
+        [*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    notes = {path.name: path.read_text() for path in tmp_path.glob("test_*-*")}
+    assert len(notes) == 24
+    assert len({worker for name, worker in notes.items() if "free" not in name}) == 1
