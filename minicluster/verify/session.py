@@ -130,9 +130,11 @@ class Jvm:
             "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC",
             "-XX:-UsePerfData",
+            "-XX:CompileThresholdScaling=3",  # most methods run too seldom to be compiled
+            "-XX:ReservedCodeCacheSize=240m",  # a small one asks for whole collections
             f"-Xmx{memory}",
-            "-Xms512m",
-            "-Xmn320m",
+            "-Xms896m",
+            "-Xmn640m",
             "-Djdk.reflect.useDirectMethodHandle=false",
             "-Dio.netty.tryReflectionSetAccessible=true",
             "-Dio.netty.noUnsafe=false",
