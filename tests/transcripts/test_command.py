@@ -36,7 +36,7 @@ def test_a_transcript_is_played_packed_or_not(
     assert reports[0]["all"]["agree"] >= 300 and reports[0]["all"]["differ"] == 0
 
 
-@pytest.mark.parametrize(("kind", "other"), permutations(PLAYERS, 2))
+@pytest.mark.parametrize(("kind", "other"), list(permutations(PLAYERS, 2)))
 def test_a_transcript_of_another_kind_gets_one_clear_line(
     kind: str, other: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
