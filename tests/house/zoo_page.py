@@ -56,6 +56,7 @@ def parts() -> dict[str, str]:
             shown_elsewhere(zoo, names[zoo], tests),
         )
         for zoo, (rules, why) in MACHINES.items()
+        if zoo not in PROGRAMS
     ]
     head = ("zoo", "switch", "what goes wrong", "acts in")
     return {

@@ -48,6 +48,7 @@ PLANTS = _plants(
     ("Z15", "tests/zoo/both_orders", "B6"),
     ("Z17", "tests/zoo/both_orders", "B7"),
     ("Z18", "tests/zoo/stopped_follower", "B8"),
+    ("Z32", "tests/zoo/resumed", "E05"),
     ("Z36", "tests/zoo/quick_elections", "F4"),
     ("Z38", "tests/zoo/dark_leader", "F15"),
     ("Z40", "tests/zoo/under_min", "B10"),
@@ -75,6 +76,7 @@ PLANTS = _plants(
     ("S15", "tests/zoo/slow_heartbeat", "D3"),
     ("S17", "tests/zoo/shutdown", "A2"),
     ("S19", "examples/unclean_recovery", "E32"),
+    ("S23", "tests/zoo/lagging_voter", "E07"),
     ("S26", "examples/controlled_shutdown", "E40"),
     ("S27", "tests/zoo/recreated", "E25"),
     ("S29", "tests/zoo/last_member", "E14"),
@@ -92,13 +94,11 @@ NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())
 
 # What only a machine shows: the rule that it breaks there, and why no run of a cluster does.
 MACHINES = {
-    "Z32": ("E05", "elections and crashes of a bare quorum, over seeds"),
     "Z34": ("G2", "a promise about time, which no rule over a finished run states"),
     "Z58": ("E42", "a follower is told what its tail and the leader's snapshot hold"),
     "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
     "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),
     "S22": ("E04", "a voter is asked for two votes in one epoch, before and after a restart"),
-    "S23": ("E07", "elections and crashes of a bare quorum, over seeds"),
     "S31": ("F6", "it takes a consumer, and the client of a cluster only produces"),
 }
 
