@@ -38,7 +38,7 @@ class ClusterLog:
             context_class=dict,
             wrapper_class=structlog.make_filtering_bound_logger(level),
             cache_logger_on_first_use=True,
-        )
+        ).bind()  # once and for all: what wrap_logger gives puts itself together at each bind
 
     def bind(self, **context: Any) -> Any:
         """A logger for one actor; bind once, not per message."""
