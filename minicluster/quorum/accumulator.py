@@ -1,7 +1,8 @@
 """What a leader is about to write: batches that wait for their linger time.
 
 Records of one linger time, from the first on, form one batch; control records form a batch of
-their own, ask for everything to be written at once, and keep their place in the order.
+their own, ask for everything before them and themselves to be written at once, and keep their place
+in the order. What is appended after them, before that was done, is written by the next turn.
 
 Source:  BatchAccumulator.
 """
@@ -35,6 +36,7 @@ class Accumulator:
         self._faults = faults
         self._linger_ms = linger_ms
         self._done: list[RecordBatch] = []
+        self._done_ms: int | None = None  # when control records asked for what is done
         self._open: list[VersionedRecord | bytes] = []
         self._open_base = next_offset
         self._open_ms = 0
@@ -43,7 +45,7 @@ class Accumulator:
     @property
     def due_ms(self) -> int | None:
         """When the batches are to be written; None if there are none."""
-        return self._due_ms
+        return self._due_ms if self._done_ms is None else self._done_ms
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
         """Take records in; -> offset of the last one.
@@ -80,13 +82,18 @@ class Accumulator:
         self._close()
         self._done.append(control_batch(self.next_offset, self.epoch, now_ms, messages))
         self.next_offset += len(messages)
-        self._due_ms = now_ms
+        self._done_ms, self._due_ms = now_ms, None
         return self.next_offset - 1
 
     def drain(self) -> list[RecordBatch]:
-        """Hand over everything, in order of offsets."""
-        self._close()
-        done, self._done, self._due_ms = self._done, [], None
+        """Hand over what is due, in order of offsets.
+
+        Source:  BatchAccumulator.drain, forceDrain (DrainStatus).
+        """
+        if self._done_ms is None:
+            self._close()
+            self._due_ms = None
+        done, self._done, self._done_ms = self._done, [], None
         return done
 
     def _close(self) -> None:

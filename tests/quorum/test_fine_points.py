@@ -14,8 +14,9 @@ from minicluster.protocol.messages import (
     FetchSnapshotRequest,
     UpdateRaftVoterRequest,
 )
-from minicluster.protocol.records import ConfigRecord, VersionedRecord
+from minicluster.protocol.records import ConfigRecord, KRaftVersionRecord, VersionedRecord
 from minicluster.quorum import effects as qx
+from minicluster.quorum.accumulator import Accumulator
 from minicluster.quorum.errors import (
     IllegalArgument,
     InconsistentState,
@@ -236,3 +237,17 @@ def test_a_candidate_of_the_nodes_own_id_is_fatal_only_where_it_would_get_the_vo
     if rules.contradicting_request_is_fatal:
         with pytest.raises(InconsistentState):
             probe.vote(5, 1, last=(1, 4))
+
+
+def test_what_is_appended_after_control_records_is_written_a_turn_later() -> None:
+    """The writing that control records ask for began with them."""
+    accumulator = Accumulator(epoch=1, next_offset=0, linger_ms=5)
+    accumulator.append(1, [b"before"], 10)
+    version = KRaftVersionRecord(version=0, kraft_version=1)
+    assert accumulator.append_control([version], 11) == 1
+    assert accumulator.append(1, [b"after"], 12) == 2
+    assert accumulator.due_ms == 11
+    assert [batch.base_offset for batch in accumulator.drain()] == [0, 1]
+    assert accumulator.due_ms == 12 + 5
+    assert [batch.base_offset for batch in accumulator.drain()] == [2]
+    assert accumulator.due_ms is None

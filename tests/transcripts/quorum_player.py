@@ -18,6 +18,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
 from minicluster.quorum import dispatch, polling
 from minicluster.quorum.effects import (
@@ -38,7 +39,7 @@ from minicluster.quorum.voters import Endpoint, Node, ReplicaKey, Voter, VoterSe
 from minicluster.rules import Rules
 from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.transcripts import quorum_forms as forms
-from tests.transcripts.report import AGREE, DIFFER, Outcome, read_lines, require
+from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome, read_lines, require
 
 STATE_FIELDS = (
     "role",
@@ -81,15 +82,22 @@ def play(path: Path) -> Iterator[Outcome]:
         require(step, ("i", "event", "state"), f"{path}: line {number} is no step: it")
         event = step["event"]
         operation = f"{event['kind']} {event.get('api', '')}".strip()
+        where = f"{path.name.removesuffix('.jsonl.gz')}:{step['i']}"
         try:
             differences = player.step(step)
+        except (NotBuilt, ProtocolError) as error:  # an event, an api or a field of another kind
+            yield Outcome(operation, NOT_BUILT, where, str(error))
+            continue
         except Exception as error:  # a machine that falls over differs; the rest is still played
             differences = [f"{type(error).__name__}: {error}"]
         detail = "\n".join(differences)
         if differences:
             detail += "\n" + json.dumps(event)[:2000]
-        where = f"{path.name.removesuffix('.jsonl.gz')}:{step['i']}"
         yield Outcome(operation, DIFFER if differences else AGREE, where, detail)
+
+
+class NotBuilt(Exception):
+    """A transcript has an event that this player does not know."""
 
 
 class Player:
@@ -208,7 +216,11 @@ class Player:
         return differences
 
     def _happen(self, event: dict[str, Any]) -> None:
-        getattr(self, f"_on_{event['kind']}")(event)
+        api = event.get("api")
+        happen = getattr(self, f"_on_{event['kind']}", None)
+        if happen is None or (api is not None and api not in forms.APIS):
+            raise NotBuilt(f"there is no {event['kind']} {api or ''}".rstrip())
+        happen(event)
 
     def _on_start(self, event: dict[str, Any]) -> None:
         self.machine.register_listener("")
@@ -250,6 +262,15 @@ class Player:
 
     def _on_resign(self, event: dict[str, Any]) -> None:
         self._try(lambda: self.machine.resign(event["epoch"]))
+
+    def _on_upgrade_kraft_version(self, event: dict[str, Any]) -> None:
+        epoch, version = event["epoch"], event["version"]
+        only = event["validate_only"]
+        self._try(
+            lambda: self.machine.upgrade_kraft_version(
+                epoch, version, self.now_ms, validate_only=only
+            )
+        )
 
     def _on_shutdown_gracefully(self, event: dict[str, Any]) -> None:
         self.machine.shutdown(event["timeout_ms"], self.now_ms)
@@ -336,7 +357,8 @@ class Player:
         if step["event"]["kind"] == "start":
             batches = [*self.log.batches[: len(self.header["log"])], *batches]
         if step["event"]["kind"] == "restart" and before != self.log.batches[: len(before)]:
-            truncated = [len(before) and self._kept(before)]
+            kept = self._kept(before)
+            truncated = [kept] if kept < before[-1].next_offset else []
         log: dict[str, Any] = {}
         if truncated:
             log["truncated_to"] = truncated[-1]
@@ -350,7 +372,9 @@ class Player:
     def _kept(self, before: tuple[RecordBatch, ...]) -> int:
         after = self.log.batches
         kept = [batch for batch in before if batch in after]
-        return kept[-1].next_offset if kept else before[0].base_offset
+        latest = self.log.latest_snapshot
+        begin = max(before[0].base_offset, 0 if latest is None else latest[0])
+        return kept[-1].next_offset if kept else begin
 
     def _compare_listener(self, step: dict[str, Any], effects: list[Any]) -> Iterator[str]:
         theirs: list[Any] = []

@@ -119,31 +119,3 @@ def test_a_file_that_breaks_off_leaves_the_count_of_the_others(
     out, err = capsys.readouterr()
     assert json.loads(out)["all"]["agree"] == 2 + 39
     assert "line 4 cannot be followed" in err and err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kind": "from_a_later_kafka"},
-        {"kind": "request", "from": 2, "correlation": 9, "api": "ODD", "version": 0, "body": {}},
-        {
-            "kind": "request",
-            "from": 2,
-            "correlation": 9,
-            "api": "DESCRIBE_QUORUM",
-            "version": 2,
-            "body": {"topics": [], "odd": 1},
-        },
-    ],
-    ids=["event", "api", "field"],
-)
-def test_what_the_quorum_player_does_not_know_is_counted_as_not_built(
-    change: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    header, start, second = gzip.decompress(SHORTEST["quorum"].read_bytes()).splitlines()[:3]
-    odd = json.dumps({**json.loads(second), "event": change}).encode()
-    path = tmp_path / "odd.jsonl"
-    path.write_bytes(b"\n".join((header, start, odd)))
-    assert main(["quorum", str(path), "--format", "json"]) == 0
-    counts = json.loads(capsys.readouterr().out)["all"]
-    assert (counts["agree"], counts["differ"], counts["not built"]) == (1, 0, 1)
