@@ -38,4 +38,6 @@ def follow(
         return False
     if error is ErrorCode.BROKER_NOT_AVAILABLE:
         return False
+    if error is ErrorCode.INVALID_VOTER_KEY:  # it was sent to another voter than is there
+        return True
     return None

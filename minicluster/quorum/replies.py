@@ -70,11 +70,6 @@ def _follow_election(node: QuorumNode, response: Any, partition: Any, now_ms: in
     )
 
 
-def _decides_nothing(error: int) -> bool:
-    """An answer that is handled without effect: the voter is another than was meant."""
-    return error == ErrorCode.INVALID_VOTER_KEY
-
-
 # --- elections ----------------------------------------------------------------------------------
 
 
@@ -86,7 +81,7 @@ def _vote(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     if handled is not None:
         return handled
     if partition.error_code != ErrorCode.NONE:
-        return _decides_nothing(partition.error_code)
+        return False
     role = node.role
     if not isinstance(role, Prospective | Candidate) or not role.tally.knows(node_id):
         return True
@@ -107,7 +102,7 @@ def _begin_epoch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> 
     if handled is not None:
         return handled
     if partition.error_code != ErrorCode.NONE:
-        return _decides_nothing(partition.error_code)
+        return False
     role = node.role
     if isinstance(role, Leader):
         progress = role.voters.get(node_id)
@@ -126,7 +121,7 @@ def _end_epoch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bo
     if handled is not None:
         return handled
     if partition.error_code != ErrorCode.NONE:
-        return _decides_nothing(partition.error_code)
+        return False
     if isinstance(node.role, Resigned):
         node.role.unacknowledged.pop(node_id, None)
     return True
@@ -151,7 +146,7 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
             return handled
         role = node.role
     if error or not isinstance(role, Follower):
-        return _decides_nothing(error)
+        return False
     if partition.diverging_epoch.epoch >= 0:
         if not _truncate(node, role, partition.diverging_epoch):
             return False
@@ -250,7 +245,7 @@ def _fetch_snapshot(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
         _on_contact(node, role, now_ms)
         return True
     if error is not ErrorCode.NONE:
-        return _decides_nothing(error)
+        return False
     download = role.download
     if download is None or download.snapshot_id != snapshot_id:
         return False

@@ -13,6 +13,7 @@ from minicluster.protocol.messages import (
     FetchRequest,
     FetchSnapshotRequest,
     UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
 )
 from minicluster.protocol.records import ConfigRecord, KRaftVersionRecord, VersionedRecord
 from minicluster.quorum import effects as qx
@@ -251,3 +252,20 @@ def test_what_is_appended_after_control_records_is_written_a_turn_later() -> Non
     assert accumulator.due_ms == 12 + 5
     assert [batch.base_offset for batch in accumulator.drain()] == [2]
     assert accumulator.due_ms is None
+
+
+def test_an_update_that_was_sent_to_another_voter_than_is_there_holds_nobody_back() -> None:
+    """INVALID_VOTER_KEY is handled alike in every answer: the leader is asked again at once."""
+    probe = follower(log=log_of((1, 4)))
+    sends: list[qx.SendTo] = []
+    while not sends:
+        for fetch in probe.sent(FetchRequest):
+            probe.answer_fetch(fetch, leader=2, epoch=5)
+        probe.advance(100)
+        assert probe.role == "Follower"
+        sends = probe.sent(UpdateRaftVoterRequest)
+    leader = UpdateRaftVoterResponse.CurrentLeader(leader_id=2, leader_epoch=5)
+    error = ErrorCode.INVALID_VOTER_KEY
+    probe.respond(sends[0], UpdateRaftVoterResponse(error_code=error, current_leader=leader))
+    probe.advance(1)
+    assert [send.to for send in probe.sent(FetchRequest)] == [2]
