@@ -195,7 +195,8 @@ def f17_near() -> RunBuilder:
 
 
 def _held(run: RunBuilder, broker: int, *values: tuple[int, str], at: str = "end") -> RunBuilder:
-    """The records of a replica: leader epochs and values."""
+    """The records of a replica, all seen at once: leader epochs and values."""
+    seq = run.seq + 1
     for offset, (epoch, value) in enumerate(values):
         run.row(
             "replica_log",
@@ -208,6 +209,7 @@ def _held(run: RunBuilder, broker: int, *values: tuple[int, str], at: str = "end
                 "leader_epoch": epoch,
                 "value_id": value,
                 "at": at,
+                "seq": seq,
             },
         )
     return run
@@ -229,6 +231,14 @@ def f4_same_epoch() -> RunBuilder:
     """One leader wrote two records to one place; the one was cut off again."""
     run = _committed_to(plain_run(), 1, 1)
     return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (1, "c"), at="truncate")
+
+
+def f4_stopped() -> RunBuilder:
+    """What a broker held when it stopped was not committed then, and it was cut off later."""
+    run = _held(_committed_to(plain_run(), 1), 1, (0, "a"), (1, "b"))
+    run.partition("truncate", broker=1, leader_epoch=1, partition_epoch=1, leo=1, offset=1)
+    run = _committed_to(run, 2, 2)
+    return _held(_held(run, 1, (0, "a"), (2, "c")), 2, (0, "a"), (2, "c"))
 
 
 def f4_near() -> RunBuilder:
@@ -323,7 +333,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E08": (e08_near,),
     "E09": (e09_near,),
     "F14": (f14_near,),
-    "F4": (f4_near,),
+    "F4": (f4_near, f4_stopped),
     "F11": (f11_near,),
     "F15": (f15_near,),
     "F16": (f16_near,),

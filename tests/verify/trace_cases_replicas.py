@@ -167,10 +167,11 @@ def b7_near() -> RunBuilder:
     return pending(run, [1, 2, 3], partition_epoch=1)
 
 
-def _shrink(third: int, *, hw: int = 5) -> RunBuilder:
+def _shrink(third: int, *, hw: int = 5, before: int = 5) -> RunBuilder:
     """3, which has 5 records, has left the ISR; 2 holds all nine."""
     run = plain_run()
-    run.partition("isr_pending", leo=9, hw_new=5, **EVERYBODY)
+    known = {2: (9, 0, 5), 3: (before, 0, 5)}
+    run.partition("isr_pending", leo=9, hw_new=5, **{**EVERYBODY, "known": known})
     return run.partition(
         "isr_commit",
         isr=[1, 2],
@@ -200,6 +201,11 @@ def b8_near() -> RunBuilder:
         partition_epoch=1,
         known={2: (9, 0, 5), 3: (5, 0, 5)},
     )
+
+
+def b8_fetched() -> RunBuilder:
+    """3 has fetched since it was to leave: it may be caught up in time, and is waited for."""
+    return _shrink(5, before=3).partition("append", leo=10, offset=9, partition_epoch=1)
 
 
 def b10_bad() -> RunBuilder:
@@ -412,7 +418,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "B5": (b5_near,),
     "B6": (b6_near,),
     "B7": (b7_near,),
-    "B8": (b8_near,),
+    "B8": (b8_near, b8_fetched),
     "B9": (b9_near,),
     "B10": (b10_near,),
     "E15": (e15_near,),

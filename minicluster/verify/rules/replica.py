@@ -137,6 +137,10 @@ RULES = (
             f"size(isr) >= coalesce(min_isr, 1) and {_ISR_END} > hw_new "
             f"and forall(map_keys(known), k -> array_contains(isr, cast(k as bigint)) "
             "or coalesce(get(try_element_at(known, k), 0), -1) <= hw_new) "
+            # Who leaves and has fetched since that was asked for may be caught up, and waited for.
+            "and forall(array_except(last_isr, isr), k -> p_change.known is null or coalesce("
+            "try_element_at(p_change.known, cast(k as string)) "
+            "= try_element_at(known, cast(k as string)), true)) "
             "and coalesce(next_kind, '') <> 'hw'",
             "leader {broker} left its high watermark where it was when the ISR shrank to {new} "
             "(event {number})",

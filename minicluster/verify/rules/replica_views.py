@@ -164,10 +164,10 @@ select *, lag(leader_epoch) over (
 from replica_log
 """
 
-# What replicas hold where a run ends, with how far each had seen it committed; and whatever any of
-# them ever held at the same offset under the same leader epoch; numbered are those that an
-# idempotent producer may have sent again. A partition that has lost records, by an unclean election
-# or with its last member, promises nothing.
+# What replicas hold where a run or a broker ends, with how far each had seen it committed by then;
+# and whatever any of them ever held at the same offset under the same leader epoch. Numbered are
+# those that an idempotent producer may have sent again. A partition that has lost records, by an
+# unclean election or with its last member, promises nothing.
 REPLICA_VALUES = """
 select *,
   min(value_id) over (partition by run, topic_id, part, offset, leader_epoch) as lowest_value,
@@ -175,15 +175,22 @@ select *,
   min(told) over (partition by run, topic_id, part, offset) as lowest_told,
   max(told) over (partition by run, topic_id, part, offset) as highest_told,
   count_if(at = 'end' and numbered) over (
-    partition by run, topic_id, part, broker, value_id) as copies
+    partition by run, topic_id, part, broker, seq, value_id) as copies
 from (
   select l.*, case when l.at = 'end' and l.offset < w.high_watermark
     then concat_ws(' ', l.leader_epoch, l.value_id) end as told,
     coalesce(s.numbered, false) as numbered
   from replica_log l
-  left join (select run, topic_id, part, broker, max_by(hw_new, seq) as high_watermark
-    from partition_event where hw_new is not null group by run, topic_id, part, broker) w
+  left join (
+    select d.run, d.topic_id, d.part, d.broker, d.seq, max_by(e.hw_new, e.seq) as high_watermark
+    from (select distinct run, topic_id, part, broker, seq from replica_log where at = 'end') d
+    join partition_event e
+      on d.run = e.run and d.topic_id = e.topic_id and d.part = e.part and d.broker = e.broker
+        and e.seq < d.seq and e.hw_new is not null
+    group by d.run, d.topic_id, d.part, d.broker, d.seq
+  ) w
     on l.run = w.run and l.topic_id = w.topic_id and l.part = w.part and l.broker = w.broker
+      and l.seq = w.seq
   left join (select run, topic_id, part, bool_or(lossy) as lossy from holders
     group by run, topic_id, part) h
     on l.run = h.run and l.topic_id = h.topic_id and l.part = h.part

@@ -211,7 +211,8 @@ select e.*, cast(null as bigint) as log_offset, u.unclean_from,
   lead(kind) over ({_MINE}) as next_kind,
   last(case when kind in ('become_leader', 'become_follower', 'isr_pending', 'isr_commit',
       'isr_revert')
-    then named_struct('kind', kind, 'isr', maximal_isr, 'le', leader_epoch, 'pe', partition_epoch)
+    then named_struct('kind', kind, 'isr', maximal_isr, 'le', leader_epoch, 'pe', partition_epoch,
+      'known', from_json(follower_leos, 'map<string, array<bigint>>'))
     end, true) over ({_MINE} {BEFORE}) as p_change,
   first(case when kind = 'become_leader' then leo end, true) over (
     partition by e.run, e.topic_id, e.part, e.broker, e.incarnation, leader_epoch order by e.seq
