@@ -20,6 +20,7 @@ from minicluster.replica.alter_partition_manager import (
 from minicluster.replica.isr_state import IsrProposal, ProposalItem
 from minicluster.replica.partition_steps import ProposalAnswered
 from minicluster.rules import Rules
+from tests.transcripts.report import NotBuilt
 
 Json = dict[str, Any]
 
@@ -51,8 +52,10 @@ class ManagerPlayer:
             self._manager.broker_epoch = event["epoch"]
         elif event["kind"] == "submit":
             self._submit(event)
-        else:
+        elif event["kind"] == "response":
             self._respond(event)
+        else:
+            raise NotBuilt(f"there is no {event['kind']}")
         held = sorted(f"{item.topic}-{item.partition}" for item in self._manager.held)
         return {
             "requests": self._requests,

@@ -11,7 +11,15 @@ from minicluster.errors import UserError
 from minicluster.rules import Rules
 from tests.transcripts.manager_player import ManagerPlayer, compare_manager
 from tests.transcripts.partition_player import PartitionPlayer, compare_partition
-from tests.transcripts.report import AGREE, DIFFER, Outcome, read_lines, require
+from tests.transcripts.report import (
+    AGREE,
+    DIFFER,
+    NOT_BUILT,
+    NotBuilt,
+    Outcome,
+    read_lines,
+    require,
+)
 
 _PLAYERS: Mapping[str, tuple[Callable[..., Any], Callable[..., list[str]], str]] = {
     "partition": (PartitionPlayer, compare_partition, ""),
@@ -32,14 +40,17 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
     player = player_of(header, Rules.KAFKA_4_3.as_shipped() if rules is None else rules)
     for number, line in enumerate(lines, 2):
         require(line, ("i", "event", "now_ms", "state"), f"{path}: line {number} is no step: it")
-        event = line["event"]
+        event, where = line["event"], f"{path.name} i={line['i']}"
         try:
             differences = compare(line, player.play(line))
+        except NotBuilt as unknown:
+            yield Outcome(prefix + event["kind"], NOT_BUILT, where, str(unknown))
+            continue
         except Exception as error:  # a machine that breaks differs, too
             differences = [f"{type(error).__name__}: {error}"]
         yield Outcome(
             operation=prefix + event["kind"],
             verdict=DIFFER if differences else AGREE,
-            where=f"{path.name} i={line['i']}",
+            where=where,
             detail="\n".join([json.dumps(event), *differences]) if differences else "",
         )

@@ -36,6 +36,7 @@ from minicluster.replica.partition_steps import (
     SubmitProposal,
 )
 from minicluster.rules import Rules
+from tests.transcripts.report import NotBuilt
 
 Json = dict[str, Any]
 
@@ -83,7 +84,9 @@ class PartitionPlayer:
         event = line["event"]
         self._now_ms, self._index = line["now_ms"], line["i"]
         self._submitted, self._completed, self._checks = [], [], 0
-        handler: Callable[[Json], Json] = getattr(self, f"_on_{event['kind']}")
+        handler: Callable[[Json], Json] | None = getattr(self, f"_on_{event['kind']}", None)
+        if handler is None:
+            raise NotBuilt(f"there is no {event['kind']}")
         try:
             result = handler(event)
         except ReplicaError as refusal:

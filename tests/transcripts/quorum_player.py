@@ -39,7 +39,15 @@ from minicluster.quorum.voters import Endpoint, Node, ReplicaKey, Voter, VoterSe
 from minicluster.rules import Rules
 from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.transcripts import quorum_forms as forms
-from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome, read_lines, require
+from tests.transcripts.report import (
+    AGREE,
+    DIFFER,
+    NOT_BUILT,
+    NotBuilt,
+    Outcome,
+    read_lines,
+    require,
+)
 
 STATE_FIELDS = (
     "role",
@@ -94,10 +102,6 @@ def play(path: Path) -> Iterator[Outcome]:
         if differences:
             detail += "\n" + json.dumps(event)[:2000]
         yield Outcome(operation, DIFFER if differences else AGREE, where, detail)
-
-
-class NotBuilt(Exception):
-    """A transcript has an event that this player does not know."""
 
 
 class Player:

@@ -19,6 +19,10 @@ HASH_ORDER = "hash order"
 VERDICTS = (AGREE, DIFFER, HASH_ORDER, NOT_BUILT)
 
 
+class NotBuilt(Exception):
+    """A transcript has an event that its player does not know."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One step: which operation it was, how it came out, and what to show of it."""

@@ -1,4 +1,4 @@
-"""What the player of quorum transcripts does with what it does not know."""
+"""What the players of transcripts do with events that they do not know."""
 
 from __future__ import annotations
 
@@ -38,5 +38,19 @@ def test_what_the_quorum_player_does_not_know_is_counted_as_not_built(
     path = tmp_path / "odd.jsonl"
     path.write_bytes(b"\n".join((header, start, odd)))
     assert main(["quorum", str(path), "--format", "json"]) == 0
+    counts = json.loads(capsys.readouterr().out)["all"]
+    assert (counts["agree"], counts["differ"], counts["not built"]) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["partition", "manager"])
+def test_what_the_partition_players_do_not_know_is_counted_as_not_built(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = next((DATA / "partition-transcripts").glob(f"*-{kind}-seed-1.jsonl.gz"))
+    header, first = gzip.decompress(whole.read_bytes()).splitlines()[:2]
+    odd = json.dumps({**json.loads(first), "event": {"kind": "odd"}}).encode()
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(b"\n".join((header, first, odd)))
+    assert main(["partition", str(path), "--format", "json"]) == 0
     counts = json.loads(capsys.readouterr().out)["all"]
     assert (counts["agree"], counts["differ"], counts["not built"]) == (1, 0, 1)
