@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from minicluster.actors.runtime import Runtime
 from minicluster.errors import MiniclusterError, UserError
@@ -13,8 +14,7 @@ from minicluster.log.segment import segment_name
 
 if TYPE_CHECKING:
     from minicluster.verify import Finding
-
-ROWS_PER_FILE = 1_000
+    from minicluster.verify.sink import ParquetSink
 
 
 class InvariantViolated(MiniclusterError, AssertionError):
@@ -72,53 +72,23 @@ class LogStream:
             self._file = None
 
 
-class ParquetStream:
-    """Writes the log as rows into Parquet files, the columns of the ``kraft`` source."""
+def _parquet(folder: Path) -> ParquetSink:
+    from minicluster.verify.sink import ParquetSink
 
-    def __init__(self, folder: Path, *, rows_per_file: int = ROWS_PER_FILE) -> None:
-        from minicluster.verify.rows import COLUMNS, Rows
-
-        self.path = folder
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._rows = Rows([name for name, _ in COLUMNS])
-        self._rows_per_file = rows_per_file
-        self._waiting: list[RecordBatch] = []
-        self._count = 0
-
-    def on_committed(self, batch: RecordBatch) -> None:
-        """Take the batch; every so many rows a file is finished."""
-        self._waiting.append(batch)
-        self._count += batch.count
-        if self._count >= self._rows_per_file:
-            self._write()
-
-    def close(self) -> None:
-        """Finish the last file."""
-        if self._waiting:
-            self._write()
-
-    def _write(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        batches, self._waiting, self._count = self._waiting, [], 0
-        first = batches[0].base_offset
-        name = f"{first:020d}.parquet"
-        table: Any = pa.Table.from_batches(list(self._rows.of(batches, file=segment_name(0))))
-        part = self.path / f".{name}"  # readers skip hidden files
-        pq.write_table(table, part, compression="zstd")
-        part.replace(self.path / name)
+    return ParquetSink(folder)
 
 
-FORMS = {"parquet": ParquetStream, "log": LogStream}
+FORMS: dict[str, Callable[[Path], LogStream | ParquetSink]] = {
+    "parquet": _parquet,
+    "log": LogStream,
+}
 
 
-def stream(form: str, folder: Path) -> LogStream | ParquetStream:
+def stream(form: str, folder: Path) -> LogStream | ParquetSink:
     """A stream of one form into a folder.
 
     Errors:  UserError for another form.
     """
     if form not in FORMS:
         raise UserError(f"ingest: {form!r} is not one of {', '.join(FORMS)}")
-    made: LogStream | ParquetStream = FORMS[form](folder)
-    return made
+    return FORMS[form](folder)

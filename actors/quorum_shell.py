@@ -121,7 +121,6 @@ class QuorumShell(Shell):
         self._draw_key = chance.key(self.rt.seed, f"quorum/{self.node_id}")
         self._draws = 0
         self._wake_ms: int | None = None
-        self._raft_high_watermark = -1
         self._unwritten: list[Any] = []
         self._behind_the_disk: deque[Any] = deque()
         is_controller = self.node_id in plan.controller_ids
@@ -357,7 +356,6 @@ class QuorumShell(Shell):
         self._raft_event("resign", epoch=deposed.epoch, leader=self.node_id)
 
     def _high_watermark_changed(self, changed: qx.HighWatermarkChanged) -> None:
-        self._raft_high_watermark = changed.high_watermark
         voters = changed.voters  # of a leader: those of whom a majority is there
         told = {} if voters is None else {"voters": voters_text(voters)}
         self._raft_event("hw", epoch=self.quorum.epoch, offset=changed.high_watermark, **told)

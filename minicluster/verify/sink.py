@@ -10,26 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.log.batch import RecordBatch
+from minicluster.log.segment import segment_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILE_ROWS = 4_096
+FILE_ROWS = 1_000
 
 
 class ParquetSink:
     """Takes every committed batch once, in order, and writes rows as ``rows.COLUMNS`` has them."""
 
-    def __init__(
-        self, folder: Path, *, name: str = "committed", file_rows: int = FILE_ROWS
-    ) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, file_rows: int = FILE_ROWS) -> None:
+        self.path = folder
         self.rows_written = 0
-        self._name = name
         self._file_rows = file_rows
         self._waiting: list[RecordBatch] = []
         self._rows_waiting = 0
-        self._files = 0
         folder.mkdir(parents=True, exist_ok=True)
 
     def on_committed(self, batch: RecordBatch) -> None:
@@ -40,7 +37,7 @@ class ParquetSink:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, as one more file."""
+        """Write what waits as one more file, named by its first offset."""
         if not self._waiting:
             return
         import pyarrow as pa
@@ -49,12 +46,11 @@ class ParquetSink:
         from minicluster.verify.rows import COLUMNS, Rows
 
         rows = Rows([name for name, _ in COLUMNS])
-        table = pa.Table.from_batches(rows.of(self._waiting, file=self._name))
-        final = self.folder / f"part-{self._files:06d}.parquet"
-        part = self.folder / f".{final.name}.part"
-        parquet.write_table(table, part)
+        table = pa.Table.from_batches(rows.of(self._waiting, file=segment_name(0)))
+        final = self.path / f"{self._waiting[0].base_offset:020d}.parquet"
+        part = self.path / f".{final.name}.part"  # readers skip hidden files
+        parquet.write_table(table, part, compression="zstd")
         part.replace(final)
-        self._files += 1
         self.rows_written += table.num_rows
         self._waiting, self._rows_waiting = [], 0
 
