@@ -26,7 +26,7 @@ PARTLY_ANSWERED = {
     "ListOffsets": "no tiered storage, no transactions",
     "Metadata": "no auto-creation, no authorization",
     "InitProducerId": "no transactional ids",
-    "UpdateFeatures": "kraft.version is not changed by it",
+    "UpdateFeatures": "what the other controllers support is not asked",
 }
 # The controller makes it by PartitionRegistration.to_record.
 MADE_BY_HELPERS = ("PartitionRecord",)
