@@ -31,7 +31,7 @@ def readme() -> str:
     return next(block for block in blocks if "def test_" in block)
 
 
-def testing() -> str:
+def page_about_tests() -> str:
     """The tests of the page about testing, as one file."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/testing.md").read_text(), re.S)
     assert len(blocks) == 2
@@ -76,6 +76,6 @@ def test_the_example_runs(example: Example, mini_cluster: Any) -> None:
 
 
 def test_the_page_about_testing_runs_as_pasted(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(testing())
+    pytester.makepyfile(page_about_tests())
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=2)
