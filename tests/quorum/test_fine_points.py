@@ -126,6 +126,22 @@ def test_a_snapshot_that_is_here_already_ends_the_download_of_another() -> None:
     assert role.download is None
 
 
+@pytest.mark.parametrize(("end_offset", "asks"), [(2, False), (3, True), (4, True)])
+def test_a_snapshot_is_asked_for_unless_it_ends_below_what_is_committed_here(
+    end_offset: int, asks: bool
+) -> None:
+    probe = follower()
+    (send,) = probe.sent(FetchRequest)
+    batch = data_batch(0, 1, b"a", b"b", b"c")
+    probe.answer_fetch(send, batch, leader=2, epoch=5, high_watermark=3)
+    (send,) = probe.sent(FetchRequest)
+    probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(end_offset, 4))
+    role = probe.machine.node.role
+    assert isinstance(role, Follower) and role.high_watermark == 3
+    wanted = None if role.download is None else role.download.snapshot_id
+    assert wanted == ((end_offset, 4) if asks else None)
+
+
 def test_nothing_committed_is_truncated_whatever_the_leader_says_of_an_epoch_unknown_here() -> None:
     """E42: the offset told is above the high watermark, but the logs have less in common."""
     probe = follower()
