@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from minicluster.actors import chance
-from minicluster.actors.recorder import Exchange, Recorder
-from minicluster.actors.runtime import ClusterActor, Runtime
+from minicluster.actors.recording.recorder import Exchange, Recorder
+from minicluster.actors.runtime import chance
+from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.errors import UserError
 from minicluster.protocol import decode, encode
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from minicluster.actors.cluster import MiniCluster as MiniCluster
+    from minicluster.actors.cluster.mini_cluster import MiniCluster as MiniCluster
     from minicluster.faults import Faults as Faults
     from minicluster.rules import Rules as Rules
     from minicluster.verify import verify as verify
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "MiniCluster": "minicluster.actors.cluster",
+    "MiniCluster": "minicluster.actors.cluster.mini_cluster",
     "Faults": "minicluster.faults",
     "Rules": "minicluster.rules",
     "verify": "minicluster.verify",

@@ -22,7 +22,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from minicluster.errors import MiniclusterError, UserError, instead
 
 if TYPE_CHECKING:
-    from minicluster.actors.play import Failure
+    from minicluster.actors.play.player import Failure
     from minicluster.verify import Report
 
 EXIT_USAGE = 64
@@ -101,7 +101,7 @@ def demo(scenario: Path, runs: Path) -> int:
 @_runs
 def replay(run: Path, runs: Path) -> int:
     """Play the scenario of RUN (a run folder) again from its seed and compare the traces."""
-    from minicluster.actors.play import replay_run
+    from minicluster.actors.play.player import replay_run
 
     first, again = replay_run(run, runs=runs)
     if first == again.trace_hash:
@@ -119,7 +119,7 @@ def replay(run: Path, runs: Path) -> int:
 @_runs
 def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, runs: Path) -> int:
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
-    from minicluster.actors.campaign import campaign, keep, shortest, told
+    from minicluster.actors.play.campaign import campaign, keep, shortest, told
 
     failed = count = 0
     whole: list[Path] = []
@@ -213,10 +213,11 @@ def show_log(path: Path, form: str) -> int:
 def _play(
     path: Path, seed: int | None, runs: Path, form: str, *, twice: bool, every_rule: bool
 ) -> int:
-    from minicluster.actors.play import play
+    from minicluster.actors.play.player import play
     from minicluster.scenario import load_scenario
-    from minicluster.verify import session, verify
+    from minicluster.verify import verify
     from minicluster.verify.rules import BY_ID as RULES_BY_ID
+    from minicluster.verify.spark import session
 
     scenario = load_scenario(path)
     for rule_id in scenario.exercises:

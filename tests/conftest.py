@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from minicluster.verify import session
+from minicluster.verify.spark import session
 from tests.house.short_table import short_table
 
 PROPERTY = "conformance"

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minicluster.controller.settings import DEFAULTS, MIN_ISR, ControllerSettings
-from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import ELR_VERSION, FEATURE_NAME, MetadataVersion
 from minicluster.protocol.records import (
     AbortTransactionRecord,

@@ -11,27 +11,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.alter_isr import alter_isr_of_kip_497, alter_isr_of_kip_704
-from minicluster.controller.alter_partition import alter_partition
-from minicluster.controller.alter_replica_state import alter_replica_state
-from minicluster.controller.assign_directories import assign_replicas_to_dirs
-from minicluster.controller.broker_heartbeat import HeartbeatReply, broker_heartbeat
-from minicluster.controller.configs import alter_configs, incremental_alter_configs
-from minicluster.controller.create_partitions import create_partitions
-from minicluster.controller.decision import ApiError, Decision, KRaftVersion
-from minicluster.controller.elections import elect_leaders
-from minicluster.controller.features import update_features
-from minicluster.controller.nodes import allocate_producer_ids, register_controller
-from minicluster.controller.partition_reassignments import (
+from minicluster.controller.deciding.decision import ApiError, Decision, KRaftVersion
+from minicluster.controller.deciding.elections import elect_leaders
+from minicluster.controller.deciding.placement import Draw
+from minicluster.controller.operations.alter_configs import alter_configs, incremental_alter_configs
+from minicluster.controller.operations.alter_isr import alter_isr_of_kip_497, alter_isr_of_kip_704
+from minicluster.controller.operations.alter_partition import alter_partition
+from minicluster.controller.operations.alter_partition_reassignments import (
     alter_partition_reassignments,
     list_partition_reassignments,
 )
-from minicluster.controller.placement import Draw
-from minicluster.controller.registration import RegistrationReply, register_broker
-from minicluster.controller.state import ClusterState
-from minicluster.controller.topics import create_topics, delete_topics
-from minicluster.controller.unregister import unregister_broker
-from minicluster.metadata.image import MetadataImage
+from minicluster.controller.operations.alter_replica_state import alter_replica_state
+from minicluster.controller.operations.assign_replicas_to_dirs import assign_replicas_to_dirs
+from minicluster.controller.operations.broker_heartbeat import HeartbeatReply, broker_heartbeat
+from minicluster.controller.operations.broker_registration import RegistrationReply, register_broker
+from minicluster.controller.operations.controller_registration import (
+    allocate_producer_ids,
+    register_controller,
+)
+from minicluster.controller.operations.create_partitions import create_partitions
+from minicluster.controller.operations.create_topics import create_topics, delete_topics
+from minicluster.controller.operations.unregister_broker import unregister_broker
+from minicluster.controller.operations.update_features import update_features
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704

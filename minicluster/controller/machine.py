@@ -32,31 +32,31 @@ from uuid import UUID
 
 from minicluster.controller.activation import activation_records
 from minicluster.controller.api import APIS, Call, error_response, trivial_response
-from minicluster.controller.decision import (
+from minicluster.controller.deciding.decision import (
     MAX_RECORDS_PER_BATCH,
     ControllerFault,
     Decision,
     KRaftVersion,
     Refused,
 )
-from minicluster.controller.events import Append, ControllerReply, RaiseKRaftVersion, Resign
-from minicluster.controller.heartbeats import (
+from minicluster.controller.deciding.placement import Draw
+from minicluster.controller.effects import Append, ControllerReply, RaiseKRaftVersion, Resign
+from minicluster.controller.settings import ControllerSettings
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.controller.state.heartbeat_manager import (
     Heartbeats,
     SetShutdownOffset,
     apply_soft,
     follow_record,
 )
-from minicluster.controller.isr_proposals import IsrProposalChange, IsrProposals
-from minicluster.controller.offline_replicas import OfflineReplicas, ReplicaStateChange
-from minicluster.controller.placement import Draw
-from minicluster.controller.settings import ControllerSettings
-from minicluster.controller.state import ClusterState
-from minicluster.controller.timers import Tasks
+from minicluster.controller.state.offline_replicas import OfflineReplicas, ReplicaStateChange
+from minicluster.controller.state.pending_alter_isr import IsrProposalChange, IsrProposals
+from minicluster.controller.task_timers import Tasks
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest
 from minicluster.protocol.records import (

@@ -19,11 +19,11 @@ from enum import Enum
 from minicluster.effects import Effect
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
-from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import NO_RECOVERY_CHANGE
 from minicluster.metadata.metadata_version import FEATURE_NAME
-from minicluster.metadata.partition import NO_RECOVERY_CHANGE
 from minicluster.protocol.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

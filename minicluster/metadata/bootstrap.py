@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minicluster.errors import UserError
-from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.metadata_version import (
     ELR_VERSION,
     FEATURE_NAME,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image import MetadataImage, apply
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.protocol.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

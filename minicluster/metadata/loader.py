@@ -27,9 +27,9 @@ from minicluster.metadata.batch_loader import (
     SnapshotManifest,
     refuse_unreadable,
 )
-from minicluster.metadata.delta import MetadataDelta
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image import MetadataImage, apply
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.protocol.records import TopicRecord, VersionedRecord
 from minicluster.rules import Rules
 

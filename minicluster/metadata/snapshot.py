@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from minicluster.metadata.cluster import BrokerRegistration, ControllerRegistration
-from minicluster.metadata.image import MetadataImage, apply
+from minicluster.metadata.image.cluster import BrokerRegistration, ControllerRegistration
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.partition import OnLoss, raise_loss
+from minicluster.metadata.image.quotas import NO_PRODUCER_IDS
 from minicluster.metadata.metadata_version import MetadataVersion, lowest_version
-from minicluster.metadata.partition import OnLoss, raise_loss
-from minicluster.metadata.quotas import NO_PRODUCER_IDS
 from minicluster.protocol.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,

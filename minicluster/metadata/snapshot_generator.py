@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from minicluster.effects import Effect
 from minicluster.faults import Faults
 from minicluster.metadata.batch_loader import LogDeltaManifest, Provenance
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.loader import Publish
 from minicluster.metadata.snapshot import image_records
 from minicluster.protocol.records import (

@@ -6,9 +6,9 @@ Source:  LeaderState.appendStartOfEpochControlRecords.
 from __future__ import annotations
 
 from minicluster.protocol.records import KRaftVersionRecord, LeaderChangeMessage
-from minicluster.quorum.history import BEFORE_THE_LOG
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voter_set_history import BEFORE_THE_LOG
 
 
 def epoch_start(node: QuorumNode, role: Leader) -> tuple[object, ...]:

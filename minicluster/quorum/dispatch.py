@@ -22,9 +22,9 @@ from minicluster.protocol.messages import (
     UpdateRaftVoterRequest,
     VoteRequest,
 )
-from minicluster.quorum import replies
-from minicluster.quorum.answering import describing, elections, fetching, snapshots
-from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.requests import describe_quorum, elections, fetch, fetch_snapshot
+from minicluster.quorum.responses import replies
+from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.voter_changes import add, remove, update
 
 
@@ -60,12 +60,12 @@ _AT_ONCE: dict[type, Callable[[QuorumNode, Any, int, int], Any]] = {
     VoteRequest: elections.vote,
     BeginQuorumEpochRequest: elections.begin_epoch,
     EndQuorumEpochRequest: elections.end_epoch,
-    FetchSnapshotRequest: snapshots.fetch_snapshot,
-    DescribeQuorumRequest: describing.describe,
+    FetchSnapshotRequest: fetch_snapshot.fetch_snapshot,
+    DescribeQuorumRequest: describe_quorum.describe,
     UpdateRaftVoterRequest: update.update_voter,
 }
 _MAYBE_LATER: dict[type, Callable[[QuorumNode, Any, Any, int, int], Any | None]] = {
-    FetchRequest: fetching.fetch,
+    FetchRequest: fetch.fetch,
     AddRaftVoterRequest: add.add_voter,
     RemoveRaftVoterRequest: remove.remove_voter,
 }

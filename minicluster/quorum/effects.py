@@ -12,7 +12,7 @@ from minicluster.effects import Effect, Send
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
-from minicluster.quorum.voters import VoterSet
+from minicluster.quorum.state.voters import VoterSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
-from minicluster.quorum.answering import checks
-from minicluster.quorum.node import QuorumNode
-from minicluster.quorum.voters import Endpoints
+from minicluster.quorum.requests import checks
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import Endpoints
 
 
 def follow(

@@ -6,11 +6,11 @@ Source:  KafkaRaftClient.pollLeader, LeaderState.
 from __future__ import annotations
 
 from minicluster.quorum import transitions, wire
-from minicluster.quorum.answering import fetching
 from minicluster.quorum.effects import Appended
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.outgoing import ask, earliest
+from minicluster.quorum.requests import fetch as fetching
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.voter_changes import pending
 
 BEGIN_EPOCH_VERSION = 1

@@ -8,10 +8,10 @@ Source:  KafkaRaftClient.ListenerContext, pollListeners.
 from __future__ import annotations
 
 from minicluster.quorum.effects import Commit, LeaderChange, LoadBootstrap, LoadSnapshot
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import Listening, QuorumNode
-from minicluster.quorum.raft_log import BOOTSTRAP_SNAPSHOT
-from minicluster.quorum.roles import Resigned
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import Listening, QuorumNode
+from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
+from minicluster.quorum.state.roles import Resigned
 
 
 def deliver(node: QuorumNode) -> None:

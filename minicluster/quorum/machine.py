@@ -52,11 +52,11 @@ from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import dispatch, polling, snapshots
 from minicluster.quorum.errors import IllegalArgument, NotLeader
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import Draws, QuorumNode
 from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import Draws, QuorumNode
+from minicluster.quorum.state.voters import Endpoints, Node, VoterSet
 from minicluster.quorum.voter_changes import upgrade
-from minicluster.quorum.voters import Endpoints, Node, VoterSet
 from minicluster.rules import Rules
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from minicluster.quorum import wire
-from minicluster.quorum.node import QuorumNode
-from minicluster.quorum.voters import node_at
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import node_at
 
 
 def earliest(*waits_ms: int | None) -> int | None:

@@ -8,20 +8,21 @@ Source:  KafkaRaftClient.poll, pollCurrentState; order as in the transcripts.
 
 from __future__ import annotations
 
-from minicluster.quorum import dispatch, leading, listening, parking, transitions, wire
+from minicluster.quorum import dispatch, leading, listening, transitions, wire
 from minicluster.quorum.effects import Began, ShutDown
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import QuorumNode
 from minicluster.quorum.outgoing import ask, earliest, fetch_request
-from minicluster.quorum.roles import (
+from minicluster.quorum.state import parked_fetches
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.roles import (
     Candidate,
     Follower,
     Prospective,
     Resigned,
     Unattached,
 )
+from minicluster.quorum.state.voters import Node
 from minicluster.quorum.voter_changes import asking
-from minicluster.quorum.voters import Node
 
 VOTE_VERSION = 2
 END_EPOCH_VERSION = 1
@@ -44,7 +45,7 @@ def start(node: QuorumNode, now_ms: int) -> None:
 def poll_once(node: QuorumNode, now_ms: int) -> None:
     """Take one turn."""
     if node.parked:
-        parking.expire(node, now_ms)
+        parked_fetches.expire(node, now_ms)
     if node.shutdown_deadline_ms is not None and _shutdown_ends(node, now_ms):
         return
     wait_ms = _poll_role(node, now_ms)
@@ -54,7 +55,7 @@ def poll_once(node: QuorumNode, now_ms: int) -> None:
     node.wake_ms = earliest(
         None if wait_ms is None else now_ms + wait_ms,
         node.shutdown_deadline_ms,
-        parking.next_deadline_ms(node) if node.parked else None,
+        parked_fetches.next_deadline_ms(node) if node.parked else None,
     )
 
 

@@ -16,8 +16,8 @@ from minicluster.log.checkpoint import (
 from minicluster.log.log import SnapshotId, snapshot_order
 from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord
 from minicluster.quorum.errors import IllegalArgument
-from minicluster.quorum.node import QuorumNode
-from minicluster.quorum.raft_log import Position
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.raft_log import Position
 
 
 def create(

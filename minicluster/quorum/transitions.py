@@ -11,15 +11,23 @@ from __future__ import annotations
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.quorum import control, listening, parking
-from minicluster.quorum.accumulator import Accumulator
-from minicluster.quorum.arithmetic import Tally
+from minicluster.quorum import control, listening
 from minicluster.quorum.effects import Deposed, Voted
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import QuorumNode
-from minicluster.quorum.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
+from minicluster.quorum.state import parked_fetches
+from minicluster.quorum.state.arithmetic import Tally
+from minicluster.quorum.state.batch_accumulator import Accumulator
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.roles import (
+    Candidate,
+    Follower,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from minicluster.quorum.state.voters import Endpoints, ReplicaKey
 from minicluster.quorum.voter_changes import pending
-from minicluster.quorum.voters import Endpoints, ReplicaKey
 
 
 def initialize(node: QuorumNode, now_ms: int) -> None:
@@ -127,7 +135,7 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
     )
     _persist(node)
     if isinstance(old, Leader) and not node.rules.parked_fetch_outlives_leadership:
-        parking.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _after(node, old, now_ms)
 
 
@@ -141,7 +149,7 @@ def to_follower(
     role.high_watermark = old.high_watermark
     _become(node, role)
     _persist(node)
-    parking.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _after(node, old, now_ms)
 
 
@@ -212,7 +220,7 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
 def to_resigned(node: QuorumNode, preferred: tuple[ReplicaKey, ...], now_ms: int) -> None:
     """Stop leading within the epoch, and tell the voters."""
     old = node.role
-    parking.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _become(node, _resigned(node, old.epoch, preferred, now_ms))
     _after(node, old, now_ms, tell=False)
 

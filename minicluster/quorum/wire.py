@@ -25,7 +25,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.quorum.settings import METADATA_TOPIC
-from minicluster.quorum.voters import Endpoint, Endpoints, Node, ReplicaKey
+from minicluster.quorum.state.voters import Endpoint, Endpoints, Node, ReplicaKey
 
 FETCH_WITH_ENDPOINTS = 17
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from minicluster.replica.isr_state import NO_BROKER_EPOCH
+from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
 
 
 class BrokerStanding(Protocol):

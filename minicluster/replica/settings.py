@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from minicluster.replica.fetcher import FetcherConfig
-from minicluster.replica.partition_state import REPLICA_LAG_TIME_MAX_MS
+from minicluster.replica.fetching.fetcher import FetcherConfig
+from minicluster.replica.partition.state import REPLICA_LAG_TIME_MAX_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

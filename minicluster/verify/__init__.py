@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from minicluster.verify.judge import verify as verify
-    from minicluster.verify.online import OnlineChecker as OnlineChecker
-    from minicluster.verify.report import Report as Report
+    from minicluster.verify.online.checker import OnlineChecker as OnlineChecker
+    from minicluster.verify.reporting.report import Report as Report
     from minicluster.verify.rules.model import Finding as Finding
     from minicluster.verify.rules.model import Verdict as Verdict
 
 _HOMES = {
     "Finding": "minicluster.verify.rules.model",
-    "OnlineChecker": "minicluster.verify.online",
-    "Report": "minicluster.verify.report",
+    "OnlineChecker": "minicluster.verify.online.checker",
+    "Report": "minicluster.verify.reporting.report",
     "Verdict": "minicluster.verify.rules.model",
     "verify": "minicluster.verify.judge",
 }

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
-from minicluster.verify import evidence, queries, session
 from minicluster.verify.inputs import Problem, Run, read_runs
-from minicluster.verify.queries import Answer
-from minicluster.verify.report import Report, RuleResult, RunSummary
+from minicluster.verify.reporting.report import Report, RuleResult, RunSummary
 from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verdict
 from minicluster.verify.rules.model import finding_message
+from minicluster.verify.spark import evidence, queries, session
+from minicluster.verify.spark.queries import Answer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 
 def play(seed: int, *, wire: bool = False) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.admin import RequestRefused
+from minicluster.actors.cluster.admin import RequestRefused
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.log.directory import read_controller_directory
 from minicluster.protocol import ErrorCode

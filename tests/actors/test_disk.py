@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 import structlog
 
-from minicluster.actors.disk import Disk
-from minicluster.actors.logging import ClusterLog
+from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.recording.logging import ClusterLog
 from minicluster.errors import UserError
 from minicluster.log.batch import Record, RecordBatch
 

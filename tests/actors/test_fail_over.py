@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.client import AdminOperation
-from minicluster.actors.views import Node
+from minicluster.actors.cluster.client import AdminOperation
+from minicluster.actors.cluster.views import Node
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 

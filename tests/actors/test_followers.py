@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.followers import InvariantViolated
+from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import locate, read_metadata_log
@@ -56,7 +56,7 @@ def test_the_log_streams_onto_disk_in_kafkas_format_while_the_cluster_runs(tmp_p
 def test_the_log_streams_into_parquet_with_the_columns_of_the_kraft_source(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    from minicluster.verify.rows import COLUMNS
+    from minicluster.verify.spark.rows import COLUMNS
 
     with MiniCluster(seed=4) as cluster:
         cluster.create_topic("orders", min_isr=2)

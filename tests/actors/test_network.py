@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from minicluster.actors.network import Answer, Condition, Kind, Network, Packet
-from minicluster.actors.recorder import Recorder
-from minicluster.actors.runtime import ClusterActor
-from minicluster.actors.simulated import SimulatedRuntime
+from minicluster.actors.recording.recorder import Recorder
+from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,

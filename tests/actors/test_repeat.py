@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from minicluster.actors.play import play, replay_run
+from minicluster.actors.play.player import play, replay_run
 from minicluster.scenario import parse_scenario
 
 SHORT = parse_scenario(

@@ -12,14 +12,14 @@ import pykka
 import pytest
 from pykka._actor import Actor as PykkaActor
 
-from minicluster.actors.runtime import (
+from minicluster.actors.runtime.runtime import (
     ActorCrashed,
     BlockingCallInActor,
     ClusterActor,
     Runtime,
 )
-from minicluster.actors.simulated import Livelock, SimulatedRuntime
-from minicluster.actors.threaded import ThreadedRuntime
+from minicluster.actors.runtime.simulated import Livelock, SimulatedRuntime
+from minicluster.actors.runtime.threaded import ThreadedRuntime
 
 
 class Echo(ClusterActor):

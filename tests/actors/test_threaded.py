@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from minicluster import MiniCluster
-from minicluster.actors.metadata_sink import MetadataSink
+from minicluster.actors.recording.metadata_sink import MetadataSink
 
 
 def test_a_threaded_cluster_starts_replicates_fails_over_and_leaves_no_thread() -> None:

@@ -16,12 +16,12 @@ from uuid import UUID
 import pytest
 
 from minicluster.controller.activation import bootstrap_records
-from minicluster.controller.events import Append, ControllerReply
+from minicluster.controller.effects import Append, ControllerReply
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.segment import read_segment, write_segment
-from minicluster.metadata.image import MetadataImage, apply
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (

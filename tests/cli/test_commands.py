@@ -58,7 +58,7 @@ def minicluster(capfd: pytest.CaptureFixture[str], *args: str | Path) -> Command
 
 def play(folder: Path, text: str = STORY) -> Path:
     """Play a story without judging it."""
-    from minicluster.actors.play import play as play_scenario
+    from minicluster.actors.play.player import play as play_scenario
     from minicluster.scenario import parse_scenario
 
     return play_scenario(parse_scenario(text), runs=folder).path

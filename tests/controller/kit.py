@@ -8,14 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.activation import bootstrap_records
-from minicluster.controller.events import Append, ControllerReply, RaiseKRaftVersion, Resign
-from minicluster.controller.features import node_features
+from minicluster.controller.effects import Append, ControllerReply, RaiseKRaftVersion, Resign
 from minicluster.controller.machine import ControllerMachine
+from minicluster.controller.operations.update_features import node_features
 from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
+from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import MetadataVersion
-from minicluster.metadata.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import VersionedRecord

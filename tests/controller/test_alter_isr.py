@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.metadata.partition import RECOVERING
+from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.records import PartitionRecord, VersionedRecord

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from minicluster.faults import Faults
-from minicluster.metadata.partition import RECOVERED, RECOVERING
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord

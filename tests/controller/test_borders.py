@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller.decision import KRaftVersion
-from minicluster.controller.features import update_features
-from minicluster.controller.heartbeats import BrokerState, Heartbeats
+from minicluster.controller.deciding.decision import KRaftVersion
+from minicluster.controller.operations.update_features import update_features
+from minicluster.controller.state.heartbeat_manager import BrokerState, Heartbeats
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules

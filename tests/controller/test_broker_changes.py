@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller import timers
-from minicluster.metadata.configs import BROKER, TOPIC
-from minicluster.metadata.directory_id import MIGRATING, UNASSIGNED
+from minicluster.controller import task_timers as timers
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.partition import RECOVERING, PartitionRegistration
+from minicluster.metadata.image.configs import BROKER, TOPIC
+from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
+from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (

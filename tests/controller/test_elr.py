@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller.java_order import java_set_order
-from minicluster.metadata.configs import BROKER, TOPIC
-from minicluster.metadata.partition import RECOVERED, PartitionRegistration
+from minicluster.java_order import java_set_order
+from minicluster.metadata.image.configs import BROKER, TOPIC
+from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.alter_partition import alter_partition
-from minicluster.controller.decision import ControllerFault
-from minicluster.controller.indexes import ElrIndex, PartitionSet
-from minicluster.controller.state import ClusterState
+from minicluster.controller.deciding.decision import ControllerFault
+from minicluster.controller.operations.alter_partition import alter_partition
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.controller.state.indexes import ElrIndex, PartitionSet
 from minicluster.metadata.metadata_version import FEATURE_NAME
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (

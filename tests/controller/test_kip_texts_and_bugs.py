@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.metadata.partition import NO_LEADER
+from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules

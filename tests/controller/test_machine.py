@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.controller.decision import ControllerFault, Decision
-from minicluster.controller.indexes import Indexes
+from minicluster.controller.deciding.decision import ControllerFault, Decision
+from minicluster.controller.state.indexes import Indexes
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.partition_change import (
+from minicluster.controller.deciding.partition_change import (
     Election,
     Gates,
     Targets,
@@ -17,9 +17,8 @@ from minicluster.controller.partition_change import (
     elect,
     is_no_op,
 )
-from minicluster.metadata.directory_id import LOST, MIGRATING, UNASSIGNED
-from minicluster.metadata.metadata_version import MetadataVersion
-from minicluster.metadata.partition import (
+from minicluster.metadata.image.directory_id import LOST, MIGRATING, UNASSIGNED
+from minicluster.metadata.image.partition import (
     NO_LEADER_CHANGE,
     NO_RECOVERY_CHANGE,
     RECOVERED,
@@ -27,6 +26,7 @@ from minicluster.metadata.partition import (
     PartitionRegistration,
     election_was_clean,
 )
+from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord
 from minicluster.rules import Rules
 

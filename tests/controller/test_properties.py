@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minicluster.controller.api import APIS
 from minicluster.controller.machine import ControllerMachine
-from minicluster.metadata.partition import RECOVERED, RECOVERING
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.schema import FieldSpec, Struct

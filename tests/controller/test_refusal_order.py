@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minicluster.metadata.partition import RECOVERED, RECOVERING
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.broker_heartbeat import expired_heartbeat
-from minicluster.controller.heartbeats import BrokerState, Heartbeats, apply_soft
-from minicluster.metadata.directory_id import MIGRATING, UNASSIGNED
+from minicluster.controller.operations.broker_heartbeat import expired_heartbeat
+from minicluster.controller.state.heartbeat_manager import BrokerState, Heartbeats, apply_soft
+from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller import timers
-from minicluster.controller.decision import ControllerFault
-from minicluster.controller.placement import PlacementError, RackList
-from minicluster.controller.registration import register_broker
+from minicluster.controller import task_timers as timers
+from minicluster.controller.deciding.decision import ControllerFault
+from minicluster.controller.deciding.placement import PlacementError, RackList
+from minicluster.controller.operations.broker_registration import register_broker
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller.heartbeats import follow_record
-from minicluster.controller.topics import name_problem
+from minicluster.controller.operations.create_topics import name_problem
+from minicluster.controller.state.heartbeat_manager import follow_record
 from minicluster.faults import Faults
-from minicluster.metadata.configs import TOPIC
-from minicluster.metadata.directory_id import UNASSIGNED
+from minicluster.metadata.image.configs import TOPIC
+from minicluster.metadata.image.directory_id import UNASSIGNED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from minicluster.broker import kafka_apis as client_api
 from minicluster.controller import api as controller_api
-from minicluster.metadata import image
+from minicluster.metadata.image.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum import dispatch
-from minicluster.replica import client_api
 from tests.house.kips import BUILT, LEFT_OUT, TITLES
 from tests.house.pages import table, versions
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.broker.kafka_apis import HANDLERS
 from minicluster.cli import app
-from minicluster.replica.client_api import HANDLERS
 from minicluster.scenario import ACTIONS, parse_scenario
 from minicluster.scenario.selectors import FUNCTIONS, NAMED_SETS, TEXTS, parse_at
 from tests.house import conformance, coverage

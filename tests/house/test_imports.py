@@ -25,10 +25,10 @@ def loaded_by(statement: str) -> list[str]:
         "import minicluster.protocol",
         "import minicluster.protocol.messages",
         "import minicluster.log.directory, minicluster.log.dump",
-        "import minicluster.metadata.image",
+        "import minicluster.metadata.image.metadata_image",
         "import minicluster.controller.machine",
         "import minicluster.quorum.machine",
-        "import minicluster.verify.online",
+        "import minicluster.verify.online.checker",
     ],
 )
 def test_pure_rooms_load_nothing_heavy(statement: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from minicluster.controller.activation import activation_records, bootstrap_records
 from minicluster.controller.settings import ControllerSettings
 from minicluster.errors import UserError
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import ConfigRecord
 from minicluster.rules import FailedReplicas, Rules, UncleanRecovery

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("minicluster", "actors", "fixtures")
 
 # Every room may import itself, the rooms below it that are named here, and the bottom modules.
-BOTTOM = ("durations", "effects", "errors", "faults", "rules", "trace")
+BOTTOM = ("durations", "effects", "errors", "faults", "java_order", "planting", "rules", "trace")
 MAY_IMPORT = {
     "protocol": (),
     "log": ("protocol",),
@@ -20,15 +20,19 @@ MAY_IMPORT = {
     "controller": ("protocol", "log", "metadata"),
     "quorum": ("protocol", "log", "metadata"),
     "replica": ("protocol", "log", "metadata"),
+    "broker": ("protocol", "log", "metadata", "replica"),
     "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
     "verify": ("protocol", "log", "metadata"),
     "actors": (
-        "protocol", "log", "metadata", "controller", "quorum", "replica", "scenario", "verify",
+        "protocol", "log", "metadata", "controller", "quorum", "replica", "broker", "scenario",
+        "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
-PURE = ("protocol", "log", "metadata", "controller", "quorum", "replica", "scenario")
+PURE = (
+    "protocol", "log", "metadata", "controller", "quorum", "replica", "broker", "scenario",
+)  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",
     "sched", "secrets", "select", "selectors", "signal", "socket", "socketserver", "structlog",

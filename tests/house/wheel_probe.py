@@ -7,9 +7,9 @@ import importlib.resources
 import importlib.util
 
 import minicluster
-import minicluster.actors.cluster
+import minicluster.actors.cluster.mini_cluster
 import minicluster.fixtures.plugin
-import minicluster.verify.online
+import minicluster.verify.online.checker
 from minicluster import MiniCluster
 
 
@@ -21,7 +21,7 @@ def main() -> None:
     assert "minicluster" in scripts
     plugins = {e.name for e in importlib.metadata.entry_points(group="pytest11")}
     assert "minicluster" in plugins
-    for name in ("py.typed", "verify/page.css"):
+    for name in ("py.typed", "verify/reporting/page.css"):
         assert importlib.resources.files("minicluster").joinpath(name).is_file(), name
     with MiniCluster(brokers=3, controllers=1, seed=1) as cluster:
         topic = cluster.create_topic("orders", partitions=1, replicas=3)

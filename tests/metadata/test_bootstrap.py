@@ -13,7 +13,7 @@ from minicluster.metadata.bootstrap import (
     default_features,
 )
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.metadata_version import MetadataVersion, production_version
 from minicluster.protocol.records import (
     AbortTransactionRecord,

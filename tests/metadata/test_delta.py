@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.metadata.configs import BROKER, TOPIC
-from minicluster.metadata.delta import DeltaBuilder, MetadataDelta, TopicIdPartition
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.configs import BROKER, TOPIC
+from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta, TopicIdPartition
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,

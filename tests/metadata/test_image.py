@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from minicluster.metadata.cluster import BrokerRegistration, Endpoint, FeatureRange
-from minicluster.metadata.configs import BROKER, TOPIC
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image import MetadataImage, apply, apply_all
+from minicluster.metadata.image.cluster import BrokerRegistration, Endpoint, FeatureRange
+from minicluster.metadata.image.configs import BROKER, TOPIC
+from minicluster.metadata.image.metadata_image import MetadataImage, apply, apply_all
+from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import MetadataVersion
-from minicluster.metadata.partition import PartitionRegistration
 from minicluster.protocol.records import (
     RECORD_CLASSES,
     AbortTransactionRecord,
@@ -394,7 +394,7 @@ def test_replay_needs(needed: str) -> None:
 # --- the digest -------------------------------------------------------------------------------
 
 SCRIPT = """
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol.records import ConfigRecord
 from tests.metadata.records import broker, partition, topic, version
 records = [version(30), *[broker(b, log_dirs=()) for b in range(5)]]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.batch_loader import LoaderFault
 from minicluster.metadata.committed import CommittedFold, images_by_end_offset
-from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
-from minicluster.metadata.image import MetadataImage, apply, apply_all
+from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage, apply, apply_all
 from minicluster.metadata.loader import MetadataLoader, Publish
 from minicluster.metadata.snapshot import image_from_records, image_records
 from minicluster.protocol.records import (

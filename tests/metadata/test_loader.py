@@ -20,7 +20,7 @@ from minicluster.metadata.batch_loader import (
     SnapshotManifest,
     Update,
 )
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.loader import (
     INITIALIZE_NEW_PUBLISHERS,
     ClosePublisher,

@@ -7,16 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.metadata import directory_id
 from minicluster.metadata.errors import MetadataLost, ReplayError
-from minicluster.metadata.metadata_version import MetadataVersion
-from minicluster.metadata.partition import (
+from minicluster.metadata.image import directory_id
+from minicluster.metadata.image.partition import (
     NO_LEADER,
     RECOVERED,
     RECOVERING,
     PartitionRegistration,
     election_was_clean,
 )
+from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord
 
 TOPIC = UUID(int=77 << 64)

@@ -12,7 +12,7 @@ from minicluster.log.directory import locate, read_metadata_log
 from minicluster.metadata.batch_loader import LoaderFault
 from minicluster.metadata.bootstrap import activation_records, bootstrap_records
 from minicluster.metadata.committed import CommittedFold, images_by_end_offset
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.loader import MetadataLoader
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.metadata.snapshot import image_from_records, image_records

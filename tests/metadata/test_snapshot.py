@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster.metadata.errors import MetadataLost
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.snapshot import image_from_records, image_records
 from minicluster.protocol.records import (
     AccessControlEntryRecord,

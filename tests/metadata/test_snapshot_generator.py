@@ -10,8 +10,8 @@ from minicluster.metadata.batch_loader import (
     Provenance,
     SnapshotManifest,
 )
-from minicluster.metadata.delta import MetadataDelta
-from minicluster.metadata.image import MetadataImage, apply
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.loader import Publish
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
 from tests.metadata.records import batch, topic, version

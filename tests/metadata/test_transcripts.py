@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.metadata.image import MetadataImage, apply
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.snapshot import image_from_records, image_records
 from minicluster.protocol.json_form import from_json
 from minicluster.protocol.records import RECORD_CLASSES

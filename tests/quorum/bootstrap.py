@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.protocol.records import KRaftVersionRecord
-from minicluster.quorum.voters import VoterSet
+from minicluster.quorum.state.voters import VoterSet
 
 
 def bootstrap_checkpoint(voters: VoterSet, kraft_version: int = 1) -> bytes:

@@ -12,9 +12,9 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import VotersRecord
 from minicluster.quorum.effects import Appended, Commit, HighWatermarkChanged, Persist, Voted
-from minicluster.quorum.history import decode_snapshot_control
-from minicluster.quorum.raft_log import RaftLog
-from minicluster.quorum.voters import VoterSet
+from minicluster.quorum.state.raft_log import RaftLog
+from minicluster.quorum.state.voter_set_history import decode_snapshot_control
+from minicluster.quorum.state.voters import VoterSet
 
 
 class Violated(AssertionError):

@@ -24,9 +24,9 @@ from minicluster.quorum.effects import (
     SendTo,
 )
 from minicluster.quorum.machine import QuorumMachine
-from minicluster.quorum.node import Draws
 from minicluster.quorum.settings import QuorumSettings
-from minicluster.quorum.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
+from minicluster.quorum.state.node import Draws
+from minicluster.quorum.state.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
 from minicluster.rules import Rules
 from tests.quorum.checks import Checks
 

@@ -26,9 +26,9 @@ from minicluster.protocol.uuids import METADATA_TOPIC_ID, ZERO_UUID
 from minicluster.quorum import effects as qx
 from minicluster.quorum import wire
 from minicluster.quorum.machine import QuorumMachine
-from minicluster.quorum.node import Draws
 from minicluster.quorum.settings import METADATA_TOPIC, QuorumSettings
-from minicluster.quorum.voters import Node, ReplicaKey, VoterSet
+from minicluster.quorum.state.node import Draws
+from minicluster.quorum.state.voters import Node, ReplicaKey, VoterSet
 from minicluster.rules import Rules
 from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of, endpoints_of, voter_of

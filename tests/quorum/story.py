@@ -23,7 +23,7 @@ from minicluster.protocol.messages import (
     VoteResponse,
 )
 from minicluster.quorum import effects as qx
-from minicluster.quorum.node import Draws
+from minicluster.quorum.state.node import Draws
 from tests.quorum.chaos import add_request
 from tests.quorum.network import CLUSTER_ID, Member, Network, directory_of
 

@@ -10,7 +10,7 @@ from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchRequest
 from minicluster.quorum.errors import InconsistentState
-from minicluster.quorum.voters import VoterSet
+from minicluster.quorum.state.voters import VoterSet
 from minicluster.rules import Rules
 from tests.quorum.chaos import Chaos
 from tests.quorum.checks import Violated

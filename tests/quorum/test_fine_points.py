@@ -17,17 +17,17 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.records import ConfigRecord, KRaftVersionRecord, VersionedRecord
 from minicluster.quorum import effects as qx
-from minicluster.quorum.accumulator import Accumulator
 from minicluster.quorum.errors import (
     IllegalArgument,
     InconsistentState,
     NotLeader,
     RecordBatchTooLarge,
 )
-from minicluster.quorum.leader_state import Leader, Progress
-from minicluster.quorum.roles import Download, Follower
 from minicluster.quorum.settings import MAX_BATCH_BYTES, METADATA_TOPIC, QuorumSettings
-from minicluster.quorum.voters import ReplicaKey, VoterSet
+from minicluster.quorum.state.batch_accumulator import Accumulator
+from minicluster.quorum.state.leader_state import Leader, Progress
+from minicluster.quorum.state.roles import Download, Follower
+from minicluster.quorum.state.voters import ReplicaKey, VoterSet
 from minicluster.rules import Rules
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of, voter_of
 from tests.quorum.probe import Probe, data_batch, log_of

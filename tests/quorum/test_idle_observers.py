@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from minicluster.quorum.leader_state import Leader
 from minicluster.quorum.settings import CAUGHT_UP_WITHIN_MS, OBSERVER_SESSION_TIMEOUT_MS
+from minicluster.quorum.state.leader_state import Leader
 from tests.quorum.test_rows_leader import key, leader, voter_set
 
 FETCHED_MS = 1_000

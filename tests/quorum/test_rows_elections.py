@@ -19,7 +19,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.quorum.errors import IllegalArgument
-from minicluster.quorum.voters import ReplicaKey
+from minicluster.quorum.state.voters import ReplicaKey
 from tests.quorum.network import directory_of
 from tests.quorum.probe import ELECTION_MS, Probe, data_batch, log_of
 

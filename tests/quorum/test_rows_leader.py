@@ -11,10 +11,10 @@ from minicluster.protocol.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
 )
-from minicluster.quorum.accumulator import Accumulator
 from minicluster.quorum.effects import Commit, ShutDown
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.voters import ReplicaKey, VoterSet
+from minicluster.quorum.state.batch_accumulator import Accumulator
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.voters import ReplicaKey, VoterSet
 from tests.quorum.network import directory_of, voter_of
 from tests.quorum.probe import Probe, data_batch, log_of
 

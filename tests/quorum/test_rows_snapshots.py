@@ -17,7 +17,7 @@ from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
 from minicluster.quorum.effects import LoadSnapshot, SnapshotInstalled
 from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.settings import METADATA_TOPIC, QuorumSettings
-from minicluster.quorum.voters import VoterSet
+from minicluster.quorum.state.voters import VoterSet
 from tests.quorum.probe import Probe, data_batch, log_of
 
 RECORD = VersionedRecord(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)

@@ -15,8 +15,8 @@ from typing import Any
 from minicluster.effects import CancelTimer, Effect, FaultHit, Reply, Send, SetTimer, Trace
 from minicluster.faults import Faults
 from minicluster.log import Record, RecordBatch, Records
-from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
@@ -36,9 +36,9 @@ from minicluster.protocol.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from minicluster.replica.disk import MemoryDisk
-from minicluster.replica.partition import Partition
-from minicluster.replica.replica_manager import ReplicaManagerMachine
+from minicluster.replica.log_manager import MemoryDisk
+from minicluster.replica.machine import ReplicaManagerMachine
+from minicluster.replica.partition.partition import Partition
 from minicluster.replica.settings import ReplicaManagerConfig
 from minicluster.rules import Rules
 

@@ -17,14 +17,14 @@ import pytest
 from minicluster.effects import Effect, FaultHit, Trace
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch
-from minicluster.metadata.directory_id import MIGRATING
-from minicluster.metadata.partition import PartitionRegistration
+from minicluster.metadata.image.directory_id import MIGRATING
+from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.isr_state import RECOVERED, AlterPartitionAnswer, ProposalItem
-from minicluster.replica.partition import Partition
-from minicluster.replica.partition_steps import (
+from minicluster.replica.partition.isr_state import RECOVERED, AlterPartitionAnswer, ProposalItem
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.steps import (
     AppendResult,
     CheckWaiting,
     FetchResult,

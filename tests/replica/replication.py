@@ -16,13 +16,13 @@ from uuid import UUID
 from minicluster.effects import Effect, FaultHit, Trace
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch
-from minicluster.metadata.partition import NO_LEADER, PartitionRegistration
+from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.isr_state import AlterPartitionAnswer, ProposalItem
-from minicluster.replica.partition import Partition
-from minicluster.replica.partition_steps import SubmitProposal
+from minicluster.replica.partition.isr_state import AlterPartitionAnswer, ProposalItem
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.steps import SubmitProposal
 from minicluster.rules import Rules
 from tests.replica.partition_kit import Broker, registration
 

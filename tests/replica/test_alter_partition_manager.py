@@ -10,20 +10,20 @@ import pytest
 from minicluster.effects import Effect, SetTimer
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.replica.alter_partition_manager import (
+from minicluster.replica.partition.isr_state import (
+    RECOVERING,
+    AlterPartitionAnswer,
+    IsrProposal,
+    ProposalItem,
+)
+from minicluster.replica.partition.steps import ProposalAnswered
+from minicluster.replica.to_controller.alter_partition_manager import (
     RETRY_MS,
     TIMER,
     AlterPartitionManager,
     AnswersGiven,
     SendAlterPartition,
 )
-from minicluster.replica.isr_state import (
-    RECOVERING,
-    AlterPartitionAnswer,
-    IsrProposal,
-    ProposalItem,
-)
-from minicluster.replica.partition_steps import ProposalAnswered
 from minicluster.rules import Rules
 
 BAR, ZAR = UUID(int=1), UUID(int=2)

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
+from minicluster.broker.kafka_apis import (
+    ClientApi,
+    ClientApiConfig,
+    ToReplicas,
+    is_valid_topic_name,
+    supported_versions,
+)
 from minicluster.effects import Effect, Reply, Send, SetTimer
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode, decode, encode
 from minicluster.protocol.messages import (
     ApiVersionsRequest,
@@ -32,13 +39,6 @@ from minicluster.protocol.records import (
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
-)
-from minicluster.replica.client_api import (
-    ClientApi,
-    ClientApiConfig,
-    ToReplicas,
-    is_valid_topic_name,
-    supported_versions,
 )
 from minicluster.rules import Rules
 

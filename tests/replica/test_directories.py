@@ -6,9 +6,8 @@ import uuid
 from typing import Any
 
 from minicluster.effects import Effect, Send, SetTimer
-from minicluster.metadata import directory_id
-from minicluster.metadata.delta import MetadataDelta
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all, directory_id
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AssignReplicasToDirsRequest,
@@ -20,9 +19,9 @@ from minicluster.protocol.records import (
     PartitionRecord,
     TopicRecord,
 )
-from minicluster.replica.disk import MemoryDisk, ReplicaStore
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
-from minicluster.replica.replica_manager import ReplicaManagerMachine
+from minicluster.replica.log_manager import MemoryDisk, ReplicaStore
+from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.settings import ReplicaManagerConfig
 
 ORDERS = uuid.UUID(int=0xA)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from minicluster.broker.kafka_apis import HANDLERS, supported_versions
 from minicluster.effects import Reply
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.protocol import ErrorCode, UnsupportedVersion, encode
 from minicluster.protocol import messages as m
-from minicluster.replica.client_api import HANDLERS, supported_versions
 from minicluster.replica.error_responses import error_response
 from minicluster.rules import Rules
 from tests.replica.cluster import TOPIC_IDS, Cluster

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
+from minicluster.broker.lifecycle import BrokerState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
-from minicluster.replica.lifecycle import BrokerState
-from minicluster.replica.replica_state_reports import GATHER_MS
+from minicluster.replica.to_controller.replica_state_reports import GATHER_MS
 from minicluster.rules import FailedReplicas, Rules
 from tests.replica.whole import CONTROLLER, Whole
 

@@ -17,9 +17,9 @@ from minicluster.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from minicluster.replica.controller_channel import CorrelationIds
 from minicluster.replica.errors import OffsetsOutOfOrder
-from minicluster.replica.fetcher import Fetcher, FetcherConfig, FetchFailed
+from minicluster.replica.fetching.fetcher import Fetcher, FetcherConfig, FetchFailed
+from minicluster.replica.to_controller.controller_channel import CorrelationIds
 
 ORDERS, BILLS = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
 EPOCH_7 = 7

@@ -10,12 +10,7 @@ import pytest
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
-from minicluster.replica.alter_partition_manager import (
-    AlterPartitionManager,
-    SendAlterPartition,
-)
-from minicluster.replica.isr_requests import isr_answers
-from minicluster.replica.isr_state import (
+from minicluster.replica.partition.isr_state import (
     RECOVERING,
     AlterPartitionAnswer,
     Committed,
@@ -23,7 +18,12 @@ from minicluster.replica.isr_state import (
     PendingExpand,
     ProposalItem,
 )
-from minicluster.replica.partition_steps import ProposalAnswered
+from minicluster.replica.partition.steps import ProposalAnswered
+from minicluster.replica.to_controller.alter_partition_manager import (
+    AlterPartitionManager,
+    SendAlterPartition,
+)
+from minicluster.replica.to_controller.alter_partition_wire import isr_answers
 from minicluster.rules import IsrChanges, Rules
 from tests.replica.partition_kit import TOPIC_ID, Bench
 from tests.replica.whole import Whole

@@ -5,8 +5,15 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from minicluster.broker.lifecycle import (
+    BrokerLifecycle,
+    BrokerRegistered,
+    BrokerState,
+    BrokerStateChanged,
+    LifecycleConfig,
+)
 from minicluster.effects import Effect, Send, SetTimer
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     BrokerHeartbeatRequest,
@@ -15,13 +22,6 @@ from minicluster.protocol.messages import (
     BrokerRegistrationResponse,
 )
 from minicluster.protocol.records import FeatureLevelRecord, RegisterBrokerRecord
-from minicluster.replica.lifecycle import (
-    BrokerLifecycle,
-    BrokerRegistered,
-    BrokerState,
-    BrokerStateChanged,
-    LifecycleConfig,
-)
 from minicluster.rules import Rules
 
 CONTROLLER, OTHER_CONTROLLER = 101, 102

@@ -6,8 +6,8 @@ import pytest
 
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
-from minicluster.replica.isr_state import RECOVERING, Committed
-from minicluster.replica.partition_steps import EnoughReplicas
+from minicluster.replica.partition.isr_state import RECOVERING, Committed
+from minicluster.replica.partition.steps import EnoughReplicas
 from tests.replica.partition_kit import Bench
 
 BOTH = {"replicas": [101, 102], "isr": [101, 102]}

@@ -8,7 +8,7 @@ import pytest
 
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.isr_state import Committed, PendingExpand, PendingShrink
+from minicluster.replica.partition.isr_state import Committed, PendingExpand, PendingShrink
 from minicluster.rules import Rules
 from tests.replica.partition_kit import LEADER, Bench
 

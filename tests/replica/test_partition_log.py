@@ -7,7 +7,7 @@ import pytest
 from minicluster.log import Log
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
-from minicluster.replica.partition_steps import (
+from minicluster.replica.partition.steps import (
     CheckWaitingProduces,
     EnoughReplicas,
     EpochEnd,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from minicluster.broker.kafka_apis import ClientApi, ClientApiConfig
 from minicluster.effects import Effect, Reply, Send
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AllocateProducerIdsRequest,
@@ -14,7 +15,6 @@ from minicluster.protocol.messages import (
     InitProducerIdRequest,
 )
 from minicluster.protocol.records import RegisterBrokerRecord
-from minicluster.replica.client_api import ClientApi, ClientApiConfig
 
 BLOCK = 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from minicluster.effects import Effect, Reply, SetTimer
-from minicluster.replica.purgatory import DelayedOperation, Purgatory
+from minicluster.replica.requests.purgatory import DelayedOperation, Purgatory
 
 ONE, TWO = (uuid.UUID(int=1), 0), (uuid.UUID(int=2), 0)
 

@@ -13,8 +13,12 @@ from minicluster.protocol.messages.kip_texts.kip_589 import (
     AlterReplicaStateRequest,
     AlterReplicaStateResponse,
 )
-from minicluster.replica.controller_channel import CorrelationIds
-from minicluster.replica.replica_state_reports import GATHER_MS, TIMER, ReplicaStateReports
+from minicluster.replica.to_controller.controller_channel import CorrelationIds
+from minicluster.replica.to_controller.replica_state_reports import (
+    GATHER_MS,
+    TIMER,
+    ReplicaStateReports,
+)
 
 CONTROLLER, ANOTHER = 101, 102
 ORDERS, OTHERS = uuid.UUID(int=0xA), uuid.UUID(int=0xB)

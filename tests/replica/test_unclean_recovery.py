@@ -10,14 +10,14 @@ import pytest
 from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.log.control import control_records
 from minicluster.protocol import ErrorCode
-from minicluster.replica.isr_state import (
+from minicluster.replica.partition.isr_state import (
     RECOVERED,
     RECOVERING,
     Committed,
     PendingExpand,
     PendingRecovery,
 )
-from minicluster.replica.unclean_recovery import open_transactions
+from minicluster.replica.partition.unclean_recovery import open_transactions
 from minicluster.rules import Rules, UncleanRecovery
 from tests.replica.partition_kit import LEADER, Bench
 

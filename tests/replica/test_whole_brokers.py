@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from minicluster.broker.lifecycle import BrokerState
 from minicluster.protocol import ErrorCode
-from minicluster.replica.lifecycle import BrokerState
 from minicluster.rules import Rules
 from tests.replica.whole import CONTROLLER, Whole
 

@@ -9,16 +9,24 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.controller.events import Append
+from minicluster.broker.kafka_apis import ClientApi, ClientApiConfig, ToReplicas
+from minicluster.broker.lifecycle import (
+    BrokerLifecycle,
+    BrokerRegistered,
+    BrokerState,
+    BrokerStateChanged,
+    LifecycleConfig,
+)
+from minicluster.controller.effects import Append
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.metadata.bootstrap import bootstrap_records
-from minicluster.metadata.delta import DeltaBuilder, MetadataDelta
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import MetadataVersion
-from minicluster.metadata.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     BrokerRegistrationRequest,
@@ -28,19 +36,11 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.messages.kip_texts.kip_497 import AlterIsrRequest
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
-from minicluster.replica.client_api import ClientApi, ClientApiConfig, ToReplicas
-from minicluster.replica.controller_channel import CorrelationIds
-from minicluster.replica.disk import MemoryDisk, ReplicaStore
 from minicluster.replica.effects import DirectoryFailed
-from minicluster.replica.lifecycle import (
-    BrokerLifecycle,
-    BrokerRegistered,
-    BrokerState,
-    BrokerStateChanged,
-    LifecycleConfig,
-)
-from minicluster.replica.replica_manager import ReplicaManagerMachine
+from minicluster.replica.log_manager import MemoryDisk, ReplicaStore
+from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.settings import ReplicaManagerConfig
+from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
 CONTROLLER = 101

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 
 @pytest.mark.parametrize("text", ["alter_isr_of_kip_497", "alter_isr_of_kip_704"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 
 def lies(cluster: MiniCluster, broker: int, topic: str) -> uuid.UUID:

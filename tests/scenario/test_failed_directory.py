@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.cluster import MiniCluster
-from minicluster.actors.play import play
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.play.player import play
 from minicluster.errors import UserError
 from minicluster.scenario import load_scenario
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.errors import UserError
 
 BOTH_WAYS = ["kafka-4.3", "kafka-4.3 failed_replicas_reported_by=alter_replica_state"]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 TEXTS = (
     "failed_replicas_reported_by=alter_replica_state",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.actors.campaign import outcome_of, play_seed, shortest
+from minicluster.actors.play.campaign import outcome_of, play_seed, shortest
 from minicluster.cli import run
 from minicluster.scenario.nemesis import KINDS, Draws, generate
 from minicluster.scenario.scenario import parse_scenario

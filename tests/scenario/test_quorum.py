@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from minicluster.actors.play import Played, play, play_once
+from minicluster.actors.play.player import Played, play, play_once
 from minicluster.scenario import load_scenario, parse_scenario
 from minicluster.verify import verify
 

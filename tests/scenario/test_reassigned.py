@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.actors.admin import RequestRefused
-from minicluster.actors.cluster import MiniCluster
-from minicluster.actors.play import play
+from minicluster.actors.cluster.admin import RequestRefused
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.play.player import play
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode
 from minicluster.scenario import load_scenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.actors.cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 SHIPPED = "kafka-4.3"
 TEXT = "kafka-4.3 unclean_leader_recovers=reported"

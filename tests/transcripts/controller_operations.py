@@ -7,27 +7,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from minicluster.controller.alter_partition import alter_partition
-from minicluster.controller.assign_directories import assign_replicas_to_dirs
-from minicluster.controller.broker_heartbeat import broker_heartbeat
-from minicluster.controller.configs import ConfigOperation, incremental_alter_configs
-from minicluster.controller.create_partitions import create_partitions
-from minicluster.controller.decision import Decision
-from minicluster.controller.elections import elect_leaders
-from minicluster.controller.heartbeats import Session
-from minicluster.controller.partition_reassignments import (
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.deciding.elections import elect_leaders
+from minicluster.controller.operations.alter_configs import (
+    ConfigOperation,
+    incremental_alter_configs,
+)
+from minicluster.controller.operations.alter_partition import alter_partition
+from minicluster.controller.operations.alter_partition_reassignments import (
     alter_partition_reassignments,
     list_partition_reassignments,
 )
-from minicluster.controller.registration import register_broker
-from minicluster.controller.tasks import (
+from minicluster.controller.operations.assign_replicas_to_dirs import assign_replicas_to_dirs
+from minicluster.controller.operations.broker_heartbeat import broker_heartbeat
+from minicluster.controller.operations.broker_registration import register_broker
+from minicluster.controller.operations.create_partitions import create_partitions
+from minicluster.controller.operations.create_topics import create_topics, delete_topics
+from minicluster.controller.operations.unregister_broker import unregister_broker
+from minicluster.controller.periodic_tasks import (
     maybe_balance_leaders,
     maybe_elect_unclean_leaders,
     maybe_fence_stale_broker,
 )
-from minicluster.controller.topics import create_topics, delete_topics
-from minicluster.controller.unregister import unregister_broker
-from minicluster.metadata.configs import BROKER, TOPIC
+from minicluster.controller.state.heartbeat_manager import Session
+from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.metadata_version import ELR_VERSION, FEATURE_NAME
 from minicluster.protocol import ErrorCode, format_uuid, parse_uuid
 from minicluster.protocol import messages as m

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.decision import Refused
-from minicluster.controller.heartbeats import Heartbeats, Session, follow_record
+from minicluster.controller.deciding.decision import Refused
 from minicluster.controller.settings import ControllerSettings
-from minicluster.controller.state import ClusterState
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.controller.state.heartbeat_manager import Heartbeats, Session, follow_record
 from minicluster.errors import UserError
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.metadata_version import (

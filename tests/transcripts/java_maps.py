@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from minicluster.controller.heartbeats import Session
+from minicluster.controller.state.heartbeat_manager import Session
 
 _INT = 0xFFFFFFFF
 

@@ -12,13 +12,13 @@ from typing import Any
 from minicluster.effects import Effect
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.replica.alter_partition_manager import (
+from minicluster.replica.partition.isr_state import IsrProposal, ProposalItem
+from minicluster.replica.partition.steps import ProposalAnswered
+from minicluster.replica.to_controller.alter_partition_manager import (
     AlterPartitionManager,
     AnswersGiven,
     SendAlterPartition,
 )
-from minicluster.replica.isr_state import IsrProposal, ProposalItem
-from minicluster.replica.partition_steps import ProposalAnswered
 from minicluster.rules import Rules
 from tests.transcripts.report import NotBuilt
 

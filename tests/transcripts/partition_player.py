@@ -14,12 +14,12 @@ from typing import Any
 
 from minicluster.effects import Effect
 from minicluster.log import Log, Record, RecordBatch
-from minicluster.metadata.directory_id import MIGRATING
-from minicluster.metadata.partition import PartitionRegistration
+from minicluster.metadata.image.directory_id import MIGRATING
+from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode, parse_uuid
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.isr_state import (
+from minicluster.replica.partition.isr_state import (
     RECOVERED,
     RECOVERING,
     AlterPartitionAnswer,
@@ -27,8 +27,8 @@ from minicluster.replica.isr_state import (
     PendingShrink,
     ProposalItem,
 )
-from minicluster.replica.partition import Partition
-from minicluster.replica.partition_steps import (
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.steps import (
     CheckWaiting,
     CheckWaitingProduces,
     FetchResult,

@@ -32,10 +32,10 @@ from minicluster.quorum.effects import (
 )
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.machine import QuorumMachine
-from minicluster.quorum.node import Draws
-from minicluster.quorum.roles import Follower
 from minicluster.quorum.settings import QuorumSettings
-from minicluster.quorum.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
+from minicluster.quorum.state.node import Draws
+from minicluster.quorum.state.roles import Follower
+from minicluster.quorum.state.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
 from minicluster.rules import Rules
 from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.transcripts import quorum_forms as forms

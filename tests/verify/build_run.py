@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from minicluster import trace
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol.uuids import format_uuid
 from tests.verify.build import TOPIC, LogBuilder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from minicluster.log.batch import metadata_batch
-from minicluster.metadata import directory_id
+from minicluster.metadata.image import directory_id
 from minicluster.protocol import records as r
 from tests.verify import cases_operations
 from tests.verify.build import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from minicluster.verify import session
+from minicluster.verify.spark import session
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.actors.play import play
+from minicluster.actors.play.player import play
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import read_controller_directory, write_checkpoint
 from minicluster.log.segment import segment_name, write_segment

@@ -9,7 +9,7 @@ import pytest
 
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.inputs import read_run
-from minicluster.verify.online import check_run
+from minicluster.verify.online.checker import check_run
 from minicluster.verify.rules import RULES
 from tests.verify.damage import Damage
 from tests.verify.test_spark_rules import KAFKA_LOGS, compare

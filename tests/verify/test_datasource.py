@@ -11,9 +11,9 @@ import pytest
 from minicluster.log.batch import RecordBatch
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.protocol import records as r
-from minicluster.verify import datasource
-from minicluster.verify.rows import COLUMNS, Rows
-from minicluster.verify.sink import ParquetSink, follow
+from minicluster.verify.spark import data_source as datasource
+from minicluster.verify.spark.rows import COLUMNS, Rows
+from minicluster.verify.spark.sink import ParquetSink, follow
 from tests.verify.build import LogBuilder, change, cluster
 
 pytestmark = pytest.mark.spark

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify.online import OnlineChecker
-from minicluster.verify.online_findings import Findings
+from minicluster.verify.online.checker import OnlineChecker
+from minicluster.verify.online.findings import Findings
 from minicluster.verify.rules import RULES
 from tests.verify import cases
 from tests.verify.build import LogBuilder, change, cluster

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.verify import session
+from minicluster.verify.spark import session
 from tests.verify.build import cluster
 
 pytestmark = pytest.mark.spark
 
 _SCRIPT = """
 import os, sys
-from minicluster.verify import session, verify
+from minicluster.verify import verify
+from minicluster.verify.spark import session
 print(verify(sys.argv[1], rules=["E10"]).verdict)
 print(sorted(name for name in os.environ if name.startswith("PYSPARK_GATEWAY")))
 print(session._jvm._process.pid)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from minicluster.errors import UserError
-from minicluster.verify import Report, Verdict, queries, verify
+from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.rules import RULES
+from minicluster.verify.spark import queries
 from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.trace_cases import b2_bad, c6_near

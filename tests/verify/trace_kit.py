@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from minicluster.log.checkpoint import Snapshot, checkpoint_name, encode_snapshot
-from minicluster.metadata.image import MetadataImage, apply_all
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.snapshot import image_records
 from minicluster.protocol import records as r
 from tests.verify.build import OTHER_TOPIC, LogBuilder, change, cluster

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from minicluster.metadata.image import MetadataImage
-from minicluster.metadata.partition import PartitionRegistration
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 

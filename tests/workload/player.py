@@ -12,15 +12,15 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.activation import bootstrap_records
-from minicluster.controller.events import Append, ControllerReply, Resign
+from minicluster.controller.effects import Append, ControllerReply, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
-from minicluster.controller.timers import FAILED_MS
+from minicluster.controller.task_timers import FAILED_MS
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.control import control_batch
-from minicluster.metadata.image import MetadataImage, apply
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.metadata_version import ELR_VERSION, MetadataVersion
 from minicluster.metadata.snapshot import image_from_records, image_records
 from minicluster.protocol import ErrorCode

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from minicluster.controller.features import node_features
-from minicluster.metadata.image import MetadataImage
+from minicluster.controller.operations.update_features import node_features
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 from minicluster.rules import FailedReplicas, Rules

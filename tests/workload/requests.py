@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from minicluster.metadata.configs import BROKER, CLUSTER_DEFAULT, TOPIC
-from minicluster.metadata.image import MetadataImage
-from minicluster.metadata.partition import PartitionRegistration
-from minicluster.metadata.topics import TopicImage
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
 from tests.workload.processes import Process

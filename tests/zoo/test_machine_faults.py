@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.controller.heartbeats import Session
-from minicluster.controller.tasks import maybe_fence_stale_broker
+from minicluster.controller.periodic_tasks import maybe_fence_stale_broker
+from minicluster.controller.state.heartbeat_manager import Session
 from minicluster.faults import Faults
 from minicluster.log.batch import metadata_batch
 from minicluster.log.control import control_batch
 from minicluster.protocol import records as r
-from minicluster.verify.online import OnlineChecker
+from minicluster.verify.online.checker import OnlineChecker
 from tests.controller.kit import Cluster
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.actors.campaign import campaign
+from minicluster.actors.play.campaign import campaign
 from minicluster.verify import Verdict, verify
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

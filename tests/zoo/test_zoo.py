@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.play import Played, play
+from minicluster.actors.play.player import Played, play
 from minicluster.rules import Rules
 from minicluster.scenario import load_scenario
 from minicluster.verify import Report, Verdict, verify

@@ -16,11 +16,11 @@ from minicluster.protocol.messages import (
     ApiVersionsResponse,
 )
 from minicluster.quorum import wire
-from minicluster.quorum.answering import checks
-from minicluster.quorum.leader_state import Leader, PendingAdd
-from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.requests import checks
+from minicluster.quorum.state.leader_state import Leader, PendingAdd
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter, node_at
 from minicluster.quorum.voter_changes import guards, pending
-from minicluster.quorum.voters import ReplicaKey, VersionRange, Voter, node_at
 
 KRAFT_VERSION = "kraft.version"
 API_VERSIONS_VERSION = 4

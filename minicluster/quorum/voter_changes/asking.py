@@ -16,9 +16,9 @@ from minicluster.protocol.messages import (
     UpdateRaftVoterRequest,
 )
 from minicluster.quorum.following import follow
-from minicluster.quorum.node import QuorumNode
-from minicluster.quorum.roles import Follower
-from minicluster.quorum.voters import Endpoint
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.roles import Follower
+from minicluster.quorum.state.voters import Endpoint
 
 UPDATE_VOTER_VERSION = 0
 ADD_VOTER_VERSION = 1

@@ -6,10 +6,10 @@ Source:  KIP-853; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
 from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import Endpoints, node_at
 from minicluster.quorum.voter_changes import pending
-from minicluster.quorum.voters import Endpoints, node_at
 
 Refusal = tuple[ErrorCode, str]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import AddRaftVoterResponse, RemoveRaftVoterResponse
-from minicluster.quorum.leader_state import Leader, PendingAdd, PendingRemove
-from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.state.leader_state import Leader, PendingAdd, PendingRemove
+from minicluster.quorum.state.node import QuorumNode
 
 
 def answer_add(node: QuorumNode, change: PendingAdd, error: ErrorCode, why: str | None) -> None:

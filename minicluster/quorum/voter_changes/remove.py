@@ -10,11 +10,11 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from minicluster.quorum.answering import checks
-from minicluster.quorum.leader_state import Leader, PendingRemove
-from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.requests import checks
+from minicluster.quorum.state.leader_state import Leader, PendingRemove
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import ReplicaKey
 from minicluster.quorum.voter_changes import guards
-from minicluster.quorum.voters import ReplicaKey
 
 
 def remove_voter(

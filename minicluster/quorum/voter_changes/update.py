@@ -9,11 +9,11 @@ from __future__ import annotations
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from minicluster.quorum import wire
-from minicluster.quorum.answering import checks
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import QuorumNode
+from minicluster.quorum.requests import checks
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter
 from minicluster.quorum.voter_changes import guards
-from minicluster.quorum.voters import ReplicaKey, VersionRange, Voter
 
 
 def update_voter(

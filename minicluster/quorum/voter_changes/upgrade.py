@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum.errors import IllegalArgument, NotLeader
-from minicluster.quorum.leader_state import Leader
-from minicluster.quorum.node import QuorumNode
-from minicluster.quorum.voters import Voter, VoterSet
+from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import Voter, VoterSet
 
 
 def upgrade(

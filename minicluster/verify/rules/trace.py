@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.metadata.image import MetadataImage
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.verify.rules.model import Check, Evidence, Rule
 
 _BROKER_SCOPED = (

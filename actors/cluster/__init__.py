@@ -1,0 +1,1 @@
+"""``MiniCluster`` and its parts."""

@@ -1,0 +1,364 @@
+"""The cluster's one client: administration and load on behalf of the test.
+
+It is no node: its links are never cut, so that a test can always talk to the cluster. It knows the
+committed metadata and asks the right node at once. An answer that proves that nothing was done is
+tried again until the operation's time is over; one that leaves it open is not (the history then
+says ``info``), because a second try could write a record twice; an idempotent producer's cannot,
+and so it goes on trying.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from minicluster.actors.network import Answer, Network
+from minicluster.actors.recording.recorder import Recorder
+from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.log.batch import Record, RecordBatch, Records
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+
+CLIENT_ID = -1
+BACKOFF_MS, BACKOFF_MAX_MS = 100, 1_000  # retry.backoff.ms, retry.backoff.max.ms
+ATTEMPT_TIMEOUT_MS = 30_000
+PRODUCE_VERSION = 9
+INIT_PRODUCER_ID_VERSION = 4
+
+Acks = Literal["0", "1", "all"]
+_ACKS: dict[str, int] = {"0": 0, "1": 1, "all": -1}
+
+# After these the records were not appended; another try cannot write them twice.
+_NOT_DONE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Operation:
+    """Something the client was asked to do; the test looks at it from its own thread."""
+
+    deadline_ms: int
+    tries: int = 0
+    done: bool = False
+    response: Any = None
+    failure: str | None = None
+
+    def finish(self, response: Any, failure: str | None) -> None:
+        """Set the outcome; the flag last, so that who sees it sees the rest."""
+        self.response, self.failure = response, failure
+        self.done = True
+
+
+@dataclass(slots=True, kw_only=True)
+class AdminOperation(Operation):
+    """A request to the active controller."""
+
+    request: Any
+    version: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Producer:
+    """An idempotent producer of one partition: one record at a time, each with its number (KIP-98).
+
+    Shapes:  id is -1 until a broker has given one, and again when a record's fate is unknown.
+    """
+
+    id: int = -1
+    epoch: int = -1
+    sequence: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class ProduceOperation(Operation):
+    """One record to a partition; ``offset`` is where it was acknowledged."""
+
+    id: int
+    topic: str
+    partition: int
+    value: str
+    acks: Acks
+    to: int | None = None  # a node to ask whatever the metadata says
+    invoke_seq: int = 0
+    offset: int | None = None
+    then: ProduceOperation | None = None  # what to produce when this one has ended
+    producer: Producer | None = None  # an idempotent one, if any
+    unsure: bool = False  # whether a try ended that may have appended it all the same
+
+    @property
+    def ok(self) -> bool:
+        """Whether the record was acknowledged."""
+        return self.done and self.failure is None
+
+
+@dataclass(slots=True, kw_only=True)
+class Load:
+    """Records at a rate until a time."""
+
+    topic: str
+    partition: int
+    period_ms: int
+    until_ms: int
+    acks: Acks
+    operations: list[ProduceOperation] = field(default_factory=list)
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """How the client finds nodes: both answer at once, None for nobody."""
+
+    active_controller: Callable[[], int | None]
+    leader: Callable[[str, int], int | None]
+
+
+class Client(ClusterActor):
+    """The actor behind ``create_topic``, ``produce`` and the like."""
+
+    def __init__(self, network: Network, recorder: Recorder, directory: Directory) -> None:
+        super().__init__()
+        self.network = network
+        self.recorder = recorder
+        self.directory = directory
+        self._ids = itertools.count(1)
+
+    def new_operation(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        acks: Acks,
+        deadline_ms: int,
+        to: int | None = None,
+        producer: Producer | None = None,
+    ) -> ProduceOperation:
+        """One record to be produced, with a value of its own."""
+        number = next(self._ids)
+        return ProduceOperation(
+            deadline_ms=deadline_ms,
+            id=number,
+            topic=topic,
+            partition=partition,
+            value=f"{topic}-{partition}/{number}",
+            acks=acks,
+            to=to,
+            producer=producer,
+        )
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, Answer):
+            operation = message.exchange.context
+            if isinstance(operation, AdminOperation):
+                self._admin_answered(operation, message)
+            else:
+                self._produce_answered(operation, message)
+        elif isinstance(message, AdminOperation):
+            self._admin(message)
+        elif isinstance(message, ProduceOperation):
+            self._produce(message)
+        elif isinstance(message, Load):
+            self._load(message)
+        else:
+            raise NotImplementedError(f"{self.name} does not understand {message!r}")
+
+    # Administration.
+
+    def _admin(self, operation: AdminOperation) -> None:
+        controller = self.directory.active_controller()
+        if controller is None:
+            self._again(operation, "no controller is active")
+            return
+        self.network.request(
+            src=CLIENT_ID,
+            dst=controller,
+            body=operation.request,
+            version=operation.version,
+            caller=self,
+            context=operation,
+            timeout_ms=max(1, min(ATTEMPT_TIMEOUT_MS, operation.deadline_ms - self.now())),
+        )
+
+    def _admin_answered(self, operation: AdminOperation, answer: Answer) -> None:
+        if answer.failure is not None:
+            self._again(operation, answer.failure)
+        elif says(answer.response, ErrorCode.NOT_CONTROLLER):
+            self._again(operation, "NOT_CONTROLLER")
+        else:
+            operation.finish(answer.response, None)
+
+    def _again(self, operation: Operation, why: str) -> None:
+        """Try again after a while, or give up when the time is over."""
+        backoff_ms = min(BACKOFF_MAX_MS, BACKOFF_MS << min(operation.tries, 10))
+        operation.tries += 1
+        if self.now() + backoff_ms < operation.deadline_ms:
+            self.after(backoff_ms, operation)
+        elif isinstance(operation, ProduceOperation):
+            self._end(operation, "info" if operation.unsure else "fail", why)
+        else:
+            operation.finish(None, why)
+
+    # Load.
+
+    def _load(self, load: Load) -> None:
+        now_ms = self.now()
+        if load.stopped or now_ms >= load.until_ms:
+            load.stopped = True
+            return
+        operation = self.new_operation(
+            load.topic, load.partition, acks=load.acks, deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS
+        )
+        load.operations.append(operation)
+        self._produce(operation)
+        self.after(load.period_ms, load)
+
+    def _produce(self, operation: ProduceOperation) -> None:
+        now_ms = self.now()
+        if operation.invoke_seq == 0:
+            operation.invoke_seq = self.recorder.event("invoke", operation.id, operation.value)
+        leader = operation.to
+        if leader is None:
+            leader = self.directory.leader(operation.topic, operation.partition)
+        if leader is None:
+            self._again(operation, ErrorCode.LEADER_NOT_AVAILABLE.name)
+            return
+        producer = operation.producer
+        if producer is not None and producer.id < 0:
+            given = InitProducerIdRequest(transactional_id=None)
+            self._ask(operation, leader, given, INIT_PRODUCER_ID_VERSION)
+            return
+        numbered = producer or Producer(sequence=-1)
+        batch = RecordBatch.of(
+            [Record(0, now_ms, None, operation.value.encode())],
+            leader_epoch=-1,
+            producer_id=numbered.id,
+            producer_epoch=numbered.epoch,
+            base_sequence=numbered.sequence,
+        )
+        acks = _ACKS[operation.acks]
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=ATTEMPT_TIMEOUT_MS,
+            topic_data=(
+                ProduceRequest.TopicProduceData(
+                    name=operation.topic,
+                    partition_data=(
+                        ProduceRequest.PartitionProduceData(
+                            index=operation.partition, records=Records((batch,))
+                        ),
+                    ),
+                ),
+            ),
+        )
+        self._ask(operation, leader, request, PRODUCE_VERSION, waits=acks != 0)
+        if acks == 0:
+            self._end(operation, "info", None)
+
+    def _ask(
+        self,
+        operation: ProduceOperation,
+        leader: int,
+        request: Any,
+        version: int,
+        *,
+        waits: bool = True,
+    ) -> None:
+        self.network.request(
+            src=CLIENT_ID,
+            dst=leader,
+            body=request,
+            version=version,
+            caller=self if waits else None,
+            context=operation,
+            timeout_ms=ATTEMPT_TIMEOUT_MS if waits else None,
+        )
+
+    def _produce_answered(self, operation: ProduceOperation, answer: Answer) -> None:
+        producer = operation.producer
+        if answer.failure is not None:
+            if producer is None:
+                self._end(operation, "info", answer.failure)
+            else:
+                operation.unsure = True
+                self._again(operation, answer.failure)
+            return
+        if producer is not None and isinstance(answer.response, InitProducerIdResponse):
+            given = answer.response
+            if given.error_code:
+                self._again(operation, ErrorCode(given.error_code).name)
+                return
+            producer.id, producer.epoch = given.producer_id, given.producer_epoch
+            producer.sequence = 0
+            self._produce(operation)
+            return
+        response: ProduceResponse = answer.response
+        partition = response.responses[0].partition_responses[0]
+        error = ErrorCode(partition.error_code)
+        if error is ErrorCode.NONE:
+            operation.offset = partition.base_offset
+            operation.response = response
+            if producer is not None:
+                producer.sequence += 1
+            self._end(operation, "ok", None)
+        elif error in _NOT_DONE:
+            self._again(operation, error.name)
+        elif producer is not None and error.retriable:
+            operation.unsure = True
+            self._again(operation, error.name)
+        else:
+            open_end = error in (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,) or error.retriable
+            self._end(operation, "info" if open_end else "fail", error.name)
+
+    def _end(self, operation: ProduceOperation, kind: str, error: str | None) -> None:
+        producer = operation.producer
+        if producer is not None and kind != "ok":
+            producer.id = -1  # what became of it is not known: what follows is numbered anew
+        sequence = self.recorder.event("complete", operation.id, kind, error)
+        self.recorder.trace(
+            "history",
+            {
+                "op_id": operation.id,
+                "process": self.name,
+                "f": "send",
+                "type": kind,
+                "invoke_seq": operation.invoke_seq,
+                "complete_seq": sequence,
+                "topic": operation.topic,
+                "part": operation.partition,
+                "acks": _ACKS[operation.acks],
+                "offset": operation.offset,
+                "value": operation.value,
+                "error": error,
+                "idempotent": producer is not None,
+            },
+        )
+        operation.finish(operation.response, error)
+        if operation.then is not None:
+            self._produce(operation.then)
+
+
+def says(response: Any, error: ErrorCode) -> bool:
+    """Whether a response as a whole, or its first item, says this error."""
+    top = getattr(response, "error_code", None)
+    if top is not None:
+        return bool(top == error)
+    for name in ("topics", "responses", "results"):
+        for item in getattr(response, name, None) or ():
+            return bool(getattr(item, "error_code", 0) == error)
+    return False

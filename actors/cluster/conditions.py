@@ -1,0 +1,80 @@
+"""How a wait says what it waited for, and what the cluster looked like when its time was over."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from minicluster.metadata.image.metadata_image import MetadataImage
+
+
+def describe(condition: Callable[..., Any]) -> str:
+    """What a condition is called: its method's name with its object, or a lambda's text."""
+    owner = getattr(condition, "__self__", None)
+    name = getattr(condition, "__name__", type(condition).__name__)
+    if owner is not None and not isinstance(owner, type):
+        shown = repr(owner)
+        shown = "cluster" if shown.startswith("<") else shown  # nobody reads an address
+        return f"{shown}.{name}"
+    if name == "<lambda>":
+        return _lambda_text(condition) or "a lambda"
+    return str(name)
+
+
+def _lambda_text(condition: Callable[..., Any]) -> str | None:
+    """The source of a lambda's body; None where there is no source, or more than one lambda."""
+    try:
+        source = inspect.getsource(condition).strip()
+    except (OSError, TypeError):
+        return None
+    lambdas: list[ast.Lambda] = []
+    for candidate in (source, f"({source.rstrip(',')})", source.rstrip("): ,") + ")"):
+        try:
+            tree = ast.parse(candidate)
+        except SyntaxError:
+            continue
+        lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
+        if lambdas:
+            break
+    if len(lambdas) == 1:
+        return ast.unparse(lambdas[0].body)
+    return " ".join(source.split()) if source else None
+
+
+def state_lines(
+    image: MetadataImage,
+    *,
+    active_controller: int | None,
+    running: Iterable[int],
+    brokers: Iterable[int],
+) -> list[str]:
+    """The cluster in a few lines: who is active, who is fenced, where replicas are missing."""
+    up = set(running)
+    words = []
+    for broker_id in brokers:
+        registration = image.cluster.broker(broker_id)
+        states = [] if broker_id in up else ["down"]
+        if registration is None:
+            states.append("not registered")
+        elif registration.fenced:
+            states.append("fenced")
+        if registration is not None and registration.in_controlled_shutdown:
+            states.append("in controlled shutdown")
+        words.append(f"{broker_id} {' and '.join(states) or 'unfenced'}")
+    who = "none" if active_controller is None else str(active_controller)
+    lines = [f"active controller {who}; brokers: {', '.join(words)}"]
+    for topic, index, state in image.topics.partitions():
+        leader = "none" if state.leader < 0 else str(state.leader)
+        recovering = ", recovering" if state.leader_recovery_state else ""
+        lines.append(
+            f"{topic.name}-{index}: leader {leader}, isr {_list(state.isr)} of "
+            f"{_list(state.replicas)}, epochs {state.leader_epoch}/{state.partition_epoch}"
+            f"{recovering}"
+        )
+    return lines
+
+
+def _list(ids: Iterable[int]) -> str:
+    return f"[{','.join(str(i) for i in ids)}]"

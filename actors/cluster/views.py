@@ -1,0 +1,188 @@
+"""What a test sees of a cluster: nodes, topics and partitions by their roles.
+
+Each is a name, not a copy: what it says is looked up in the committed metadata when it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from minicluster.errors import UserError
+from minicluster.metadata.image.cluster import BrokerRegistration
+from minicluster.metadata.image.partition import PartitionRegistration
+
+if TYPE_CHECKING:
+    from minicluster.actors.cluster.mini_cluster import MiniCluster
+
+
+class Node:
+    """A broker or a controller, running or not."""
+
+    __slots__ = ("_cluster", "id")
+
+    def __init__(self, cluster: MiniCluster, node_id: int) -> None:
+        self._cluster = cluster
+        self.id = node_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and (other.id, other._cluster) == (self.id, self._cluster)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __lt__(self, other: Node) -> bool:
+        return self.id < other.id
+
+    def __repr__(self) -> str:
+        return f"{'broker' if self.is_broker else 'controller'} {self.id}"
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it holds data; else it is a controller."""
+        return self.id in self._cluster.broker_ids
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process runs; a paused process runs, too."""
+        return self._cluster.is_running(self.id)
+
+    @property
+    def registration(self) -> BrokerRegistration | None:
+        """The broker's committed registration, None before the first one."""
+        return self._cluster.image.cluster.broker(self.id)
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the broker is fenced; one that is not registered counts as fenced."""
+        registration = self.registration
+        return registration is None or registration.fenced
+
+    @property
+    def in_controlled_shutdown(self) -> bool:
+        """Whether the broker's registration says controlled shutdown (KIP-841)."""
+        registration = self.registration
+        return registration is not None and registration.in_controlled_shutdown
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of the broker's registration, -1 if there is none."""
+        registration = self.registration
+        return -1 if registration is None else registration.epoch
+
+
+class Partition:
+    """One partition of a topic."""
+
+    __slots__ = ("_cluster", "index", "topic")
+
+    def __init__(self, cluster: MiniCluster, topic: str, index: int) -> None:
+        self._cluster = cluster
+        self.topic = topic
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    @property
+    def state(self) -> PartitionRegistration:
+        """The committed state.
+
+        Errors:  UserError if the topic or the partition does not exist.
+        """
+        topic = self._cluster.image.topics.named(self.topic)
+        found = None if topic is None else topic.partitions.get(self.index)
+        if found is None:
+            raise UserError(f"there is no partition {self!r}")
+        return found
+
+    def _nodes(self, ids: tuple[int, ...]) -> tuple[Node, ...]:
+        return tuple(self._cluster.node(node_id) for node_id in ids)
+
+    @property
+    def leader(self) -> Node | None:
+        """The leader, None while there is none."""
+        leader = self.state.leader
+        return None if leader < 0 else self._cluster.node(leader)
+
+    @property
+    def replicas(self) -> tuple[Node, ...]:
+        """All replicas, the preferred leader first."""
+        return self._nodes(self.state.replicas)
+
+    @property
+    def followers(self) -> tuple[Node, ...]:
+        """The replicas but the leader, in the order of the replicas."""
+        state = self.state
+        return self._nodes(tuple(r for r in state.replicas if r != state.leader))
+
+    @property
+    def isr(self) -> tuple[Node, ...]:
+        """The in-sync replicas."""
+        return self._nodes(self.state.isr)
+
+    @property
+    def leader_epoch(self) -> int:
+        """How often the leader has changed."""
+        return self.state.leader_epoch
+
+    @property
+    def partition_epoch(self) -> int:
+        """How often the partition's state has changed."""
+        return self.state.partition_epoch
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether the leader was elected uncleanly and has not recovered yet (KIP-704)."""
+        return self.state.leader_recovery_state != 0
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether the partition is on the way to other replicas."""
+        return self.state.is_reassigning
+
+    @property
+    def high_watermark(self) -> int:
+        """The leader's high watermark, -1 where there is none."""
+        return self._cluster.high_watermark(self.topic, self.index)
+
+    def fully_in_sync(self) -> bool:
+        """Whether every replica is in the ISR."""
+        state = self.state
+        return set(state.isr) == set(state.replicas)
+
+
+class Topic:
+    """A topic; ``topic[0]`` is its first partition."""
+
+    __slots__ = ("_cluster", "name")
+
+    def __init__(self, cluster: MiniCluster, name: str) -> None:
+        self._cluster = cluster
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"topic {self.name}"
+
+    def __len__(self) -> int:
+        topic = self._cluster.image.topics.named(self.name)
+        return 0 if topic is None else len(topic)
+
+    def __getitem__(self, index: int) -> Partition:
+        if not 0 <= index < len(self):
+            raise IndexError(
+                f"topic {self.name} has {len(self)} partitions, no {self.name}-{index}"
+            )
+        return Partition(self._cluster, self.name, index)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter([self[index] for index in range(len(self))])
+
+    @property
+    def exists(self) -> bool:
+        """Whether the committed metadata has it."""
+        return self._cluster.image.topics.named(self.name) is not None
+
+    def fully_in_sync(self) -> bool:
+        """Whether every replica of every partition is in its ISR."""
+        return self.exists and all(partition.fully_in_sync() for partition in self)

@@ -1,0 +1,251 @@
+"""The broker: registration, heartbeats and client requests, beside the replica manager.
+
+    controllers ◀──heartbeats── Broker ──install──▶ MetadataPublisher ──images──▶ ReplicaManager
+         └──metadata fetches──▶ (observer of the quorum) ──commits──▶ MetadataPublisher
+
+Only what the publisher has published counts here, so a broker can live in the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minicluster.actors.network import Answer, Packet
+from minicluster.actors.nodes.metadata_publisher import (
+    Applied,
+    CommitSeen,
+    Install,
+    LeaderSeen,
+    MetadataPublisher,
+    Published,
+    SnapshotSeen,
+)
+from minicluster.actors.nodes.quorum_shell import (
+    CLEAN,
+    QUORUM_APIS,
+    WAKE,
+    QuorumPlan,
+    QuorumShell,
+)
+from minicluster.actors.nodes.replica_manager import (
+    REPLICA_APIS,
+    ActiveController,
+    BeginControlledShutdown,
+    BrokerEpoch,
+    DirectoryLost,
+    EndReplicas,
+    ReplicaManager,
+    ReplicasEnded,
+    ReplicasReady,
+)
+from minicluster.actors.nodes.shell import NodeContext
+from minicluster.broker.kafka_apis import ClientApi, ClientApiConfig, ToReplicas
+from minicluster.broker.lifecycle import (
+    BrokerLifecycle,
+    BrokerRegistered,
+    BrokerState,
+    BrokerStateChanged,
+    LifecycleConfig,
+)
+from minicluster.metadata import metadata_version as mv
+from minicluster.metadata.snapshot_generator import WriteSnapshot
+from minicluster.protocol.messages import BrokerRegistrationRequest
+from minicluster.quorum import effects as qx
+from minicluster.replica.log_manager import ReplicaStore
+from minicluster.rules import Rules
+
+LISTENER = "PLAINTEXT"
+PLAINTEXT = 0
+
+
+def supported_features(rules: Rules) -> dict[str, tuple[int, int]]:
+    """The feature levels that a node of this release offers at registration."""
+    levels = mv.supported_levels(rules)
+    features = {mv.FEATURE_NAME: (levels.start, levels.stop - 1), mv.KRAFT_VERSION: (0, 1)}
+    if rules.metadata_version_latest >= mv.MetadataVersion.V4_0_IV0:
+        features |= {
+            mv.ELR_VERSION: (0, 1),
+            mv.GROUP_VERSION: (0, 1),
+            mv.TRANSACTION_VERSION: (0, 2),
+            mv.SHARE_VERSION: (0, 1),
+            mv.STREAMS_VERSION: (0, 1),
+        }
+    return features
+
+
+class BeginShutdown:
+    """Ask the broker to hand over and stop (SIGTERM)."""
+
+
+class Broker(QuorumShell):
+    """Three machines in one mailbox: quorum observer, lifecycle, client API."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        plan: QuorumPlan,
+        publisher: MetadataPublisher,
+        replicas: ReplicaManager,
+    ) -> None:
+        super().__init__(context, plan)
+        self.publisher = publisher
+        self.replicas = replicas
+        publisher.listener = self
+        replicas.broker = self
+        config, disk, rules = context.config, context.disk, context.rules
+        store = ReplicaStore(disk)
+        self.lifecycle = BrokerLifecycle(
+            LifecycleConfig(
+                broker_id=self.node_id,
+                incarnation_id=context.incarnation,
+                cluster_id=plan.cluster_id,
+                listeners=(
+                    BrokerRegistrationRequest.Listener(
+                        name=LISTENER,
+                        host=plan.host(self.node_id),
+                        port=plan.port(self.node_id),
+                        security_protocol=PLAINTEXT,
+                    ),
+                ),
+                features=supported_features(rules),
+                log_dirs=store.online_directories,
+                dir_names=dict(zip(config.log_dirs, disk.directory_ids, strict=False)),
+                previous_broker_epoch=store.take_previous_epoch(),
+                heartbeat_interval_ms=config.heartbeat_interval_ms,
+                session_timeout_ms=config.session_timeout_ms,
+                initial_registration_timeout_ms=config.initial_registration_timeout_ms,
+                log_dir_failure_timeout_ms=config.log_dir_failure_timeout_ms,
+            ),
+            rules=rules,
+            faults=context.faults,
+        )
+        self.clients = ClientApi(
+            ClientApiConfig(
+                broker_id=self.node_id, cluster_id=plan.cluster_id, listener=LISTENER, rules=rules
+            ),
+            ids=self.lifecycle_ids,
+        )
+        self._waiting_for = {"image", "replicas"}
+        self._leader = -1
+
+    @property
+    def lifecycle_ids(self) -> Any:
+        """One counter for both machines that send to the controller."""
+        return self.lifecycle._channel.ids
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        return {
+            **super().interpreters(),
+            BrokerRegistered: self._registered,
+            BrokerStateChanged: self._state_changed,
+            ToReplicas: self._to_replicas,
+        }
+
+    def on_start(self) -> None:
+        self.start_quorum()
+        self.perform(self.lifecycle.start(self.now()))
+
+    # Messages.
+
+    def on_packet(self, packet: Packet) -> None:
+        api = packet.exchange.api
+        if api in QUORUM_APIS and api not in REPLICA_APIS:
+            self.on_quorum_packet(packet)
+        else:
+            version = packet.exchange.version
+            self.perform(self.clients.on_request(self.now(), packet, packet.body, version))
+
+    def on_answer(self, answer: Answer) -> None:
+        exchange = answer.exchange
+        if exchange.context is WAKE:
+            self.on_quorum_answer(answer)
+            return
+        machine = self.lifecycle if self.lifecycle.owns(exchange.correlation_id) else self.clients
+        if answer.failure is None:
+            effects = machine.on_response(self.now(), exchange.correlation_id, answer.response)
+        else:
+            effects = machine.on_failure(self.now(), exchange.correlation_id)
+        self.perform(effects)
+
+    def on_wakeup(self, name: str) -> None:
+        if name == WAKE:
+            self.on_quorum_wake()
+        elif name == CLEAN:
+            self.on_clean()
+        else:
+            self.perform(self.lifecycle.on_timer(self.now(), name))
+            self.perform(self.clients.on_timer(self.now(), name))
+
+    def on_tell(self, message: Any) -> None:
+        match message:
+            case Applied(offset):
+                self.lifecycle.on_metadata_offset(offset)
+                self.clients.metadata_offset = offset
+            case Published():
+                self.clients.on_metadata(message.image, message.offset)
+                self.perform(self.lifecycle.on_metadata(self.now(), message.image))
+                self._ready("image")
+            case ReplicasReady():
+                self._ready("replicas")
+            case BeginShutdown():
+                self.replicas.hear(BeginControlledShutdown())
+                self.perform(self.lifecycle.begin_controlled_shutdown(self.now()))
+            case DirectoryLost(directory):
+                self.perform(self.lifecycle.propagate_directory_failure(self.now(), directory))
+            case WriteSnapshot():
+                self.write_snapshot(message)
+            case ReplicasEnded():
+                self.context.exited(self.node_id, "")
+            case _:
+                super().on_tell(message)
+
+    # The quorum's news.
+
+    def on_commit(self, commit: qx.Commit) -> None:
+        self.publisher.hear(CommitSeen(commit.batches, self._known_high_watermark()))
+
+    def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
+        self.publisher.hear(
+            SnapshotSeen(snapshot.snapshot_id, snapshot.content, self._known_high_watermark())
+        )
+
+    def on_leader_change(self, change: qx.LeaderChange) -> None:
+        self.publisher.hear(LeaderSeen(change.leader_id, change.epoch))
+        if change.leader_id != self._leader:
+            self._leader = change.leader_id
+            controller = change.leader_id if change.leader_id >= 0 else None
+            self.replicas.hear(ActiveController(controller))
+            self.perform(self.lifecycle.on_controller(self.now(), controller))
+            self.perform(self.clients.on_controller(self.now(), controller))
+
+    def _known_high_watermark(self) -> int | None:
+        mark = self.quorum.high_watermark
+        return None if mark < 0 else mark
+
+    # The lifecycle's news.
+
+    def _registered(self, registered: BrokerRegistered) -> None:
+        self.log.info("broker.registered", epoch=registered.broker_epoch)
+        self.replicas.hear(BrokerEpoch(registered.broker_epoch))
+
+    def _state_changed(self, changed: BrokerStateChanged) -> None:
+        self.log.info("broker.state", state=changed.state.name, reason=changed.reason)
+        if changed.state is BrokerState.RECOVERY:
+            self.publisher.hear(Install("replica-manager", self.replicas))
+            self.publisher.hear(Install("broker", self))
+        elif changed.state is BrokerState.SHUTTING_DOWN:
+            self.replicas.hear(EndReplicas())
+
+    def _ready(self, what: str) -> None:
+        """Ask to be unfenced once the first image is in force everywhere in this broker."""
+        if what in self._waiting_for:
+            self._waiting_for.discard(what)
+            if not self._waiting_for:
+                self.perform(self.lifecycle.set_ready_to_unfence(self.now()))
+
+    def _to_replicas(self, effect: ToReplicas) -> None:
+        self.replicas.hear(effect.token)
+
+
+__all__ = ["BeginShutdown", "Broker", "supported_features"]

@@ -1,0 +1,367 @@
+"""The part of a node's shell that drives its quorum machine: voters and observers alike."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from minicluster.actors.network import Answer, Packet
+from minicluster.actors.nodes.shell import NodeContext, Shell, Wakeup
+from minicluster.actors.recording.raft_trace import (
+    LazyCrc,
+    said_by_batch,
+    said_by_log,
+    said_by_snapshot,
+    voters_text,
+)
+from minicluster.actors.runtime import chance
+from minicluster.effects import FaultHit
+from minicluster.log.checkpoint import Snapshot, encode_snapshot
+from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.log.quorum_state import QuorumState
+from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.records import KRaftVersionRecord
+from minicluster.quorum import effects as qx
+from minicluster.quorum.errors import IllegalArgument
+from minicluster.quorum.machine import QuorumMachine
+from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.state.node import Draws
+from minicluster.quorum.state.voters import (
+    Endpoint,
+    Node,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VoterSet,
+)
+
+CONTROLLER_LISTENER = "CONTROLLER"
+QUORUM_STATE = "quorum-state"
+WAKE = "quorum-wake"
+CLEAN = "quorum-clean"
+DISK = "quorum-disk"
+CLEAN_EVERY_MS = 60_000
+BOOTSTRAP_ID = -2  # Kafka counts the bootstrap servers down from here
+
+QUORUM_APIS = frozenset(
+    {
+        "AddRaftVoter",
+        "BeginQuorumEpoch",
+        "DescribeQuorum",
+        "EndQuorumEpoch",
+        "Fetch",
+        "FetchSnapshot",
+        "RemoveRaftVoter",
+        "UpdateRaftVoter",
+        "Vote",
+    }
+)
+_WRITES = frozenset({qx.Appended, qx.Persist, qx.Truncated, qx.SnapshotInstalled})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumPlan:
+    """What every node must know to join the quorum."""
+
+    cluster_id: str
+    controller_ids: tuple[int, ...]
+    voter_ids: tuple[int, ...]  # at first, with kraft.version 1
+    kraft_version: int
+    settings: QuorumSettings
+
+    def host(self, node_id: int) -> str:
+        """The made-up host name of a node."""
+        return f"node{node_id}"
+
+    def port(self, node_id: int) -> int:
+        """The made-up port of a node."""
+        return 9_090 + node_id
+
+    def endpoint(self, node_id: int) -> Endpoint:
+        """Where a controller is reached."""
+        return Endpoint(CONTROLLER_LISTENER, self.host(node_id), self.port(node_id))
+
+    @property
+    def static_voters(self) -> VoterSet:
+        """The voters of a quorum whose voters never change (kraft.version 0)."""
+        return VoterSet.static(self.voter_ids, CONTROLLER_LISTENER)
+
+    def bootstrap_checkpoint(self, directories: Mapping[int, UUID]) -> bytes:
+        """The checkpoint 0-0 that the first voters of a dynamic quorum are formatted with.
+
+        Shapes:  the directory id of each voter -> the file's bytes.
+        Source:  KIP-853; Formatter.writeBoostrapSnapshot.
+        """
+        voters = VoterSet.of(
+            Voter(
+                key=ReplicaKey(node_id, directories[node_id]),
+                endpoints=(self.endpoint(node_id),),
+                versions=VersionRange(0, 1),
+            )
+            for node_id in self.voter_ids
+        )
+        version = KRaftVersionRecord(version=0, kraft_version=self.kraft_version)
+        snapshot = Snapshot(
+            records=(), last_contained_log_timestamp=0, control=(version, voters.to_record())
+        )
+        return encode_snapshot(snapshot, epoch=0, timestamp_ms=0)
+
+
+class QuorumShell(Shell):
+    """A shell with a quorum machine. Subclasses take its commits and changes of leader."""
+
+    def __init__(self, context: NodeContext, plan: QuorumPlan) -> None:
+        super().__init__(context)
+        self.plan = plan
+        disk = context.disk
+        self._draw_key = chance.key(self.rt.seed, f"quorum/{self.node_id}")
+        self._draws = 0
+        self._wake_ms: int | None = None
+        self._unwritten: list[Any] = []
+        self._behind_the_disk: deque[Any] = deque()
+        is_controller = self.node_id in plan.controller_ids
+        self._bootstrap = {(plan.host(peer), plan.port(peer)): peer for peer in plan.controller_ids}
+        self.quorum = QuorumMachine(
+            node_id=self.node_id,
+            directory_id=disk.directory_ids[0],
+            cluster_id=plan.cluster_id,
+            log=disk.log(METADATA_DIRECTORY),
+            draws=Draws(election_jitter_ms=self._draw, bootstrap_index=self._draw),
+            voters=None if plan.kraft_version else plan.static_voters,
+            bootstrap_servers=tuple(
+                Node(BOOTSTRAP_ID - index, plan.host(voter), plan.port(voter))
+                for index, voter in enumerate(plan.controller_ids)
+            ),
+            endpoints=(plan.endpoint(self.node_id),) if is_controller else (),
+            listener_name=CONTROLLER_LISTENER,
+            persisted=disk.read(QUORUM_STATE),
+            can_become_voter=is_controller,
+            settings=plan.settings,
+            rules=context.rules,
+            faults=context.faults,
+        )
+
+    def _draw(self, bound: int) -> int:
+        self._draws += 1
+        return chance.draw(self._draw_key, self._draws) % bound if bound > 0 else 0
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        return {
+            qx.SendTo: self._send_to,
+            qx.Persist: self._persist,
+            qx.Began: self._began,
+            qx.Appended: self._appended,
+            qx.Flushed: self._flushed,
+            qx.Truncated: self._truncated,
+            qx.SnapshotInstalled: self._snapshot_installed,
+            qx.VotersChanged: self._voters_changed,
+            qx.HighWatermarkChanged: self._high_watermark_changed,
+            qx.Deposed: self._deposed,
+            qx.Voted: self._voted,
+            qx.Commit: self.on_commit,
+            qx.LoadSnapshot: self.on_load_snapshot,
+            qx.LoadBootstrap: self.on_load_bootstrap,
+            qx.LeaderChange: self.on_leader_change,
+            qx.ShutDown: lambda _: None,
+        }
+
+    # What subclasses make of it.
+
+    def on_commit(self, commit: qx.Commit) -> None:
+        """Batches have become committed."""
+        raise NotImplementedError
+
+    def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
+        """Start over from a snapshot."""
+        raise NotImplementedError
+
+    def on_load_bootstrap(self, bootstrap: qx.LoadBootstrap) -> None:
+        """The log begins with a bootstrap checkpoint."""
+
+    def on_leader_change(self, change: qx.LeaderChange) -> None:
+        """Another epoch, or its leader became known."""
+        raise NotImplementedError
+
+    # Inputs of the machine.
+
+    def start_quorum(self) -> None:
+        """Take up the persisted state and begin."""
+        self.drive(self.quorum.start(self.now()))
+
+    def drive(self, effects: list[Any]) -> None:
+        """Carry out what the quorum machine returned and see to its next wake-up."""
+        write_ms = self.context.disk.write_ms
+        if write_ms and any(type(effect) in _WRITES for effect in effects):
+            self._wait_for_the_disk(effects, write_ms)
+            return
+        self.perform(effects)
+        self._rearm()
+
+    # A slow disk: the thread that writes does nothing else until it is done.
+
+    def _wait_for_the_disk(self, effects: list[Any], write_ms: int) -> None:
+        self._unwritten = effects
+        self.on_receive = self._while_writing  # type: ignore[method-assign]
+        self.set_timer(DISK, self.now() + write_ms)
+
+    def _while_writing(self, message: Any) -> Any:
+        if isinstance(message, Wakeup) and message.name == DISK:
+            del self.on_receive
+            self._timers.pop(DISK, None)
+            effects, self._unwritten = self._unwritten, []
+            self.perform(effects)
+            self._rearm()
+            while self._behind_the_disk and not self._unwritten:
+                self.on_receive(self._behind_the_disk.popleft())
+        else:
+            self._behind_the_disk.append(message)
+
+    def _rearm(self) -> None:
+        wake_ms = self.quorum.next_wake_ms()
+        if wake_ms is not None and (self._wake_ms is None or wake_ms < self._wake_ms):
+            self._wake_ms = wake_ms
+            self.set_timer(WAKE, wake_ms)
+
+    def on_quorum_wake(self) -> None:
+        """The wake-up fired; it may have been for something that was put off since."""
+        self._wake_ms = None
+        wake_ms = self.quorum.next_wake_ms()
+        if wake_ms is not None and wake_ms <= self.now():
+            self.drive(self.quorum.poll(self.now()))
+        else:
+            self._rearm()
+
+    def on_quorum_packet(self, packet: Packet) -> None:
+        """A peer's request."""
+        exchange = packet.exchange
+        self.drive(
+            self.quorum.on_request(packet, exchange.src, packet.body, exchange.version, self.now())
+        )
+
+    def on_quorum_answer(self, answer: Answer) -> None:
+        """A peer's answer, or none; silence needs no word, the machine counts the time itself."""
+        correlation_id = answer.exchange.correlation_id
+        if answer.failure is None:
+            self.drive(self.quorum.on_response(correlation_id, answer.response, self.now()))
+        elif answer.failure == "disconnected":
+            self.drive(
+                self.quorum.on_failure(correlation_id, self.now(), ErrorCode.BROKER_NOT_AVAILABLE)
+            )
+
+    # Snapshots.
+
+    def write_snapshot(self, wanted: WriteSnapshot) -> bool:
+        """Store a snapshot; from then on old ones are cleaned up every minute."""
+        context = self.context
+        records, hits = snapshot_records(wanted.image, context.rules, context.faults)
+        self.perform(map(FaultHit, hits))
+        try:
+            written = self.quorum.create_snapshot(
+                wanted.snapshot_id,
+                records,
+                self.now(),
+                last_contained_log_timestamp=wanted.last_contained_log_timestamp,
+            )
+        except IllegalArgument as refusal:  # the log has moved on to another snapshot meanwhile
+            self.log.info("snapshot.refused", reason=str(refusal))
+            return False
+        if written:
+            self.recorder.event("snapshot", self.node_id, *wanted.snapshot_id)
+            if CLEAN not in self._timers:
+                self.set_timer(CLEAN, self.now() + CLEAN_EVERY_MS)
+        return written
+
+    def compact(self) -> bool:
+        """Let the log begin at the newest snapshot."""
+        newest = self.quorum.log.latest_snapshot
+        return newest is not None and self.quorum.delete_before(newest)
+
+    def on_clean(self) -> None:
+        """Keep within what the retention allows."""
+        config, now_ms = self.context.config, self.now()
+        self.quorum.clean(config.metadata_retention_bytes, config.metadata_retention_ms, now_ms)
+        if len(self.quorum.log.snapshots) >= 2:
+            self.set_timer(CLEAN, now_ms + CLEAN_EVERY_MS)
+
+    # Its effects.
+
+    def _send_to(self, send: qx.SendTo) -> None:
+        to = send.to if send.to >= 0 else self._bootstrap[(send.host, send.port)]
+        self.network.request(
+            src=self.node_id,
+            dst=to,
+            body=send.request,
+            version=send.version,
+            caller=self,
+            context=WAKE,
+            correlation_id=send.correlation_id,
+            timeout_ms=None,  # the machine watches over that itself
+        )
+
+    def _persist(self, persist: qx.Persist) -> None:
+        state: QuorumState = persist.state
+        before: QuorumState | None = self.context.disk.read(QUORUM_STATE)
+        self.context.disk.write(QUORUM_STATE, state)
+        if before is None or before.leader_epoch != state.leader_epoch:
+            self._raft_event("epoch", epoch=state.leader_epoch, leader=state.leader_id)
+        if state.leader_id == self.node_id and (
+            before is None
+            or (before.leader_id, before.leader_epoch) != (state.leader_id, state.leader_epoch)
+        ):
+            self._raft_event("elected", epoch=state.leader_epoch, leader=state.leader_id)
+
+    def _began(self, began: qx.Began) -> None:
+        end = began.end_offset
+        said = said_by_log(self.quorum.log, end)
+        self._raft_event("begin", epoch=began.last_epoch, offset=end, **said)
+
+    def _appended(self, appended: qx.Appended) -> None:
+        batch = appended.batch
+        self._raft_event(
+            "append",
+            epoch=batch.leader_epoch,
+            offset=batch.last_offset,
+            crc=LazyCrc(batch),
+            **said_by_batch(batch),
+        )
+
+    def _flushed(self, flushed: qx.Flushed) -> None:
+        self._raft_event("flush", epoch=self.quorum.epoch, offset=flushed.end_offset)
+
+    def _truncated(self, truncated: qx.Truncated) -> None:
+        self._raft_event("truncate", epoch=truncated.last_epoch, offset=truncated.end_offset)
+
+    def _snapshot_installed(self, installed: qx.SnapshotInstalled) -> None:
+        end, epoch = installed.snapshot_id
+        content = self.quorum.log.snapshots.get(installed.snapshot_id)
+        said = {} if content is None else said_by_snapshot(content)
+        self._raft_event("begin", epoch=epoch, offset=end, **said)
+
+    def _voters_changed(self, changed: qx.VotersChanged) -> None:
+        self._raft_event(
+            "voters",
+            epoch=self.quorum.epoch,
+            voters=voters_text(changed.voters),
+            kraft_version=changed.kraft_version,
+        )
+
+    def _voted(self, voted: qx.Voted) -> None:
+        self._raft_event("voted", epoch=voted.epoch, voted_for=voted.candidate_id)
+
+    def _deposed(self, deposed: qx.Deposed) -> None:
+        self._raft_event("resign", epoch=deposed.epoch, leader=self.node_id)
+
+    def _high_watermark_changed(self, changed: qx.HighWatermarkChanged) -> None:
+        voters = changed.voters  # of a leader: those of whom a majority is there
+        told = {} if voters is None else {"voters": voters_text(voters)}
+        self._raft_event("hw", epoch=self.quorum.epoch, offset=changed.high_watermark, **told)
+
+    def _raft_event(self, kind: str, **values: Any) -> None:
+        self.recorder.trace(
+            "raft_event",
+            {"node": self.node_id, "incarnation": self._incarnation, "kind": kind, **values},
+        )

@@ -1,0 +1,157 @@
+"""The replica manager: the actor around a broker's replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.actors.network import Answer, Packet
+from minicluster.actors.nodes.metadata_publisher import Published
+from minicluster.actors.nodes.shell import NodeContext, Shell
+from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.replica.effects import BrokerHalted, DirectoryFailed
+from minicluster.replica.fetching.fetcher import FetcherConfig, FetchFailed
+from minicluster.replica.machine import ReplicaManagerMachine
+from minicluster.replica.settings import ReplicaManagerConfig
+
+REPLICA_APIS = frozenset(
+    {"DeleteRecords", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Produce"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEpoch:
+    """The registration succeeded."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveController:
+    """Who is the active controller now; None: nobody that is known."""
+
+    node_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BeginControlledShutdown:
+    """The broker is about to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndReplicas:
+    """End cleanly: flush everything, then say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailDirectory:
+    """A log directory breaks."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasReady:
+    """The first image has been taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasEnded:
+    """Everything is flushed."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryLost:
+    """The broker has to tell the controller about a log directory."""
+
+    directory: Any
+
+
+class ReplicaManager(Shell):
+    """Takes the requests of producers, consumers and followers, and fetches for this broker."""
+
+    def __init__(self, context: NodeContext) -> None:
+        super().__init__(context)
+        config = context.config
+        self.broker: ClusterActor | None = None
+        self.machine = ReplicaManagerMachine(
+            ReplicaManagerConfig(
+                broker_id=self.node_id,
+                incarnation=self._incarnation,
+                replica_lag_time_max_ms=config.replica_lag_time_max_ms,
+                min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
+                checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
+                dir_names=dict(zip(config.log_dirs, context.disk.directory_ids, strict=False)),
+                metadata_directory=config.metadata_directory(context.disk.directory_ids),
+                fetcher=FetcherConfig(
+                    max_wait_ms=config.replica_fetch_wait_max_ms,
+                    backoff_ms=config.replica_fetch_backoff_ms,
+                    request_timeout_ms=config.request_timeout_ms,
+                ),
+            ),
+            context.disk,
+            rules=context.rules,
+            faults=context.faults,
+        )
+
+    def on_start(self) -> None:
+        self.perform(self.machine.start(self.now()))
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        return {
+            FetchFailed: self._fetch_failed,
+            DirectoryFailed: self._directory_failed,
+            BrokerHalted: self._halted,
+        }
+
+    def on_packet(self, packet: Packet) -> None:
+        exchange = packet.exchange
+        self.perform(self.machine.on_request(self.now(), packet, packet.body, exchange.version))
+
+    def on_answer(self, answer: Answer) -> None:
+        correlation_id = answer.exchange.correlation_id
+        if answer.failure is None:
+            self.perform(self.machine.on_response(self.now(), correlation_id, answer.response))
+        else:
+            self.perform(self.machine.on_failure(self.now(), correlation_id))
+
+    def on_wakeup(self, name: str) -> None:
+        self.perform(self.machine.on_timer(self.now(), name))
+
+    def on_tell(self, message: Any) -> None:
+        machine, now_ms = self.machine, self.now()
+        match message:
+            case Published():
+                first = machine.image.is_empty
+                self.perform(machine.on_metadata(now_ms, message.delta))
+                if first:
+                    self._tell_broker(ReplicasReady())
+            case ActiveController(node_id):
+                self.perform(machine.on_controller(now_ms, node_id))
+            case BrokerEpoch(epoch):
+                machine.on_broker_epoch(epoch)
+            case BeginControlledShutdown():
+                machine.begin_controlled_shutdown()
+            case EndReplicas():
+                self.perform(machine.shut_down(now_ms))
+                self._tell_broker(ReplicasEnded())
+            case FailDirectory(index):
+                directory = self.context.disk.directory_ids[index]
+                self.perform(machine.on_directory_failure(now_ms, directory))
+            case _:
+                super().on_tell(message)
+
+    def _tell_broker(self, message: Any) -> None:
+        if self.broker is not None:
+            self.broker.hear(message)
+
+    def _fetch_failed(self, effect: FetchFailed) -> None:
+        self.log.warning("fetch.failed", partition=effect.partition, reason=effect.reason)
+
+    def _directory_failed(self, effect: DirectoryFailed) -> None:
+        self._tell_broker(DirectoryLost(effect.directory))
+
+    def _halted(self, effect: BrokerHalted) -> None:
+        self.log.error("broker.halted", reason=effect.reason)
+        self.context.exited(self.node_id, effect.reason)

@@ -1,0 +1,179 @@
+"""The shell around a machine: messages in, effects out.
+
+    inbox ──▶ machine.on_…(now_ms, …) ──▶ effects ──▶ Network, timers, recorder, other actors
+
+A shell decides nothing about the protocol. It knows which machine a message is for, gives it the
+time, and carries out what the machine returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from minicluster import effects as fx
+from minicluster.actors.cluster.config import ClusterConfig
+from minicluster.actors.network import Answer, Network, Packet
+from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.recording.recorder import Recorder
+from minicluster.actors.runtime.runtime import ClusterActor, Timer
+from minicluster.faults import Faults
+from minicluster.rules import Rules
+from minicluster.trace import TABLES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeContext:
+    """What the actors of one process of a node share. A restart makes a new one."""
+
+    node_id: int
+    incarnation: UUID
+    network: Network
+    recorder: Recorder
+    disk: Disk
+    config: ClusterConfig
+    rules: Rules
+    faults: Faults
+    log: Any  # a structlog logger bound to the node
+    exited: Callable[[int, str], None]  # the process of this node ends by itself; why, if halted
+
+
+_OF_BROKERS = frozenset(
+    n for n, columns in TABLES.items() if {"broker", "incarnation"} <= {*columns}
+)
+_OF_NODES = frozenset(n for n, columns in TABLES.items() if {"node", "incarnation"} <= {*columns})
+
+
+class Wakeup:
+    """A timer that a machine asked for has fired."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Shell(ClusterActor):
+    """The base of the node's actors. Subclasses fill ``on_packet``, ``on_answer``, ``on_wakeup``
+    and ``on_tell`` and give their machine's own effects to ``interpreters``.
+    """
+
+    def __init__(self, context: NodeContext) -> None:
+        super().__init__()
+        self.context = context
+        self.node_id = context.node_id
+        self.network = context.network
+        self.recorder = context.recorder
+        self.log = context.log.bind(actor=self.name)
+        self._incarnation = str(context.incarnation)
+        self._timers: dict[str, tuple[Timer, Wakeup]] = {}
+        self._interpreters: dict[type, Callable[[Any], None]] = {
+            fx.Send: self._send,
+            fx.Reply: self._reply,
+            fx.SetTimer: self._set_timer,
+            fx.CancelTimer: self._cancel_timer,
+            fx.Trace: self._trace,
+            fx.FaultHit: self._fault_hit,
+            **self.interpreters(),
+        }
+        self._inputs: dict[type, Callable[[Any], None]] = {
+            Packet: self._packet,
+            Answer: self.on_answer,
+            Wakeup: self._wakeup,
+        }
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        """What to do with the effects of this shell's own machines."""
+        return {}
+
+    def on_packet(self, packet: Packet) -> None:
+        """A request came in; the packet is the token of its answer."""
+        raise NotImplementedError(f"{self.name} takes no requests, got {packet!r}")
+
+    def on_answer(self, answer: Answer) -> None:
+        """A request of ours was answered or will never be."""
+        raise NotImplementedError(f"{self.name} sends no requests")
+
+    def on_wakeup(self, name: str) -> None:
+        """A timer fired."""
+        raise NotImplementedError(f"{self.name} sets no timers")
+
+    def on_tell(self, message: Any) -> None:
+        """A message of another actor of this node."""
+        raise NotImplementedError(f"{self.name} does not understand {message!r}")
+
+    def on_receive(self, message: Any) -> Any:
+        handler = self._inputs.get(type(message))
+        if handler is not None:
+            handler(message)
+        else:
+            self.on_tell(message)
+
+    def perform(self, effects: Iterable[fx.Effect]) -> None:
+        """Carry out what a machine returned, in order."""
+        interpreters = self._interpreters
+        for effect in effects:
+            interpreters[type(effect)](effect)
+
+    def trace(self, table: str, row: Mapping[str, Any]) -> None:
+        """Leave a row in the trace, with this node and its incarnation where the table has them."""
+        self.recorder.trace(table, row)
+
+    def _packet(self, packet: Packet) -> None:
+        self.network.handling(packet)
+        self.on_packet(packet)
+
+    def _wakeup(self, wakeup: Wakeup) -> None:
+        current = self._timers.get(wakeup.name)
+        if current is not None and current[1] is wakeup:  # else it was replaced or cancelled
+            del self._timers[wakeup.name]
+            self.on_wakeup(wakeup.name)
+
+    # The effects that every machine may return.
+
+    def _send(self, send: fx.Send) -> None:
+        self.network.request(
+            src=self.node_id,
+            dst=send.to,
+            body=send.request,
+            version=send.version,
+            caller=self,
+            correlation_id=send.correlation_id,
+            timeout_ms=send.timeout_ms,
+        )
+
+    def _reply(self, reply: fx.Reply) -> None:
+        if reply.response is None:  # a produce with acks=0
+            self.network.forget(reply.token)
+        else:
+            self.network.reply(reply.token, reply.response)
+
+    def set_timer(self, name: str, at_ms: int) -> None:
+        """Wake this actor at a time; a timer of the same name is replaced."""
+        before = self._timers.get(name)
+        if before is not None:
+            before[0].cancel()
+        wakeup = Wakeup(name)
+        self._timers[name] = (self.rt.schedule(at_ms, self.hear, wakeup), wakeup)
+
+    def _set_timer(self, timer: fx.SetTimer) -> None:
+        self.set_timer(timer.name, timer.at_ms)
+
+    def _cancel_timer(self, timer: fx.CancelTimer) -> None:
+        before = self._timers.pop(timer.name, None)
+        if before is not None:
+            before[0].cancel()
+
+    def _trace(self, effect: fx.Trace) -> None:
+        row, table = effect.row, effect.table
+        if table in _OF_BROKERS:
+            if row.get("broker") is None or row.get("incarnation") is None:
+                row = {**row, "broker": self.node_id, "incarnation": self._incarnation}
+        elif table in _OF_NODES and (row.get("node") is None or row.get("incarnation") is None):
+            row = {**row, "node": self.node_id, "incarnation": self._incarnation}
+        self.recorder.trace(table, row)
+
+    def _fault_hit(self, hit: fx.FaultHit) -> None:
+        self.recorder.fault_hit(hit.fault, self.node_id)

@@ -1,0 +1,1 @@
+"""Scenarios and campaigns, played on a cluster."""

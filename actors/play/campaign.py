@@ -1,0 +1,160 @@
+"""Playing many seeds of the nemesis: who breaks a promise, and the shortest script that still does.
+
+Each seed is generated, played with the log rules online, brought to rest by its ``liveness`` step,
+and looked at once more: what was acknowledged to producers that wanted all replicas must be there.
+A seed that fails is shrunk, and leaves a run folder that ``minicluster replay`` plays again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.play.player import Failure, play, play_once, save_run
+from minicluster.durations import format_duration
+from minicluster.errors import UserError
+from minicluster.scenario import Scenario, Step
+from minicluster.scenario.nemesis import generate
+from minicluster.scenario.shrink import Shrunk, shrink
+
+SHRINK_REPLAYS = 150
+LOST = "F1"  # an acknowledged record is gone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a seed.
+
+    Units:   cluster_ms is how long the cluster ran by its own clock.
+    """
+
+    seed: int
+    scenario: Scenario
+    failure: Failure | None
+    trace_hash: str
+    cluster_ms: int
+    steps_done: int
+    path: Path | None = None
+
+
+def play_seed(seed: int, faults: Sequence[str] = (), *, runs: Path | None = None) -> Outcome:
+    """Play the scenario of one seed; its run folder stays if there is a place for it."""
+    return outcome_of(replace(generate(seed), faults=tuple(faults)), runs=runs)
+
+
+def campaign(
+    seeds: Iterable[int], faults: Sequence[str] = (), *, runs: Path | None = None
+) -> Iterator[Outcome]:
+    """Play many seeds, one after the other."""
+    for seed in seeds:
+        yield play_seed(seed, faults, runs=runs)
+
+
+def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
+    """Play a scenario and look at it once more when it has ended."""
+    done = 0
+
+    def count(steps: int, _text: str, _now_ms: int) -> None:
+        nonlocal done
+        done = steps
+
+    cluster, failure = play_once(scenario, count, at_end=_lost_records)
+    return Outcome(
+        seed=scenario.seed,
+        scenario=scenario,
+        failure=failure,
+        trace_hash=cluster.trace_hash,
+        cluster_ms=cluster.now_ms,
+        steps_done=done,
+        path=None if runs is None else save_run(cluster, scenario, runs),
+    )
+
+
+def _lost_records(cluster: MiniCluster) -> Failure | None:
+    """Whether every record that was acknowledged by all is in every replica's log (F1, G8)."""
+    held: dict[tuple[int, str], dict[int, bytes | None]] = {}
+    for row in cluster.recorder.table("history"):
+        if row["type"] != "ok" or row["acks"] != -1 or row["offset"] is None:
+            continue
+        name = f"{row['topic']}-{row['part']}"
+        topic = cluster.image.topics.named(row["topic"])
+        state = None if topic is None else topic.partitions.get(row["part"])
+        for broker_id in () if state is None else state.isr:
+            log = held.get((broker_id, name))
+            if log is None:
+                log = held[broker_id, name] = {
+                    record.offset: record.value
+                    for batch in cluster.disks[broker_id].log(name).batches
+                    for record in batch.records
+                }
+            if log.get(row["offset"]) != row["value"].encode():
+                text = f"{row['value']}, acknowledged at {row['offset']}, is not on {broker_id}"
+                return Failure("stuck", text, LOST)
+    return None
+
+
+def shortest(outcome: Outcome, on_replay: Callable[[int], None] = lambda _: None) -> Shrunk[Step]:
+    """The fewest and simplest steps that still break the same promise.
+
+    Errors:  ValueError for a seed that broke none.
+    """
+    assert outcome.failure is not None
+    wanted = (outcome.failure.kind, outcome.failure.rule)
+    replays = 0
+
+    def still_fails(steps: Sequence[Step]) -> int | None:
+        nonlocal replays
+        replays += 1
+        on_replay(replays)
+        if not steps:
+            return None
+        try:
+            found = outcome_of(replace(outcome.scenario, steps=tuple(steps)))
+        except UserError:  # what remains makes no sense: a topic that nobody created
+            return None
+        if found.failure is None or (found.failure.kind, found.failure.rule) != wanted:
+            return None
+        return min(len(steps), found.steps_done + 1)
+
+    return shrink(
+        outcome.scenario.steps, still_fails, groups=_nodes, simpler=_simpler,
+        replays_max=SHRINK_REPLAYS,
+    )  # fmt: skip
+
+
+def _nodes(step: Step) -> Iterator[str]:
+    """Whom a step is about: node and topic names."""
+    for name in ("node", "broker", "src", "dst", "topic", "name"):
+        value = step.arguments.get(name)
+        if value is not None and value != "all":
+            yield str(value)
+
+
+def _simpler(step: Step) -> Iterator[Step]:
+    """Shorter and rounder: half of each time, no lost tail, one direction."""
+    for name in ("lasting", "down"):
+        value = step.arguments.get(name)
+        if isinstance(value, int) and value >= 2_000:
+            yield replace(step, arguments={**step.arguments, name: value // 2_000 * 1_000})
+    if step.arguments.get("lose_tail") == "unflushed":
+        yield replace(step, arguments={**step.arguments, "lose_tail": "none"})
+
+
+def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:
+    """Leave the run folder of a failed seed, or of its shortest form."""
+    scenario = outcome.scenario
+    if shrunk is not None:
+        steps = tuple(replace(step, number=n) for n, step in enumerate(shrunk.steps, 1))
+        scenario = replace(scenario, name="nemesis-shrunk", steps=steps)
+    return play(scenario, runs=runs).path
+
+
+def told(outcome: Outcome) -> str:
+    """An outcome in one line."""
+    ran = format_duration(outcome.cluster_ms // 1_000 * 1_000)
+    if outcome.failure is None:
+        return f"seed {outcome.seed}: kept its promises over {ran}"
+    first = outcome.failure.text.splitlines()[0]
+    return f"seed {outcome.seed}: {outcome.failure.kind} {outcome.failure.rule or ''} {first}"

@@ -1,0 +1,320 @@
+"""Playing a scenario: one step after the other on a cluster, then its run folder.
+
+The runner resolves selectors when a step fires and calls the cluster's own methods, so a file and a
+test say the same things. A step whose selector names nobody changes nothing and leaves a note.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from minicluster.actors.cluster.admin import NotAnswered
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.play.liveness import converge
+from minicluster.actors.play.scenario_view import ScenarioView
+from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.runtime.runtime import ActorCrashed
+from minicluster.durations import format_duration
+from minicluster.errors import UserError, WaitTimeout
+from minicluster.log.directory import RUN_NAME
+from minicluster.log.errors import NotALog
+from minicluster.scenario import Scenario, ScenarioError, Step, holds, select
+from minicluster.scenario.scenario import scenario_of
+from minicluster.scenario.vocabulary import ACTIONS, Kind
+
+SCENARIO_NAME = "scenario.yaml"
+OnStep = Callable[[int, str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a scenario did not go as it is written."""
+
+    kind: Literal["expect", "until", "unanswered", "crash", "violated", "stuck"]
+    text: str
+    rule: str | None = None  # the promise that was broken, where one was
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A run that has ended: its folder, its trace hash, and what went wrong, if anything."""
+
+    path: Path
+    trace_hash: str
+    failure: Failure | None = None
+
+
+def play(
+    scenario: Scenario,
+    *,
+    runs: Path,
+    seed: int | None = None,
+    on_step: OnStep | None = None,
+    twice: bool = False,
+) -> Played:
+    """Play a scenario from its start to its end and leave its run folder.
+
+    Shapes:  on_step(steps done, what comes now, cluster time in ms), for progress displays;
+             twice: play it again and note the second trace hash, which rule X1 compares (only a
+             simulated run promises the same).
+    Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
+    """
+    if seed is not None:
+        scenario = replace(scenario, seed=seed)
+    cluster, failure = play_once(scenario, on_step)
+    path = save_run(cluster, scenario, runs)
+    if twice and scenario.runtime == "simulated":
+        again, _ = play_once(scenario)
+        note_repeat(path, again.trace_hash)
+    return Played(path, cluster.trace_hash, failure)
+
+
+def note_repeat(run: Path, trace_hash: str) -> None:
+    """Write down in a run's header what the same scenario and seed came to another time."""
+    header_path = run / RUN_NAME
+    header = json.loads(header_path.read_text(encoding="utf-8"))
+    header["repeat_trace_hash"] = trace_hash
+    header_path.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+
+
+def save_run(cluster: MiniCluster, scenario: Scenario, runs: Path) -> Path:
+    """Leave the run folder of a cluster that has played a scenario."""
+    path = cluster.save(runs / run_name(scenario))
+    (path / SCENARIO_NAME).write_text(scenario.to_yaml(), encoding="utf-8")
+    return path
+
+
+def play_once(
+    scenario: Scenario,
+    on_step: OnStep | None = None,
+    *,
+    at_end: Callable[[MiniCluster], Failure | None] = lambda _: None,
+) -> tuple[MiniCluster, Failure | None]:
+    """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
+
+    Shapes:  at_end looks at the cluster once all steps are done.
+    Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
+    """
+    cluster = cluster_of(scenario)
+    player = _Player(scenario, cluster, on_step or (lambda done, text, now_ms: None))
+    failure = None
+    try:
+        player.start()
+        player.play()
+        failure = at_end(cluster)
+    except _Failed as failed:
+        failure = failed.failure
+    except ActorCrashed as crash:
+        failure = Failure("crash", str(crash))
+    except InvariantViolated as violation:
+        failure = Failure("violated", str(violation), violation.findings[0].rule)
+    finally:
+        cluster.rt.close()
+    return cluster, failure
+
+
+def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:
+    """The cluster that a scenario's header describes, not started yet."""
+    return MiniCluster(
+        brokers=scenario.brokers,
+        controllers=scenario.controllers,
+        seed=scenario.seed,
+        metadata_version=scenario.metadata_version,
+        rules=scenario.rules,
+        faults=scenario.faults,
+        runtime="threaded" if scenario.runtime == "threaded" else "simulated",
+        config=scenario.config,
+        scenario=scenario.to_dict(),
+        exercises=scenario.exercises,
+        run_id=run_name(scenario),
+        **more,
+    )
+
+
+def run_name(scenario: Scenario) -> str:
+    """The name of a run's folder: story, seed and planted faults."""
+    story = re.sub(r"[^a-z0-9]+", "-", scenario.name.lower()).strip("-") or "scenario"
+    return "-".join([story, str(scenario.seed), *scenario.faults])
+
+
+def replay_run(run: Path, *, runs: Path) -> tuple[str, Played]:
+    """Play the scenario of a run folder again.
+
+    Shapes:  -> the trace hash of the first run, and the run that has ended now.
+    Errors:  UserError if the folder holds no run that a scenario made.
+    """
+    header_path = run / RUN_NAME
+    try:
+        header = json.loads(header_path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotALog(f"{run}: not a run folder: it has no {RUN_NAME}") from None
+    except (OSError, ValueError) as error:
+        raise NotALog(f"{header_path}: cannot be read: {error}") from None
+    if not isinstance(header, dict) or not header.get("scenario"):
+        raise UserError(f"{run}: no scenario made this run; only a scenario can be played again")
+    scenario = scenario_of(header["scenario"], where=str(header_path))
+    first = str(header.get("trace_hash"))
+    again = play(scenario, runs=runs / "replay")
+    note_repeat(again.path, first)
+    return first, again
+
+
+class _Failed(Exception):
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+
+class _Player:
+    def __init__(self, scenario: Scenario, cluster: MiniCluster, on_step: OnStep) -> None:
+        self.scenario = scenario
+        self.cluster = cluster
+        self.on_step = on_step
+        self.view = ScenarioView(cluster)
+        self.began_ms = 0
+
+    def start(self) -> None:
+        self.on_step(0, "starting the cluster", 0)
+        try:
+            self.cluster.start()
+        except WaitTimeout as late:
+            raise _Failed(Failure("until", str(late))) from None
+        self.began_ms = self.cluster.now_ms
+
+    def play(self) -> None:
+        for done, step in enumerate(self.scenario.steps):
+            self._wait_for_its_time(step)
+            self.on_step(done, step.text, self.cluster.now_ms)
+            self.cluster.step = step.number
+            try:
+                self._step(step)
+            except NotAnswered as error:
+                raise _Failed(Failure("unanswered", f"step {step.number}: {error}")) from None
+            except UserError as error:
+                raise ScenarioError(f"step {step.number} ({step.text}): {error}") from None
+        self.on_step(len(self.scenario.steps), "ended", self.cluster.now_ms)
+
+    def _wait_for_its_time(self, step: Step) -> None:
+        wait_ms = step.after_ms
+        if step.at_ms is not None:
+            wait_ms = max(0, self.began_ms + step.at_ms - self.cluster.now_ms)
+        if wait_ms:
+            self.cluster.run_for(format_duration(wait_ms))
+
+    def _step(self, step: Step) -> None:
+        if step.until is not None:
+            self._until(step, step.until, step.within_ms)
+        elif step.expect is not None:
+            if not holds(step.expect, self.view):
+                text = f"step {step.number}: expected {step.expect}, but\n  "
+                state = "\n  ".join(self.cluster.state())
+                raise _Failed(Failure("expect", text + state))
+        else:
+            assert step.action is not None
+            self._act(step, step.action, dict(step.arguments))
+
+    def _until(self, step: Step, condition: str, within_ms: int) -> None:
+        if not self.cluster.run_until(lambda: holds(condition, self.view), within_ms):
+            text = f"step {step.number}: {condition} did not come within "
+            state = "\n  ".join(self.cluster.state())
+            raise _Failed(Failure("until", f"{text}{format_duration(within_ms)}\n  {state}"))
+
+    # --- actions ----------------------------------------------------------------------------
+
+    def _act(self, step: Step, action: str, given: dict[str, Any]) -> None:
+        if action == "liveness":
+            self._converge(step, given["bound"])
+            return
+        if action == "wait":
+            return
+        for name, argument in ACTIONS[action].arguments.items():
+            if given.get(name) is None:
+                continue
+            if argument.kind is Kind.DURATION:
+                given[name] = format_duration(given[name])
+            elif argument.kind is Kind.NODES:
+                given[name] = self._nodes(given[name])
+                if not given[name]:
+                    text = f"{step.arguments[name]} names nobody now"
+                    self.cluster.note(action, [], "note", text)
+                    return
+        if not given.pop("may_fail", False):
+            self._call(step, action, given)
+            return
+        try:
+            self._call(step, action, given)
+        except UserError as error:
+            self.cluster.note(action, [], "note", str(error))
+
+    def _call(self, step: Step, action: str, given: dict[str, Any]) -> None:
+        method = getattr(self.cluster, action)
+        match action:
+            case "partition":
+                groups = [self._nodes(group) for group in given.pop("groups")]
+                method(*groups, **given)
+            case "create_topic" | "delete_topic" | "recreate_topic" | "add_partitions":
+                name = given.pop("name")
+                if given.get("assignment"):
+                    given.pop("partitions")
+                    given.pop("replicas")
+                method(name, **given)
+            case "set_config":
+                method(given.pop("key"), given.pop("value", None), **given)
+            case "elect":
+                method(given.pop("partitions"), given.pop("type"), **given)
+            case "reassign":
+                method(given.pop("partitions"), given.pop("replicas"), **given)
+            case "mutate":
+                method(given["fault"], off=given["off"])
+            case "produce":
+                self._there_is(step.number, given["topic"], given["partition"])
+                method(given.pop("topic"), given.pop("partition"), **given)
+            case "publish_delay":
+                method(given.pop("broker"), given.pop("delay"), **given)
+            case "delay" | "loss" | "duplicate" | "reorder":
+                value = given.pop("mean" if action == "delay" else "p")
+                method(given.pop("src"), given.pop("dst"), value, **given)
+            case _:
+                method(**given)
+
+    def _there_is(self, number: int, topic: str, partition: int) -> None:
+        """Refuse a name that no topic ever had; one that is deleted is waited for in vain."""
+        found = self.cluster.image.topics.named(topic)
+        if found is None:
+            before = [step for step in self.scenario.steps if step.number < number]
+            made = [step.arguments["name"] for step in before if step.action == "create_topic"]
+            if topic not in made:
+                raise ScenarioError(f"there is no topic {topic}")
+        elif partition not in found.partitions:
+            count = len(found.partitions)
+            raise ScenarioError(f"there is no partition {topic}-{partition}; {topic} has {count}")
+
+    def _nodes(self, selector: Any) -> tuple[int, ...]:
+        selectors = selector if isinstance(selector, list) else [selector]
+        found: Mapping[int, None] = {
+            node: None for one in selectors for node in select(str(one), self.view)
+        }
+        return tuple(found)
+
+    def _converge(self, step: Step, bound_ms: int) -> None:
+        """Undo every fault, start every node, and wait until all is well again (G1-G7)."""
+        cluster = self.cluster
+        cluster.pause_load()
+        cluster.heal()
+        cluster.mend_disks()
+        cluster.repair_all_dirs()
+        for node in cluster.node_ids:
+            if not cluster.is_running(node):
+                cluster.restart(node)
+            elif cluster.processes[node].paused:
+                cluster.resume(node)
+        cluster.publish_delay(cluster.broker_ids, "0s")
+        broken = converge(cluster, bound_ms)
+        if broken is not None:
+            state = "\n  ".join(cluster.state())
+            text = f"step {step.number}: {broken}\n  {state}"
+            raise _Failed(Failure("stuck", text, broken.promise.id))

@@ -1,0 +1,115 @@
+"""The metadata sink: follows the committed metadata log while the cluster runs.
+
+Every controller reports what it knows to be committed to the inlet; the inlet lets each batch
+through once, in order, and the sink hands it to its followers: the image that tests look at, the
+online checks, the streams onto disk (``followers.py``).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pykka
+
+from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.log.batch import RecordBatch
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+
+
+class CommitFollower(Protocol):
+    """Somebody who wants every committed batch once, in the order of the log.
+
+    An exception of ``on_committed`` ends the run and reaches the test.
+    """
+
+    def on_committed(self, batch: RecordBatch) -> None:
+        """The next committed batch, control batches too."""
+
+    def close(self) -> None:
+        """The run is over; nothing more will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Batches that have become committed."""
+
+    batches: tuple[RecordBatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Let one more follower have everything from the start of the log on."""
+
+    follower: CommitFollower
+
+
+class Inlet:
+    """Where the controllers report commits; safe to use from any actor."""
+
+    def __init__(self) -> None:
+        self.next_offset = 0
+        self._lock = threading.Lock()
+        self._sink: pykka.ActorRef[MetadataSink] | None = None
+
+    def connect(self, sink: pykka.ActorRef[MetadataSink]) -> None:
+        """Name the actor that takes the batches."""
+        self._sink = sink
+
+    def offer(self, batches: Iterable[RecordBatch]) -> None:
+        """Some node saw these batches committed; the first report of each counts."""
+        with self._lock:
+            new = tuple(batch for batch in batches if batch.base_offset >= self.next_offset)
+            if new and self._sink is not None:
+                self.next_offset = new[-1].next_offset
+                self._sink.tell(Committed(new))
+
+
+class CommittedImage:
+    """The follower that keeps the image of everything committed."""
+
+    def __init__(self) -> None:
+        self.image = MetadataImage.EMPTY
+        self.offset = -1
+        self.changes = 0
+
+    def on_committed(self, batch: RecordBatch) -> None:
+        """Apply the batch."""
+        image = self.image
+        for offset, record in enumerate(batch.metadata_records, start=batch.base_offset):
+            image = apply(image, record, offset=offset)
+        if image is not self.image:
+            self.image = image
+            self.changes += 1
+        self.offset = batch.last_offset
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class MetadataSink(ClusterActor):
+    """The actor that hands committed batches to the followers."""
+
+    def __init__(self, followers: list[CommitFollower]) -> None:
+        super().__init__()
+        self.followers = followers
+        self.batches: list[RecordBatch] = []
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, Committed):
+            for batch in message.batches:
+                self.batches.append(batch)
+                for follower in self.followers:
+                    follower.on_committed(batch)
+        elif isinstance(message, Follow):
+            for batch in self.batches:
+                message.follower.on_committed(batch)
+            self.followers.append(message.follower)
+        else:
+            raise NotImplementedError(f"{self.name} does not understand {message!r}")
+
+    def on_stop(self) -> None:
+        for follower in self.followers:
+            follower.close()

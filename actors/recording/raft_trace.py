@@ -1,0 +1,79 @@
+"""What the trace says of a quorum node's log: voters as its records name them, and checksums.
+
+The rules compare this with what the machine goes by, so nothing here asks the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.control import control_records
+from minicluster.log.log import Log
+from minicluster.protocol.records import KRaftVersionRecord, VotersRecord
+from minicluster.protocol.uuids import ZERO_UUID, format_uuid
+from minicluster.quorum.state.voter_set_history import decode_snapshot_control
+from minicluster.quorum.state.voters import VoterSet
+
+
+class LazyCrc:
+    """A batch's checksum, worked out when the row is written: to encode every batch costs much."""
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, batch: RecordBatch) -> None:
+        self._batch = batch
+
+    def __int__(self) -> int:
+        return self._batch.crc
+
+    def __str__(self) -> str:
+        return str(self._batch.crc)
+
+
+def voters_text(voters: VoterSet) -> str:
+    """A voter set as a row has it: ``101@<directory id>,102@…``, without what is not known."""
+    return ",".join(
+        _voter_text(voter.key.id, voter.key.wire_directory_id) for voter in voters.voters
+    )
+
+
+def _voter_text(voter_id: int, directory_id: Any) -> str:
+    known = directory_id != ZERO_UUID
+    return f"{voter_id}@{format_uuid(directory_id)}" if known else str(voter_id)
+
+
+def said_by(messages: Iterable[object]) -> dict[str, Any]:
+    """The columns of a row that tell which voters and kraft.version control records name last."""
+    said: dict[str, Any] = {}
+    for message in messages:
+        if isinstance(message, VotersRecord):
+            voters = sorted((v.voter_id, v.voter_directory_id) for v in message.voters)
+            said["voters"] = ",".join(_voter_text(*voter) for voter in voters)
+        elif isinstance(message, KRaftVersionRecord):
+            said["kraft_version"] = message.kraft_version
+    return said
+
+
+def said_by_batch(batch: RecordBatch) -> dict[str, Any]:
+    """The same of a batch; most say nothing."""
+    if not batch.is_control:
+        return {}
+    return said_by(record.message for record in control_records(batch))
+
+
+def said_by_snapshot(content: bytes) -> dict[str, Any]:
+    """The same of a snapshot, which says kraft.version 0 by not naming it."""
+    return {"kraft_version": 0, **said_by(decode_snapshot_control(content))}
+
+
+def said_by_log(log: Log, end_offset: int) -> dict[str, Any]:
+    """The same of a log with its newest snapshot, up to an offset."""
+    said: dict[str, Any] = {"kraft_version": 0}
+    newest = log.latest_snapshot
+    if newest is not None:
+        said = said_by_snapshot(log.snapshots[newest])
+    for batch in log.read(0 if newest is None else newest[0], until=end_offset):
+        said |= said_by_batch(batch)
+    return said

@@ -1,0 +1,321 @@
+"""What happened: every event in order, the rows of the trace tables, and one hash over all of it.
+
+Recording must cost next to nothing, so events keep references to the (immutable) messages; their
+canonical text is made when somebody asks for the hash, and their JSON form when the run is saved.
+What would outgrow memory goes to disk before: events into the hash, the oldest rows on a shelf.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from minicluster import trace
+from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
+from minicluster.protocol import encode
+
+KEPT_FOR_PEOPLE = 400
+FOLD_AT = 100_000  # events
+ROWS_IN_MEMORY = 40_000  # of each table, and a chunk or two more
+CHUNK_ROWS = 20_000
+
+Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
+
+
+class Exchange:
+    """One request and its answer: a row of the ``rpc`` table, and who waits for it.
+
+    Units:   *_ms virtual milliseconds; *_seq event numbers.
+    """
+
+    __slots__ = (
+        "answered_ms",
+        "api",
+        "broker_epoch",
+        "caller",
+        "context",
+        "correlation_id",
+        "dst",
+        "handle_seq",
+        "handled_ms",
+        "high_watermark",
+        "id",
+        "open",
+        "records_written",
+        "registered_epoch",
+        "request",
+        "resp_seq",
+        "response",
+        "send_seq",
+        "sent_ms",
+        "src",
+        "src_incarnation",
+        "timer",
+        "version",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        api: str,
+        version: int,
+        src: int,
+        dst: int,
+        request: Any,
+        caller: Any,
+        context: Any,
+        correlation_id: int,
+        src_incarnation: str | None,
+    ) -> None:
+        self.id = id
+        self.api = api
+        self.version = version
+        self.src = src
+        self.dst = dst
+        self.request = request
+        self.caller = caller
+        self.context = context
+        self.correlation_id = correlation_id
+        self.src_incarnation = src_incarnation
+        self.send_seq = 0
+        self.sent_ms = 0
+        self.handle_seq: int | None = None
+        self.handled_ms: int | None = None
+        self.resp_seq: int | None = None
+        self.answered_ms: int | None = None
+        self.response: Any = None
+        self.records_written: tuple[int, ...] = ()
+        self.high_watermark: int | None = None
+        self.broker_epoch: int | None = None
+        self.registered_epoch: int | None = None
+        self.timer: Any = None
+        self.open = True
+
+    def __str__(self) -> str:
+        return f"{self.api}#{self.id} {self.src}>{self.dst}"
+
+
+class Recorder:
+    """The one book that all of a cluster's actors write in."""
+
+    def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
+        self.run_id = run_id
+        self.clock = clock
+        self.fold_at, self.rows_in_memory, self.chunk_rows = FOLD_AT, ROWS_IN_MEMORY, CHUNK_ROWS
+        self._shelf = Shelf()
+        self._count = itertools.count(1)
+        self._folded = 0
+        self._lock = threading.RLock()
+        self.exchanges: list[Exchange] = []
+        self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
+            name: [] for name in trace.TABLES if name != "rpc"
+        }  # the events that are rows of a table
+        self.fault_hits: dict[str, int] = {}
+        self._events: list[Event] = []
+        self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
+        self._hash = blake2b(digest_size=16)
+        self._columns = {name: frozenset(columns) for name, columns in trace.TABLES.items()}
+
+    def event(self, kind: str, *details: Any) -> int:
+        """Note that something happened; returns its event number."""
+        sequence = next(self._count)  # in one step: actors on threads share this book
+        events = self._events
+        events.append((sequence, self.clock(), kind, *details))
+        if len(events) >= self.fold_at:
+            with self._lock:
+                self._fold()
+        return sequence
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last event."""
+        return self._events[-1][0] if self._events else self._folded
+
+    def trace(self, table: str, row: Mapping[str, Any]) -> int:
+        """Add a row to a trace table; returns its event number.
+
+        Errors:  KeyError for a table or column that is not declared.
+        """
+        if not row.keys() <= self._columns[table]:
+            raise KeyError(f"trace table {table} has no column {sorted(row.keys())}")
+        event = (next(self._count), self.clock(), table, row)
+        self._events.append(event)
+        self.rows[table].append(event)
+        return event[0]
+
+    def fault_hit(self, fault: str, node: int) -> None:
+        """Count that a planted fault changed what a machine did."""
+        self.fault_hits[fault] = self.fault_hits.get(fault, 0) + 1
+        self.trace("fault", {"action": fault, "targets": [node], "phase": "hit"})
+
+    @property
+    def trace_hash(self) -> str:
+        """A hash over the canonical text of every event so far."""
+        with self._lock:
+            self._fold()
+            return self._hash.copy().hexdigest()
+
+    def last_events(self, count: int = 30) -> list[str]:
+        """The latest events as lines for a person."""
+        found = [event for event in list(self._events) if _tells(event)]
+        return [_readable(event) for event in [*self._recent, *found][-count:]]
+
+    def _fold(self) -> None:
+        """Take the events into the hash, keep the latest for people, put old rows on the shelf."""
+        events, self._events = self._events, []
+        if events:
+            self._folded = events[-1][0]
+        for event in events:
+            self._hash.update(canonical(event).encode())
+            self._hash.update(b"\n")
+        self._recent.extend(event for event in events if _tells(event))
+        for table, rows in self.rows.items():
+            while len(rows) >= self.rows_in_memory + self.chunk_rows:
+                oldest = [self._row(table, event) for event in rows[: self.chunk_rows]]
+                self._shelf.put(table, oldest, {})
+                del rows[: self.chunk_rows]
+        while len(self.exchanges) >= self.rows_in_memory + self.chunk_rows:
+            exchanges = self.exchanges[: self.chunk_rows]
+            unsettled: dict[int, Refresh] = {
+                index: partial(self._rpc_row, exchange)
+                for index, exchange in enumerate(exchanges)
+                if exchange.open or exchange.resp_seq is None
+            }
+            self._shelf.put("rpc", [self._rpc_row(exchange) for exchange in exchanges], unsettled)
+            del self.exchanges[: self.chunk_rows]
+
+    def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
+        """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too.
+
+        Shapes:  end: rows of the end of the run, which are no events and not in the hash ->
+                 how many rows each table has.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        counts: dict[str, int] = {}
+        with self._lock:
+            for table in trace.TABLES:
+                rows = list(self._kept(table))
+                for row in end.get(table, ()):
+                    rows.append({**row, "run_id": self.run_id, **self._now()})
+                path, shelf = folder / f"{table}.parquet", self._shelf
+                write_table(path, table, shelf.chunks(table), rows, self.chunk_rows)
+                counts[table] = shelf.count(table) + len(rows)
+        return counts
+
+    def table(self, name: str) -> Iterator[dict[str, Any]]:
+        """The rows of a trace table with every column, in order of their event numbers."""
+        with self._lock:  # an event of another thread may be about to put rows on the shelf
+            return itertools.chain(self._shelf.rows(name), list(self._kept(name)))
+
+    def _kept(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows that are in memory."""
+        if table == "rpc":
+            return (self._rpc_row(exchange) for exchange in self.exchanges)
+        return (self._row(table, event) for event in self.rows[table])
+
+    def _now(self) -> dict[str, int]:
+        return {"vt": self.clock(), "seq": self.sequence}
+
+    def _row(self, table: str, event: tuple[int, int, str, Mapping[str, Any]]) -> dict[str, Any]:
+        sequence, at_ms, _, row = event
+        return {"run_id": self.run_id, "vt": at_ms, "seq": sequence, **trace.row(table, row)}
+
+    def _rpc_row(self, exchange: Exchange) -> dict[str, Any]:
+        answered = exchange.response is not None
+        return {
+            "run_id": self.run_id,
+            "vt": exchange.sent_ms,
+            "seq": exchange.send_seq,
+            "id": exchange.id,
+            "api": exchange.api,
+            "version": exchange.version,
+            "src": exchange.src,
+            "dst": exchange.dst,
+            "src_incarnation": exchange.src_incarnation,
+            "send_seq": exchange.send_seq,
+            "handle_seq": exchange.handle_seq,
+            "resp_seq": exchange.resp_seq,
+            "sent_ms": exchange.sent_ms,
+            "handled_ms": exchange.handled_ms,
+            "answered_ms": exchange.answered_ms,
+            "request": message_json(exchange.request, exchange.version),
+            "response": message_json(exchange.response, exchange.version) if answered else None,
+            "error": error_name(exchange.response) if answered else None,
+            "records_written": list(exchange.records_written),
+            "high_watermark": exchange.high_watermark,
+            "broker_epoch": exchange.broker_epoch,
+            "registered_epoch": exchange.registered_epoch,
+        }
+
+
+def error_name(response: Any) -> str:
+    """The name of a response's top-level error, NONE if it has none."""
+    code = getattr(response, "error_code", 0)
+    name = getattr(code, "name", None)
+    if name is None:
+        from minicluster.protocol import ErrorCode
+
+        name = ErrorCode.name_of(code)
+    return str(name)
+
+
+def message_json(message: Any, version: int) -> Any:
+    """Kafka's JSON form of a message."""
+    from minicluster.protocol.json_form import to_json
+
+    return to_json(message, version)
+
+
+def canonical(event: Event) -> str:
+    """One event as text that is the same in every process."""
+    return " ".join([str(part) for part in event[:3]] + [_text(part) for part in event[3:]])
+
+
+def _text(part: Any) -> str:
+    if part is None or isinstance(part, str | int | float | Exchange):
+        return str(part)
+    if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
+        return blake2b(encode(part[0], part[1]), digest_size=8).hexdigest()
+    if isinstance(part, Mapping):
+        return json.dumps(part, sort_keys=True, separators=(",", ":"), default=str)
+    return json.dumps(part, default=str)
+
+
+# What goes on all the time, whatever a test does: it would crowd out the events that tell.
+_ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat")
+_STEADY = ("append", "fetch", "flush", "hw")
+
+
+def _tells(event: Event) -> bool:
+    """Whether a person who looks for what happened wants to see an event."""
+    kind, first = event[2], event[3] if len(event) > 3 else None
+    if isinstance(first, Exchange):
+        return first.api not in _ALWAYS and kind != "handle" and event[4:] != (None,)
+    if isinstance(first, Mapping):
+        return kind != "publish" and first.get("kind") not in _STEADY
+    return True
+
+
+def _readable(event: Event) -> str:
+    sequence, at_ms, kind, *details = event
+    parts = []
+    for part in details:
+        if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
+            parts.append(_shortened(repr(part[0])))
+        elif isinstance(part, Mapping):
+            given = {k: v for k, v in part.items() if v is not None}
+            parts.append(_shortened(" ".join(f"{k}={v}" for k, v in given.items())))
+        else:
+            parts.append(str(part))
+    return f"{at_ms / 1000:10.3f}s {sequence:>7} {kind:<15} {' '.join(parts)}".rstrip()
+
+
+def _shortened(text: str, width: int = 160) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

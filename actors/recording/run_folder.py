@@ -1,0 +1,107 @@
+"""What a run leaves: ``run.json``, the controllers' metadata directories, the trace as Parquet."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import minicluster
+from minicluster.actors.nodes.quorum_shell import QUORUM_STATE
+from minicluster.log.checkpoint import Snapshot, encode_snapshot
+from minicluster.log.directory import METADATA_DIRECTORY, RUN_NAME, write_controller_directory
+from minicluster.protocol.uuids import format_uuid
+from minicluster.replica.log_manager import ReplicaStore
+
+if TYPE_CHECKING:
+    from minicluster.actors.cluster.mini_cluster import MiniCluster
+
+FORMAT = 1
+
+
+def write_run(cluster: MiniCluster, path: Path) -> Path:
+    """Write a cluster's run folder; an older run in the same place is replaced."""
+    if (path / RUN_NAME).exists():
+        shutil.rmtree(path)
+    path.mkdir(parents=True, exist_ok=True)
+    trace_hash = cluster.trace_hash
+    end = {"replica_log": [r for n in cluster.broker_ids for r in replica_rows(cluster, n, "end")]}
+    for node_id in cluster.controller_ids:
+        disk = cluster.disks[node_id]
+        write_controller_directory(
+            path / f"controller-{node_id}",
+            disk.log(METADATA_DIRECTORY),
+            node_id=node_id,
+            cluster_id=cluster.plan.cluster_id,
+            directory_id=disk.directory_ids[0],
+            quorum_state=disk.read(QUORUM_STATE),
+            bootstrap=encode_snapshot(
+                Snapshot(records=cluster.bootstrap, last_contained_log_timestamp=0),
+                epoch=0,
+                timestamp_ms=0,
+            ),
+        )
+    header = run_header(cluster, trace_hash)
+    header["trace_rows"] = cluster.recorder.write(path / "trace", end)
+    (path / RUN_NAME).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def run_header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
+    """The content of ``run.json``, but for how many rows each trace table has."""
+    return {
+        "format": FORMAT,
+        "run_id": cluster.run_id,
+        "minicluster": minicluster.__version__,
+        "seed": cluster.seed,
+        "runtime": cluster.runtime_name,
+        "wire": cluster.wire,
+        "rules": cluster.rules.name,
+        "metadata_version": str(cluster.metadata_version),
+        "cluster_id": cluster.plan.cluster_id,
+        "brokers": list(cluster.broker_ids),
+        "controllers": list(cluster.controller_ids),
+        "config": cluster.given_config,
+        "faults": list(cluster.faults.ever_on),
+        "hits": dict(cluster.recorder.fault_hits),
+        "exercises": list(cluster.exercises),
+        "scenario": cluster.scenario,
+        "ended_at_ms": cluster.now_ms,
+        "events": cluster.recorder.sequence,
+        "trace_hash": trace_hash,
+        "crashes": [str(crash) for crash in cluster.rt.crashes],
+        "stale_indexes": [
+            node_id
+            for node_id in cluster.controller_ids
+            if (process := cluster.processes.get(node_id)) is not None
+            and process.controller is not None
+            and process.controller.controller.state.check_indexes()
+        ],
+    }
+
+
+def replica_rows(cluster: MiniCluster, node_id: int, at: str) -> Iterator[dict[str, Any]]:
+    """What a broker's logs hold, record by record (``replica_log``)."""
+    if node_id not in cluster.broker_ids:
+        return
+    disk = cluster.disks[node_id]
+    process = cluster.processes.get(node_id)
+    store = ReplicaStore(disk)
+    for name in store.names():
+        known = store.partition_file(name)
+        topic, _, index = name.rpartition("-")
+        for batch in disk.logs[name].batches:
+            for record in batch.records:
+                yield {
+                    "broker": node_id,
+                    "incarnation": None if process is None else str(process.incarnation),
+                    "topic": topic,
+                    "topic_id": None if known is None else format_uuid(known.topic_id),
+                    "part": int(index),
+                    "offset": record.offset,
+                    "leader_epoch": batch.leader_epoch,
+                    "value_id": (record.value or b"").decode("utf-8", "backslashreplace"),
+                    "at": at,
+                }

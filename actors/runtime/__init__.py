@@ -1,0 +1,1 @@
+"""The runtimes that drive actors: simulated and threaded."""

@@ -1,0 +1,365 @@
+"""The simulated runtime: one thread, a seeded scheduler, a virtual clock.
+
+Of the actors that have messages, one is picked by stateless chance and takes one message (each
+draws a number for its turn, the smallest goes first); every inbox is first in, first out, so
+Pykka's order per sender holds. When no actor has a message, the
+clock jumps to the next timer. Nothing here waits, so an hour of cluster time takes seconds.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, ClassVar
+
+import pykka
+from pykka import messages
+
+from minicluster.actors.runtime import chance, tripwire
+from minicluster.actors.runtime.runtime import ClusterActor, Runtime, Timer, blocking_call
+from minicluster.errors import MiniclusterError
+
+STEPS_PER_INSTANT_MAX = 200_000
+STEPS_PER_COLLECTION = 50_000
+
+
+class Livelock(MiniclusterError, AssertionError):
+    """The actors kept each other busy without letting the clock move."""
+
+
+class _Idle(BaseException):
+    """Leaves Pykka's receive loop after one message."""
+
+
+_IDLE = _Idle()
+_fire = Timer.fire
+_Envelope = pykka._envelope.Envelope
+
+
+class SimulatedInbox:
+    """An inbox that tells the scheduler when it fills.
+
+    It holds Pykka's envelopes, and bare messages (``hear``), which no one waits for. Pykka's loop
+    gets one envelope each time the scheduler lets it.
+    """
+
+    __slots__ = ("granted", "owner", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Any] = deque()
+        self.granted = False
+        self.owner: SimulatedBackend | None = None
+
+    def put(self, envelope: Any) -> None:
+        self.waiting.append(envelope)
+        owner = self.owner
+        if owner is not None and not owner.queued:
+            owner.rt._enqueue(owner)
+
+    def get(self) -> Any:
+        if not self.granted and not (self.owner and self.owner.actor_stopped.is_set()):
+            raise _IDLE
+        self.granted = False
+        return self.waiting.popleft()
+
+    def empty(self) -> bool:
+        return not self.waiting
+
+
+class SimulatedFuture(pykka.Future[Any]):
+    """A future whose get() drives the scheduler from the test's thread."""
+
+    rt: ClassVar[SimulatedRuntime]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rt._refuse_in_actor()
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def set(self, value: Any = None) -> None:
+        self._done, self._value = True, value
+
+    def set_exception(self, exc_info: Any = None) -> None:
+        if exc_info is None:
+            exc_info = sys.exc_info()
+        self._done, self._error = True, exc_info[1]
+
+    def get(self, *, timeout: float | None = None) -> Any:
+        self.rt._refuse_in_actor()
+        if not self._done:
+            within_ms = 3_600_000 if timeout is None else round(timeout * 1000)
+            if not self.rt.run_until(lambda: self._done, within_ms):
+                raise pykka.Timeout(f"{within_ms} ms")
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class SimulatedBackend(pykka.Actor):
+    """Pykka's three hooks for the simulated runtime."""
+
+    rt: ClassVar[SimulatedRuntime]
+    queued = False
+    paused = False
+    started = False
+    is_stopped: Callable[[], bool]
+    number = -1  # what it has drawn for its turn, -1: nothing yet
+
+    def hear(self, message: Any) -> None:
+        """A message that no one waits for; a dead actor is passed over when it has its turn."""
+        self.actor_inbox.waiting.append(message)  # type: ignore[attr-defined]
+        if not self.queued:
+            self.rt._enqueue(self)
+
+    @staticmethod
+    def _create_actor_inbox() -> Any:
+        return SimulatedInbox()
+
+    @classmethod
+    def _create_future(cls) -> Any:
+        return cls.rt.future()
+
+    def _start_actor_loop(self) -> None:
+        self.chance = chance.key(self.rt.seed, f"turn/{self.name}")  # type: ignore[attr-defined]
+        self.turns = 0
+        self.is_stopped = self.actor_stopped.is_set
+        inbox: SimulatedInbox = self.actor_inbox  # type: ignore[assignment]
+        inbox.owner = self
+        self.rt._enqueue(self)  # on_start() is a step of its own
+
+
+class SimulatedRuntime(Runtime):
+    """All actors of a cluster in the thread of the test."""
+
+    mode = "simulated"
+    backend = SimulatedBackend
+
+    def __init__(self, *, seed: int = 0, guard: bool = True) -> None:
+        super().__init__(seed=seed)
+        self.steps = 0
+        self.now_ms = 0
+        self._sequence = 0
+        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._ready: list[SimulatedBackend] = []
+        self._running: SimulatedBackend | None = None
+        self._guarded = guard
+        self.future: type[SimulatedFuture] = type("Future", (SimulatedFuture,), {"rt": self})
+        if guard:
+            tripwire.install()
+
+    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
+        timer = Timer(call, argument)
+        self._sequence = sequence = self._sequence + 1
+        if when_ms < self.now_ms:
+            when_ms = self.now_ms
+        heappush(self._timers, (when_ms, sequence, _fire, timer))
+        return timer
+
+    def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
+        self._sequence = sequence = self._sequence + 1
+        if when_ms < self.now_ms:
+            when_ms = self.now_ms
+        heappush(self._timers, (when_ms, sequence, call, argument))
+
+    def run_for(self, duration_ms: int) -> None:
+        self._refuse_in_actor()
+        self._run(self.now_ms + duration_ms, None)
+
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        self._refuse_in_actor()
+        return self._run(self.now_ms + within_ms, condition)
+
+    def settle(self) -> None:
+        """Let every message that can be handled without time passing be handled."""
+        self._refuse_in_actor()
+        self._turns()
+        self.check()
+
+    def pause(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            actor = self._actors.get(name)
+            if actor is not None:
+                actor.paused = True  # type: ignore[attr-defined]
+
+    def resume(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            actor: Any = self._actors.get(name)
+            if actor is not None and actor.paused:
+                actor.paused = False
+                if not actor.queued and (actor.actor_inbox.waiting or not actor.started):
+                    self._enqueue(actor)
+
+    # The scheduler.
+
+    def _enqueue(self, actor: SimulatedBackend) -> None:
+        if actor.paused:
+            return
+        actor.queued = True
+        actor.turns += 1
+        self._ready.append(actor)
+
+    def _next(self) -> SimulatedBackend:
+        """Of several ready actors, take the one whose turn it is."""
+        ready = self._ready
+        best, place = 1 << 64, 0
+        for index, candidate in enumerate(ready):
+            number = candidate.number
+            if number < 0:
+                number = candidate.number = chance.draw(candidate.chance, candidate.turns)
+            if number < best:
+                best, place = number, index
+        actor = ready[place]
+        ready[place] = ready[-1]
+        ready.pop()
+        actor.number = -1
+        actor.queued = False
+        return actor
+
+    def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
+        """Run to a time or a condition; the condition is asked once per instant.
+
+        Meanwhile the garbage collector looks at young objects only, and seldom: what a run keeps
+        it keeps on purpose, and to look through it over and over takes a fifth of the time.
+        """
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return self._run_on(until_ms, condition)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _run_on(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
+        timers = self._timers
+        collect_at = self.steps + STEPS_PER_COLLECTION
+        while True:
+            self._turns()
+            if self.crashes or self._interrupt is not None:
+                self.check()
+            if condition is not None and condition():
+                return True
+            if not timers or timers[0][0] > until_ms:
+                self.now_ms = max(self.now_ms, until_ms)
+                return condition is None
+            if self.steps >= collect_at:
+                gc.collect(1)
+                collect_at = self.steps + STEPS_PER_COLLECTION
+            self.now_ms = now_ms = timers[0][0]
+            while timers and timers[0][0] <= now_ms:
+                _, _, call, argument = heappop(timers)
+                call(argument)
+
+    def _turns(self) -> None:
+        """Let the ready actors take their turns until none has a message."""
+        ready = self._ready
+        if not ready:
+            return
+        budget = STEPS_PER_INSTANT_MAX
+        tripwire.enter()
+        try:
+            while ready:
+                if len(ready) == 1:
+                    actor = ready.pop()
+                    actor.number = -1
+                    actor.queued = False
+                else:
+                    actor = self._next()
+                if actor.paused or actor.is_stopped():
+                    continue
+                self._step(actor)
+                if self.crashes or self._interrupt is not None:
+                    return
+                budget -= 1
+                if budget == 0:
+                    names = sorted({other.name for other in ready} | {actor.name})  # type: ignore[attr-defined]
+                    raise Livelock(
+                        f"{STEPS_PER_INSTANT_MAX} steps at {self.now_ms} ms without the clock "
+                        f"moving; busy: {', '.join(names)}"
+                    )
+        finally:
+            tripwire.leave()
+
+    def _step(self, actor: SimulatedBackend) -> None:
+        """One message of one actor."""
+        inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
+        waiting = inbox.waiting
+        self.steps += 1
+        self._running = actor
+        try:
+            if waiting and actor.started:
+                if waiting[0].__class__ is _Envelope:
+                    self._pykkas_step(actor, inbox)
+                else:
+                    try:  # a message that no one waits for: what Pykka's loop does, without it
+                        actor.on_receive(waiting.popleft())
+                    except BaseException as error:
+                        self._raised(actor, error)
+            elif not actor.started:
+                actor.started = True
+                actor._actor_loop_setup()
+            if actor.is_stopped():
+                self._teardown(actor, inbox)
+                return
+        finally:
+            self._running = None
+        if waiting and not actor.queued:
+            self._enqueue(actor)
+
+    def _raised(self, actor: SimulatedBackend, error: BaseException) -> None:
+        """What Pykka's loop does when a message made an actor raise."""
+        if isinstance(error, Exception):
+            actor._handle_failure(type(error), error, error.__traceback__)
+            actor.on_failure(type(error), error, error.__traceback__)
+        else:
+            # Pykka would stop every actor of the process; here it leaves through the test.
+            self.interrupted(error)
+            actor._handle_failure(type(error), error, error.__traceback__)
+
+    def _pykkas_step(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
+        """A tell, an ask, a proxy call or a stop, through Pykka's own loop."""
+        inbox.granted = True
+        try:  # noqa: SIM105 (a context manager per step costs)
+            actor._actor_loop_running()
+        except _Idle:
+            pass
+
+    def _teardown(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
+        """Tell whoever still waits that the actor is gone."""
+        envelopes = [entry for entry in inbox.waiting if entry.__class__ is _Envelope]
+        inbox.waiting.clear()
+        inbox.waiting.extend(envelopes)
+        actor._actor_loop_teardown()
+
+    def _refuse_in_actor(self) -> None:
+        if self._running is not None:
+            raise blocking_call(self._running.name)  # type: ignore[attr-defined]
+
+    def _discard(self, actor: ClusterActor) -> None:
+        inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
+        for envelope in inbox.waiting:
+            if (
+                envelope.__class__ is _Envelope
+                and envelope.reply_to is not None
+                and not isinstance(envelope.message, messages._ActorStop)
+            ):
+                error = pykka.ActorDeadError(f"{actor.name} was killed")
+                envelope.reply_to.set_exception((type(error), error, None))
+        inbox.waiting.clear()
+
+    def _drain(self, actor: ClusterActor) -> None:
+        sim: Any = actor
+        sim.paused = False
+        while not actor.actor_stopped.is_set():
+            self._step(sim)
+
+    def _close(self) -> None:
+        self._timers.clear()
+        self._ready.clear()
+        if self._guarded:
+            self._guarded = False
+            tripwire.uninstall()

@@ -1,0 +1,180 @@
+"""The threaded runtime: a thread per actor and the real clock, for when real clients connect."""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pykka
+from pykka import messages
+
+from minicluster.actors.runtime.runtime import (
+    ClusterActor,
+    LeakedThread,
+    Runtime,
+    Timer,
+    blocking_call,
+)
+
+POLL_S = 0.001
+STOP_TIMEOUT_S = 5.0
+
+_here = threading.local()
+
+
+def _refuse_in_actor() -> None:
+    actor = getattr(_here, "actor", None)
+    if actor is not None:
+        raise blocking_call(actor)
+
+
+class ThreadedFuture(pykka.ThreadingFuture[Any]):
+    """A future that no actor may make or wait for."""
+
+    def __init__(self) -> None:
+        _refuse_in_actor()
+        super().__init__()
+
+    def get(self, *, timeout: float | None = None) -> Any:
+        _refuse_in_actor()
+        return super().get(timeout=timeout)
+
+
+class ThreadedBackend(pykka.ThreadingActor):
+    """Pykka's threads with a faster inbox (SimpleQueue: about seven times the tells)."""
+
+    rt: ClassVar[ThreadedRuntime]
+    use_daemon_thread = True
+
+    @staticmethod
+    def _create_actor_inbox() -> Any:
+        return queue.SimpleQueue()
+
+    @staticmethod
+    def _create_future() -> Any:
+        return ThreadedFuture()
+
+    def _start_actor_loop(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        name: str = self.name  # type: ignore[attr-defined]
+        thread = threading.Thread(target=self._actor_loop, name=f"minicluster-{name}", daemon=True)
+        self.thread = thread
+        self.rt._threads.append(thread)
+        thread.start()
+
+    def _actor_loop_setup(self) -> None:
+        _here.actor = self.name  # type: ignore[attr-defined]
+        super()._actor_loop_setup()
+
+    def _handle_receive(self, message: Any) -> Any:
+        if not self.gate.is_set():
+            self.gate.wait()
+        return super()._handle_receive(message)
+
+
+class ThreadedRuntime(Runtime):
+    """Actors on threads of their own; one more thread fires the timers."""
+
+    mode = "threaded"
+    backend = ThreadedBackend
+
+    def __init__(self, *, seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        self._threads: list[threading.Thread] = []
+        self._origin_s = time.monotonic()
+        self._sequence = 0
+        self._timers: list[tuple[int, int, Timer]] = []
+        self._wake = threading.Condition()
+        self._closed = False
+        self._clock = threading.Thread(target=self._tick, name="minicluster-timers", daemon=True)
+        self._threads.append(self._clock)
+        self._clock.start()
+
+    @property
+    def now_ms(self) -> int:  # type: ignore[override]
+        return int((time.monotonic() - self._origin_s) * 1000)
+
+    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
+        timer = Timer(call, argument)
+        with self._wake:
+            self._sequence += 1
+            first = not self._timers or when_ms < self._timers[0][0]
+            heapq.heappush(self._timers, (when_ms, self._sequence, timer))
+            if first:
+                self._wake.notify()
+        return timer
+
+    def run_for(self, duration_ms: int) -> None:
+        _refuse_in_actor()
+        self.run_until(lambda: False, duration_ms)
+
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        _refuse_in_actor()
+        deadline_s = time.monotonic() + within_ms / 1000
+        while True:
+            self.check()
+            if condition():
+                return True
+            if time.monotonic() >= deadline_s:
+                return False
+            time.sleep(POLL_S)
+
+    def pause(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            actor: Any = self._actors.get(name)
+            if actor is not None:
+                actor.gate.clear()
+
+    def resume(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            actor: Any = self._actors.get(name)
+            if actor is not None:
+                actor.gate.set()
+
+    def _tick(self) -> None:
+        while True:
+            with self._wake:
+                while not self._closed:
+                    if not self._timers:
+                        self._wake.wait()
+                        continue
+                    left_s = self._timers[0][0] / 1000 - (time.monotonic() - self._origin_s)
+                    if left_s <= 0:
+                        break
+                    self._wake.wait(left_s)
+                if self._closed:
+                    return
+                timer = heapq.heappop(self._timers)[2]
+            timer.fire()
+
+    def _discard(self, actor: ClusterActor) -> None:
+        threaded: Any = actor
+        threaded.gate.set()
+        # Wake the loop; a killed actor handles nothing, not even this. What it is doing now it
+        # may end, and nobody goes on before: its disk is about to be another's.
+        actor.actor_inbox.put(pykka._envelope.Envelope(messages._ActorStop()))
+        if threading.current_thread() is not threaded.thread:
+            threaded.thread.join(STOP_TIMEOUT_S)
+
+    def _drain(self, actor: ClusterActor) -> None:
+        threaded: Any = actor
+        threaded.gate.set()
+        if threading.current_thread() is not threaded.thread:
+            threaded.thread.join(STOP_TIMEOUT_S)
+
+    def _close(self) -> None:
+        with self._wake:
+            self._closed = True
+            self._timers.clear()
+            self._wake.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(STOP_TIMEOUT_S)
+        alive = [thread.name for thread in self._threads if thread.is_alive()]
+        if alive:
+            raise LeakedThread(f"still running after the cluster stopped: {', '.join(alive)}")

@@ -1,0 +1,1 @@
+"""A broker besides its replicas: its life, its client APIs."""

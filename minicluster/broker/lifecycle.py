@@ -1,0 +1,375 @@
+"""A broker's life in the eyes of the controller: registration, heartbeats, controlled shutdown.
+
+    NOT_RUNNING -> STARTING -> RECOVERY -> RUNNING -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN
+
+Leaves out: authentication, migration from ZooKeeper.
+Source:  KIP-631, KIP-841, KIP-858; BrokerLifecycleManager.
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from minicluster.effects import CancelTimer, Effect, SetTimer
+from minicluster.faults import Faults
+from minicluster.metadata.cordoned import cordoned_directories
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from minicluster.replica.to_controller.controller_channel import (
+    Answer,
+    ControllerChannel,
+    CorrelationIds,
+)
+from minicluster.rules import Rules
+
+CAUGHT_UP_DELAY_MS = 10
+SHUTDOWN_DELAY_MS = 50
+BACKOFF_FIRST_MS = 100
+
+COMMUNICATION = "lifecycle-communication"
+REGISTRATION_DEADLINE = "lifecycle-registration-deadline"
+DIRECTORY_DEADLINE = "lifecycle-directory-deadline"
+
+
+class BrokerState(enum.IntEnum):
+    """Kafka's numbers (org.apache.kafka.metadata.BrokerState)."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStateChanged(Effect):
+    """The broker entered a state.
+
+    RECOVERY means that its metadata has caught up: the shell may now install its publishers and
+    then call ``set_ready_to_unfence``. SHUTTING_DOWN means that the process should end.
+    """
+
+    state: BrokerState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistered(Effect):
+    """The controller gave this incarnation a broker epoch; all its requests carry it from now."""
+
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleConfig:
+    """What a broker tells about itself, and its periods."""
+
+    broker_id: int
+    incarnation_id: uuid.UUID
+    cluster_id: str = ""
+    listeners: tuple[BrokerRegistrationRequest.Listener, ...] = ()
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    rack: str | None = None
+    log_dirs: tuple[uuid.UUID, ...] = ()
+    dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)  # as log.dirs names them
+    previous_broker_epoch: int = -1
+    heartbeat_interval_ms: int = 2_000
+    session_timeout_ms: int = 9_000
+    initial_registration_timeout_ms: int = 60_000
+    log_dir_failure_timeout_ms: int = 30_000
+    registration_version: int | None = None  # None: the highest of this release
+    heartbeat_version: int | None = None
+
+
+class BrokerLifecycle:
+    """The machine. Inputs: ``start``, ``on_controller``, ``on_metadata_offset``, ``on_response``,
+    ``on_failure``, ``on_timer``, and the wishes below. All but the offset return effects: Send (to
+    the active controller), SetTimer, CancelTimer, BrokerRegistered, BrokerStateChanged.
+
+    Units:   ``metadata_offset`` is the last metadata offset applied, -1 for none.
+    """
+
+    def __init__(
+        self,
+        config: LifecycleConfig,
+        *,
+        ids: CorrelationIds | None = None,
+        rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
+    ) -> None:
+        self.config = config
+        self.rules = rules
+        self.faults = faults
+        self.state = BrokerState.NOT_RUNNING
+        self.broker_epoch = -1
+        self.metadata_offset = -1
+        self.ready_to_unfence = False
+        self.registered = False
+        self.is_fenced = True
+        self.offline_dirs: dict[uuid.UUID, bool] = {}  # directory -> the controller has heard
+        self.cordoned_dirs: tuple[uuid.UUID, ...] | None = None
+        self._dir_deadlines: dict[uuid.UUID, int] = {}
+        self._ever_registered = False
+        self._first_shutdown_answer = True
+        self._communicating = False
+        self._next_immediate = False
+        self._failures = 0
+        self._channel = ControllerChannel(
+            name="lifecycle",
+            ids=ids or CorrelationIds(),
+            retry_timeout_ms=config.session_timeout_ms // 2,
+        )
+
+    # -- wishes of the shell ---------------------------------------------------------------
+
+    def start(self, now_ms: int) -> list[Effect]:
+        """Begin to register."""
+        if self.state is not BrokerState.NOT_RUNNING:
+            return []
+        deadline_ms = now_ms + self.config.initial_registration_timeout_ms
+        effects = self._enter(BrokerState.STARTING)
+        effects.append(SetTimer(REGISTRATION_DEADLINE, deadline_ms))
+        return effects + self._communicate(now_ms)
+
+    def set_ready_to_unfence(self, now_ms: int) -> list[Effect]:
+        """The broker has published its first image and can serve."""
+        self.ready_to_unfence = True
+        return self._schedule(now_ms, 0)
+
+    def begin_controlled_shutdown(self, now_ms: int) -> list[Effect]:
+        """Ask the controller to move leaderships away; a broker that does not run just stops."""
+        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return []
+        if self.state in (BrokerState.STARTING, BrokerState.RECOVERY, BrokerState.NOT_RUNNING):
+            return self.shut_down(now_ms, "shut down before it ran")
+        if self.state is not BrokerState.RUNNING:
+            return []
+        effects = self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        return effects + self._schedule(now_ms, 0)
+
+    def shut_down(self, now_ms: int, reason: str) -> list[Effect]:
+        """Stop at once."""
+        if self.state is BrokerState.SHUTTING_DOWN:
+            return []
+        effects = self._channel.close()
+        for name in (COMMUNICATION, REGISTRATION_DEADLINE, DIRECTORY_DEADLINE):
+            effects.append(CancelTimer(name))
+        return effects + self._enter(BrokerState.SHUTTING_DOWN, reason)
+
+    def propagate_directory_failure(self, now_ms: int, directory: uuid.UUID) -> list[Effect]:
+        """Tell the controller that a log directory is lost; unheard for too long, stop.
+
+        Source:  KIP-858; BrokerLifecycleManager.propagateDirectoryFailure.
+        """
+        if directory in self.offline_dirs:
+            return []
+        self.offline_dirs[directory] = False
+        self._dir_deadlines[directory] = now_ms + self.config.log_dir_failure_timeout_ms
+        effects: list[Effect] = [
+            SetTimer(DIRECTORY_DEADLINE, min(self._dir_deadlines[d] for d in self._dir_deadlines))
+        ]
+        if self.registered:
+            effects += self._schedule(now_ms, 0)
+        return effects
+
+    def set_cordoned_dirs(
+        self, now_ms: int, directories: tuple[uuid.UUID, ...] | None
+    ) -> list[Effect]:
+        """Name the directories that take no new replicas (KIP-1066); None: say nothing of them."""
+        before, self.cordoned_dirs = self.cordoned_dirs, directories
+        if directories == before or not (before or directories):
+            return []
+        return self._schedule(now_ms, 0) if self.registered else []
+
+    def register_again(self, now_ms: int) -> list[Effect]:
+        """Send the registration once more under the same incarnation."""
+        self.registered = False
+        return self._schedule(now_ms, 0)
+
+    # -- what happens to it ----------------------------------------------------------------
+
+    def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
+        """The active controller is this one, or nobody that is known."""
+        return self._channel.on_controller(now_ms, controller_id)
+
+    def on_metadata_offset(self, offset: int) -> None:
+        """The broker has applied the metadata log up to this offset; heartbeats report it."""
+        self.metadata_offset = offset
+
+    def on_metadata(self, now_ms: int, image: MetadataImage) -> list[Effect]:
+        """Register again if the metadata.version has come to want what the registration lacks.
+
+        Source:  BrokerRegistrationTracker.brokerRegistrationNeedsRefresh (KIP-858).
+        """
+        broker_id, names = self.config.broker_id, self.config.dir_names
+        cordoned = cordoned_directories(image, broker_id, names)
+        effects = self.set_cordoned_dirs(now_ms, cordoned)
+        own = image.cluster.broker(self.config.broker_id)
+        if (
+            own is None
+            or own.epoch != self.broker_epoch
+            or own.log_dirs
+            or not self.config.log_dirs
+            or not self.registered
+            or not image.metadata_version.directory_assignment_supported
+        ):
+            return effects
+        return effects + self.register_again(now_ms)
+
+    def owns(self, correlation_id: int) -> bool:
+        """Whether an answer with this id is for this machine."""
+        return self._channel.owns(correlation_id)
+
+    def on_response(self, now_ms: int, correlation_id: int, response: Any) -> list[Effect]:
+        """The controller answered."""
+        effects, answers = self._channel.on_response(now_ms, correlation_id, response)
+        return self._answered(now_ms, effects, answers)
+
+    def on_failure(self, now_ms: int, correlation_id: int) -> list[Effect]:
+        """No answer will come."""
+        effects, answers = self._channel.on_failure(now_ms, correlation_id)
+        return self._answered(now_ms, effects, answers)
+
+    def on_timer(self, now_ms: int, name: str) -> list[Effect]:
+        """A timer of this machine fired; other names are ignored."""
+        if self.state is BrokerState.SHUTTING_DOWN:
+            return []
+        if name == COMMUNICATION:
+            return self._communicate(now_ms)
+        if name == self._channel.timer:
+            return self._answered(now_ms, *self._channel.on_timer(now_ms))
+        if name == REGISTRATION_DEADLINE and not self._ever_registered:
+            return self.shut_down(now_ms, "unable to register with the controller quorum")
+        if name == DIRECTORY_DEADLINE:
+            return self._directory_deadline(now_ms)
+        return []
+
+    # -- registration and heartbeats -------------------------------------------------------
+
+    def _communicate(self, now_ms: int) -> list[Effect]:
+        if self._communicating:
+            self._next_immediate = True
+            return []
+        self._communicating = True
+        config = self.config
+        request: BrokerHeartbeatRequest | BrokerRegistrationRequest
+        if self.registered:
+            request, version = self._heartbeat(), config.heartbeat_version
+        else:
+            request, version = self._registration(), config.registration_version
+        if version is None:
+            version = highest_version(self.rules, request.api_key)
+        return self._channel.submit(now_ms, tuple(self.offline_dirs), request, version)
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        config = self.config
+        return BrokerRegistrationRequest(
+            broker_id=config.broker_id,
+            cluster_id=config.cluster_id,
+            incarnation_id=config.incarnation_id,
+            listeners=config.listeners,
+            features=tuple(
+                BrokerRegistrationRequest.Feature(
+                    name=name, min_supported_version=low, max_supported_version=high
+                )
+                for name, (low, high) in sorted(config.features.items())
+            ),
+            rack=config.rack,
+            log_dirs=tuple(sorted(d for d in config.log_dirs if d not in self.offline_dirs)),
+            previous_broker_epoch=config.previous_broker_epoch,
+        )
+
+    def _heartbeat(self) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(
+            broker_id=self.config.broker_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self.metadata_offset,
+            want_fence=not self.ready_to_unfence,
+            want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            offline_log_dirs=tuple(self.offline_dirs),
+            cordoned_log_dirs=self.cordoned_dirs,
+        )
+
+    def _answered(self, now_ms: int, effects: list[Effect], answers: list[Answer]) -> list[Effect]:
+        for answer in answers:
+            self._communicating = False
+            if self.state is BrokerState.SHUTTING_DOWN:
+                return effects
+            response = answer.response
+            if response is None or response.error_code != ErrorCode.NONE:
+                effects += self._after_failure(now_ms)
+            elif isinstance(answer.request, BrokerRegistrationRequest):
+                effects += self._registration_done(now_ms, response.broker_epoch)
+            else:
+                effects += self._heartbeat_done(now_ms, response, answer.token)
+        return effects
+
+    def _registration_done(self, now_ms: int, broker_epoch: int) -> list[Effect]:
+        self._failures = 0
+        self.broker_epoch = broker_epoch
+        self.registered = self._ever_registered = True
+        effects: list[Effect] = [CancelTimer(REGISTRATION_DEADLINE), BrokerRegistered(broker_epoch)]
+        return effects + self._schedule(now_ms, 0)
+
+    def _heartbeat_done(
+        self, now_ms: int, response: Any, told_dirs: tuple[uuid.UUID, ...]
+    ) -> list[Effect]:
+        self._failures = 0
+        self.is_fenced = response.is_fenced
+        for directory in told_dirs:
+            self.offline_dirs[directory] = True
+            self._dir_deadlines.pop(directory, None)
+        interval_ms = self.config.heartbeat_interval_ms
+        effects: list[Effect] = []
+        if self.state is BrokerState.STARTING:
+            if response.is_caught_up:
+                effects += self._enter(BrokerState.RECOVERY)
+            return effects + self._schedule(now_ms, CAUGHT_UP_DELAY_MS)
+        if self.state is BrokerState.RECOVERY:
+            if not response.is_fenced:
+                effects += self._enter(BrokerState.RUNNING)
+        elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            if response.should_shut_down:
+                return self.shut_down(now_ms, "the controller granted the shutdown")
+            if self._first_shutdown_answer:
+                self._first_shutdown_answer = False
+                interval_ms = SHUTDOWN_DELAY_MS
+        return effects + self._schedule(now_ms, interval_ms)
+
+    def _after_failure(self, now_ms: int) -> list[Effect]:
+        if not self.rules.broker_retry_backs_off:
+            return self._schedule(now_ms, self.config.heartbeat_interval_ms)
+        backoff_ms = BACKOFF_FIRST_MS << min(self._failures, 30)
+        self._failures += 1
+        return self._schedule(now_ms, min(backoff_ms, self.config.session_timeout_ms))
+
+    def _directory_deadline(self, now_ms: int) -> list[Effect]:
+        if not self._dir_deadlines:
+            return []
+        first = min(self._dir_deadlines, key=lambda d: (self._dir_deadlines[d], d))
+        if self._dir_deadlines[first] <= now_ms:
+            return self.shut_down(now_ms, f"the controller never heard that {first} is offline")
+        return [SetTimer(DIRECTORY_DEADLINE, self._dir_deadlines[first])]
+
+    def _schedule(self, now_ms: int, delay_ms: int) -> list[Effect]:
+        if self.state in (BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN):
+            return []
+        if self._next_immediate and not self._communicating:
+            self._next_immediate, delay_ms = False, 0
+        if delay_ms == 0:
+            if self._communicating:
+                self._next_immediate = True
+                return []
+            return [CancelTimer(COMMUNICATION), *self._communicate(now_ms)]
+        return [SetTimer(COMMUNICATION, now_ms + delay_ms)]
+
+    def _enter(self, state: BrokerState, reason: str = "") -> list[Effect]:
+        self.state = state
+        return [BrokerStateChanged(state, reason)]

@@ -1,0 +1,1 @@
+"""The decisions that several operations share."""

@@ -1,0 +1,97 @@
+"""Which replicas a new partition gets: named by the caller, or placed; and its first state.
+
+Source:  ReplicationControlManager.validateManualPartitionAssignment, buildPartitionRegistration;
+         ClusterControlManager.usableBrokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from minicluster.controller.deciding.decision import Refused
+from minicluster.controller.deciding.placement import Draw, UsableBroker, place_replicas
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
+from minicluster.protocol import ErrorCode
+
+
+def validate_assignment(
+    state: ClusterState, replicas: Sequence[int], replication_factor: int | None
+) -> None:
+    """Refuse an assignment that names no broker, an unknown one, one twice, or another number.
+
+    Fenced brokers may be named.
+    Errors:  Refused with INVALID_REPLICA_ASSIGNMENT.
+    """
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    previous: int | None = None
+    for broker_id in sorted(replicas):
+        if state.broker(broker_id) is None:
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker "
+                "is registered."
+            )
+        if broker_id == previous:
+            raise _invalid(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
+        previous = broker_id
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(
+            f"The manual partition assignment includes a partition with {len(replicas)} "
+            "replica(s), but this is not consistent with previous partitions, which have "
+            f"{replication_factor} replica(s)."
+        )
+
+
+def place(
+    state: ClusterState, *, partitions: int, replication_factor: int, draw: Draw
+) -> tuple[tuple[int, ...], ...]:
+    """Place new partitions on the usable brokers.
+
+    Errors:  PlacementError.
+    """
+    return place_replicas(
+        usable_brokers(state),
+        partitions=partitions,
+        replication_factor=replication_factor,
+        draw=draw,
+        cordoned_in_messages=state.rules.placement_speaks_of_cordoned,
+    )
+
+
+def usable_brokers(state: ClusterState) -> Iterator[UsableBroker]:
+    """The brokers that may get replicas: known, not shutting down, not cordoned altogether."""
+    for broker_id, fenced in state.active_heartbeats().usable():
+        broker = state.broker(broker_id)
+        if broker is not None and broker.has_uncordoned_log_dirs:
+            yield UsableBroker(id=broker_id, rack=broker.rack, fenced=fenced)
+
+
+def active_replicas(state: ClusterState, replicas: Sequence[int]) -> tuple[int, ...]:
+    """The replicas that may be in a first ISR, in order."""
+    return tuple(replica for replica in replicas if state.is_active(replica))
+
+
+def first_state(
+    state: ClusterState, replicas: Sequence[int], active: tuple[int, ...], hits: list[str]
+) -> PartitionRegistration:
+    """A new partition's state: the active replicas are in sync, the first of them leads."""
+    isr = active
+    if state.faults.z05_fenced_replicas_in_new_isr and len(active) < len(replicas):
+        isr = tuple(replicas)
+        hits.append("Z05")
+    return PartitionRegistration(
+        replicas=tuple(replicas),
+        directories=tuple(state.default_dir(replica) for replica in replicas),
+        isr=isr,
+        leader=active[0],
+        leader_recovery_state=RECOVERED,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

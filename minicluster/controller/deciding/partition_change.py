@@ -1,0 +1,337 @@
+"""The one way in which a partition changes: targets in, at most one PartitionChangeRecord out.
+
+**Order.** Complete a reassignment, aim at an ELR, elect, restate the leader for a lost replica,
+write the ELR, write the ISR, restate the leader for a smaller ISR, remember the last leader, write
+the assignment, write the recovery state. Another order gives other records.
+
+Source:  KIP-455, KIP-704, KIP-841, KIP-858, KIP-966; PartitionChangeBuilder.build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from uuid import UUID
+
+from minicluster.controller.deciding.reassignment import (
+    Reassignment,
+    complete_reassignment,
+    contains_all,
+)
+from minicluster.java_order import java_set_order
+from minicluster.metadata.image.partition import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_CHANGE,
+    RECOVERED,
+    RECOVERING,
+    PartitionRegistration,
+)
+from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
+from minicluster.rules import Rules
+
+Replicas = tuple[int, ...]
+
+
+class Election(Enum):
+    """Who may become leader when the leader cannot stay."""
+
+    ONLINE = "online"  # the leader if it can stay, else a clean candidate
+    PREFERRED = "preferred"  # the first replica before the leader
+    UNCLEAN = "unclean"  # as online, but rather an unclean candidate than none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """What the cluster's features and the release say about partition changes."""
+
+    rules: Rules
+    metadata_version: MetadataVersion
+    elr_enabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """Where a partition should go; None leaves a thing as it is.
+
+    Shapes:  directories holds the ones that are given; default_dir answers for new replicas.
+    """
+
+    isr: Replicas | None = None
+    replicas: Replicas | None = None
+    removing: Replicas | None = None
+    adding: Replicas | None = None
+    recovery_state: int | None = None
+    unclean_shutdown: Replicas = ()
+    directories: Mapping[int, UUID] = field(default_factory=dict)
+
+
+def change_partition(
+    topic_id: UUID,
+    partition_id: int,
+    partition: PartitionRegistration,
+    targets: Targets,
+    *,
+    gates: Gates,
+    acceptable: Callable[[int], bool],
+    default_dir: Callable[[int], UUID],
+    min_isr: int,
+    election: Election = Election.ONLINE,
+) -> VersionedRecord | None:
+    """The record that moves a partition to its targets, or None when nothing would change.
+
+    Shapes:  acceptable says whether a replica could lead now, default_dir where a new replica goes.
+    Errors:  whatever acceptable raises.
+    Source:  PartitionChangeBuilder.
+    """
+    builder = _Builder(partition, targets, gates, acceptable, min_isr, election)
+    builder.decide()
+    builder.write_assignment(targets.directories, default_dir)
+    changes = builder.changes
+    if not changes:
+        return None
+    record = PartitionChangeRecord(topic_id=topic_id, partition_id=partition_id, **changes)  # type: ignore[arg-type]
+    return VersionedRecord(record, gates.metadata_version.partition_change_record_version)
+
+
+def elect(
+    partition: PartitionRegistration,
+    targets: Targets,
+    *,
+    gates: Gates,
+    acceptable: Callable[[int], bool],
+    min_isr: int,
+    election: Election,
+) -> tuple[int, bool]:
+    """Who would lead, and whether that is unclean, without making a record of it."""
+    return _Builder(partition, targets, gates, acceptable, min_isr, election).elect()
+
+
+class _Builder:
+    """The steps share their targets and the record so far."""
+
+    __slots__ = (
+        "acceptable",
+        "adding",
+        "changes",
+        "election",
+        "elr",
+        "gates",
+        "isr",
+        "min_isr",
+        "old",
+        "recovery",
+        "removing",
+        "replicas",
+        "unclean_shutdown",
+    )
+
+    def __init__(
+        self,
+        old: PartitionRegistration,
+        targets: Targets,
+        gates: Gates,
+        acceptable: Callable[[int], bool],
+        min_isr: int,
+        election: Election,
+    ) -> None:
+        self.old, self.gates, self.acceptable = old, gates, acceptable
+        self.min_isr, self.election = min_isr, election
+        self.isr = old.isr if targets.isr is None else targets.isr
+        self.replicas = old.replicas if targets.replicas is None else targets.replicas
+        self.removing = old.removing_replicas if targets.removing is None else targets.removing
+        self.adding = old.adding_replicas if targets.adding is None else targets.adding
+        recovery = targets.recovery_state
+        self.recovery = old.leader_recovery_state if recovery is None else recovery
+        self.unclean_shutdown = targets.unclean_shutdown
+        self.elr = old.elr
+        self.changes: dict[str, object] = {}
+
+    def decide(self) -> None:
+        """Every step but the assignment and the recovery state."""
+        self._complete_reassignment()
+        self._aim_at_elr()
+        self._elect_leader()
+        self._restate_leader_for_lost_replica()
+        self._write_elr()
+        self._write_isr()
+        self._restate_leader_for_smaller_isr()
+        self._remember_last_leader()
+
+    def _complete_reassignment(self) -> None:
+        done = complete_reassignment(
+            Reassignment(replicas=self.replicas, adding=self.adding, removing=self.removing),
+            self.isr,
+            needs_all_replicas=self.gates.rules.reassignment_needs_all_replicas,
+        )
+        if done is not None:
+            self.isr, self.replicas = done.isr, done.replicas
+            self.adding = self.removing = ()
+
+    def _aim_at_elr(self) -> None:
+        """Below the minimum, who leaves the ISR stays eligible unless it lost its log."""
+        if not self.gates.elr_enabled:
+            return
+        if len(self.isr) >= self.min_isr:
+            self.elr = ()
+            return
+        candidates = java_set_order(self.old.elr, self.old.isr)
+        lost = {*self.isr, *self.unclean_shutdown}
+        if not self.gates.rules.removed_replica_stays_in_elr:
+            lost.update(r for r in candidates if r not in self.replicas)
+        self.elr = tuple(r for r in candidates if r not in lost)
+
+    def elect(self) -> tuple[int, bool]:
+        """The leader to be and whether its election is unclean."""
+        old = self.old
+        first: Replicas = ()
+        if self.election is Election.PREFERRED:
+            first = self.replicas[:1]
+        for candidate in (*first, old.leader, *self.replicas):
+            if self._is_clean_candidate(candidate):
+                return candidate, False
+        if self._can_elect_last_known_leader():
+            return old.last_known_elr[0], True
+        if self.election is Election.UNCLEAN:
+            for candidate in self.replicas:
+                if self.acceptable(candidate):
+                    return candidate, True
+        return NO_LEADER, False
+
+    def _is_clean_candidate(self, replica: int) -> bool:
+        known = replica in self.isr or (not self.isr and replica in self.elr)
+        return known and self.acceptable(replica)
+
+    def _can_elect_last_known_leader(self) -> bool:
+        if not self.gates.elr_enabled or self.isr or self.elr:
+            return False
+        last = self.old.last_known_elr
+        if self.gates.rules.fenced_last_known_leader_is_elected:
+            return len(last) == 1
+        return len(last) == 1 and self.acceptable(last[0])
+
+    def _elect_leader(self) -> None:
+        leader, unclean = self.elect()
+        if leader == self.old.leader:
+            return
+        if leader in self.elr:
+            self.isr = (leader,)
+            self.elr = tuple(r for r in self.elr if r != leader)
+        self.changes["leader"] = leader
+        if unclean:
+            self.changes["isr"] = (leader,)
+            supported = self.gates.metadata_version.leader_recovery_supported
+            if supported and self.old.leader_recovery_state != RECOVERING:
+                self.changes["leader_recovery_state"] = RECOVERING
+
+    def _restate_leader_for_lost_replica(self) -> None:
+        if "leader" not in self.changes and not contains_all(self.replicas, self.old.replicas):
+            self.changes["leader"] = self.old.leader
+
+    def _write_elr(self) -> None:
+        if (
+            "isr" in self.changes
+            or not self.gates.elr_enabled
+            or (not self.gates.rules.elr_outlives_min_isr and len(self.isr) >= self.min_isr)
+        ):
+            self.elr = ()
+        if self.elr != self.old.elr:
+            self.changes["eligible_leader_replicas"] = self.elr
+
+    def _write_isr(self) -> None:
+        leaves = self.gates.elr_enabled or self.gates.rules.last_member_leaves_isr
+        may_be_written = bool(self.isr) or leaves
+        if "isr" not in self.changes and may_be_written and self.isr != self.old.isr:
+            self.changes["isr"] = self.isr
+
+    def _restate_leader_for_smaller_isr(self) -> None:
+        """KAFKA-15021: from 3.6-IV0 on the partition epoch alone tells a smaller ISR."""
+        if (
+            self.gates.metadata_version.isr_shrink_bumps_leader_epoch
+            and "leader" not in self.changes
+            and "isr" in self.changes
+            and not contains_all(self.isr, self.old.isr)
+        ):
+            self.changes["leader"] = self.old.leader
+
+    def _remember_last_leader(self) -> None:
+        """The list holds at most the leader that was lost first."""
+        if not self.gates.elr_enabled:
+            return
+        rules, old = self.gates.rules, self.old
+        leader = self.changes.get("leader", NO_LEADER_CHANGE)
+        assert isinstance(leader, int)
+        loses, finds = leader == NO_LEADER and not old.last_known_elr, leader >= 0
+        if rules.last_known_leader_goes_with_isr:
+            loses = self.changes.get("isr") == () and old.last_known_elr != (old.leader,)
+            finds = finds or NO_LEADER not in (old.leader, leader)
+        if loses:
+            if old.leader != NO_LEADER or rules.last_known_leader_may_be_none:
+                self.changes["last_known_elr"] = (old.leader,)
+        elif finds and old.last_known_elr:
+            self.changes["last_known_elr"] = ()
+        if not rules.removed_replica_stays_in_elr:
+            kept = self.changes.get("last_known_elr", old.last_known_elr)
+            if isinstance(kept, tuple) and any(r >= 0 and r not in self.replicas for r in kept):
+                self.changes["last_known_elr"] = ()
+        if not rules.kept_member_is_forgotten and not self.changes.get("isr", old.isr):
+            known = self.changes.get("last_known_elr", old.last_known_elr)
+            lost = [r for r in (*old.isr, *old.elr) if r in self.replicas]
+            if not known and not self.elr and lost:
+                self.changes["last_known_elr"] = tuple(lost[:1])
+
+    def write_assignment(
+        self, given: Mapping[int, UUID], default_dir: Callable[[int], UUID]
+    ) -> None:
+        """Write what differs of replicas, directories, adding, removing and recovery state."""
+        old = self.old
+        if self.replicas:
+            if self.gates.metadata_version.directory_assignment_supported:
+                known = dict(zip(old.replicas, old.directories, strict=True)) | dict(given)
+                directories = tuple(
+                    known[r] if r in known else default_dir(r) for r in self.replicas
+                )
+                if directories != old.directories:
+                    self.changes["directories"] = directories
+            if self.replicas != old.replicas:
+                self.changes["replicas"] = self.replicas
+        if self.removing != old.removing_replicas:
+            self.changes["removing_replicas"] = self.removing
+        if self.adding != old.adding_replicas:
+            self.changes["adding_replicas"] = self.adding
+        if self.recovery != old.leader_recovery_state:
+            self.changes["leader_recovery_state"] = self.recovery
+
+
+def is_no_op(record: PartitionChangeRecord) -> bool:
+    """Whether a record names its partition and nothing else (it would still count an epoch)."""
+    return (
+        record.leader == NO_LEADER_CHANGE
+        and record.leader_recovery_state == NO_RECOVERY_CHANGE
+        and all(
+            getattr(record, name) is None
+            for name in (
+                "isr",
+                "replicas",
+                "removing_replicas",
+                "adding_replicas",
+                "eligible_leader_replicas",
+                "last_known_elr",
+                "directories",
+            )
+        )
+    )
+
+
+__all__ = [
+    "RECOVERED",
+    "RECOVERING",
+    "Election",
+    "Gates",
+    "Targets",
+    "change_partition",
+    "elect",
+    "is_no_op",
+]

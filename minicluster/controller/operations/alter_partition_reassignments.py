@@ -1,0 +1,243 @@
+"""AlterPartitionReassignments (45) and ListPartitionReassignments (46).
+
+Versions:  0-1 (1: AllowReplicationFactorChange, KIP-860) and 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from minicluster.controller.deciding.decision import ApiError, Decision, Refused
+from minicluster.controller.deciding.initial_assignment import validate_assignment
+from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
+from minicluster.controller.deciding.reassignment import (
+    Reassignment,
+    contains_all,
+    revert_reassignment,
+    start_reassignment,
+    without,
+)
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.topics import TopicImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
+
+PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
+OngoingTopic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+
+
+def alter_partition_reassignments(
+    state: ClusterState,
+    request: AlterPartitionReassignmentsRequest,
+    version: int,
+    now_ms: int,
+) -> Decision:
+    """Start, replace or (replicas null) cancel reassignments; all records are one batch.
+
+    Errors:  per partition.
+    Source:  KIP-455, KIP-860; ReplicationControlManager.alterPartitionReassignments.
+    """
+    records: list[VersionedRecord] = []
+    topics = []
+    allow_change = request.allow_replication_factor_change
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            error = ApiError()
+            try:
+                record = _alter(state, topic.name, asked, allow_change)
+                if record is not None:
+                    records.append(record)
+            except Refused as refused:
+                error = ApiError.of(refused)
+            answers.append(
+                PartitionResponse(
+                    partition_index=asked.partition_index,
+                    error_code=error.error,
+                    error_message=error.message,
+                )
+            )
+        topics.append(TopicResponse(name=topic.name, partitions=tuple(answers)))
+    return Decision(
+        records=tuple(records),
+        response=AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=allow_change,
+            error_message=None,
+            responses=tuple(topics),
+        ),
+        atomic=True,
+    )
+
+
+def list_partition_reassignments(
+    state: ClusterState,
+    request: ListPartitionReassignmentsRequest,
+    version: int,
+    now_ms: int,
+    *,
+    committed: MetadataImage | None = None,
+) -> Decision:
+    """What is being reassigned, of all topics or of those named, as far as it is committed.
+
+    Shapes:  committed is None when everything in the state is.
+    Source:  ReplicationControlManager.listPartitionReassignments (at the last stable offset).
+    """
+    committed = state.image if committed is None else committed
+    topics: list[OngoingTopic] = []
+    if request.topics is None:
+        for topic in _reassigned(state, committed):
+            topics += _ongoing(topic, _candidates(state, topic))
+    else:
+        for asked in request.topics:
+            named = committed.topics.named(asked.name)
+            if named is not None:
+                topics += _ongoing(named, asked.partition_indexes)
+    return Decision(
+        response=ListPartitionReassignmentsResponse(error_message=None, topics=tuple(topics))
+    )
+
+
+def _reassigned(state: ClusterState, committed: MetadataImage) -> list[TopicImage]:
+    """Topics that may have partitions under way, by name.
+
+    The index knows them up to the last record; what is not committed yet makes a topic differ.
+    """
+    known, now = committed.topics.by_id, state.image.topics.by_id
+    found = [known[i] for i in state.indexes.reassigning.topics() if known.get(i) is now.get(i)]
+    if committed is not state.image:
+        found += [topic for topic_id, topic in known.items() if now.get(topic_id) is not topic]
+    return sorted(found, key=lambda topic: topic.name)
+
+
+def _candidates(state: ClusterState, topic: TopicImage) -> tuple[int, ...]:
+    if state.image.topics.get(topic.id) is topic:
+        return state.indexes.reassigning.of_topic(topic.id)
+    return tuple(index for index, _ in topic.items())
+
+
+def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
+    found = [
+        Ongoing(
+            partition_index=index,
+            replicas=partition.replicas,
+            adding_replicas=partition.adding_replicas,
+            removing_replicas=partition.removing_replicas,
+        )
+        for index in indexes
+        if (partition := topic.partitions.get(index)) is not None and partition.is_reassigning
+    ]
+    return [OngoingTopic(name=topic.name, partitions=tuple(found))] if found else []
+
+
+def _alter(
+    state: ClusterState,
+    name: str,
+    asked: AlterPartitionReassignmentsRequest.ReassignablePartition,
+    allow_change: bool,
+) -> VersionedRecord | None:
+    topic = state.image.topics.named(name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    partition = topic.partitions.get(asked.partition_index)
+    if partition is None:
+        raise Refused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition {name}:{asked.partition_index}.",
+        )
+    if asked.replicas is None:
+        targets = _cancel(state, topic, asked.partition_index, partition)
+        unclean = state.unclean_election_allowed(name)
+    else:
+        targets = _start(state, partition, asked.replicas, allow_change)
+        unclean = False  # whatever the topic's config says
+    record = change_partition(
+        topic.id,
+        asked.partition_index,
+        partition,
+        targets,
+        gates=state.gates,
+        acceptable=state.acceptor(partition, key=(topic.id, asked.partition_index)),
+        default_dir=state.default_dir,
+        min_isr=state.min_isr(topic),
+        election=Election.UNCLEAN if unclean else Election.ONLINE,
+    )
+    return record if record is None else _planted(state, partition, record)
+
+
+def _planted(
+    state: ClusterState, before: PartitionRegistration, right: VersionedRecord
+) -> VersionedRecord:
+    """The record as a planted fault has it."""
+    change = right.record
+    assert isinstance(change, PartitionChangeRecord)
+    if not state.faults.z41_removed_replica_stays_in_isr or change.isr is None:
+        return right
+    if contains_all(change.replicas or before.replicas, before.isr):
+        return right
+    state.hit("Z41")
+    return replace(right, record=replace(change, isr=before.isr))
+
+
+def _cancel(
+    state: ClusterState, topic: TopicImage, index: int, partition: PartitionRegistration
+) -> Targets:
+    if not partition.is_reassigning:
+        raise Refused(
+            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+        )
+    revert = revert_reassignment(
+        Reassignment(
+            replicas=partition.replicas,
+            adding=partition.adding_replicas,
+            removing=partition.removing_replicas,
+        ),
+        partition.isr,
+    )
+    if revert.unclean and not state.unclean_election_allowed(topic.name):
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {topic.name}:{index} because it would "
+            "require an unclean leader election.",
+        )
+    return Targets(isr=revert.isr, replicas=revert.replicas, removing=(), adding=())
+
+
+def _start(
+    state: ClusterState,
+    partition: PartitionRegistration,
+    target: tuple[int, ...],
+    allow_change: bool,
+) -> Targets:
+    validate_assignment(state, target, None)
+    if not allow_change:
+        assigned = dict.fromkeys((*partition.replicas, *partition.adding_replicas))
+        size = len(without(tuple(assigned), partition.removing_replicas))
+        if len(target) != size:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {size} to {len(target)}",
+            )
+    started = start_reassignment(partition.replicas, target)
+    if state.rules.reassignment_keeps_old_lists:
+        return Targets(
+            replicas=started.replicas,
+            adding=started.adding or None,
+            removing=started.removing or None,
+        )
+    # What was being added and stays is still to be waited for, but nothing that goes.
+    waited_for = tuple(r for r in partition.adding_replicas if r in target)
+    return Targets(
+        replicas=started.replicas,
+        adding=started.adding or waited_for,
+        removing=started.removing,
+    )

@@ -1,0 +1,100 @@
+"""AssignReplicasToDirs (73): a broker says in which directories its replicas really are.
+
+Versions:  0; needs metadata.version 3.7-IV2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from minicluster.controller.deciding.broker_changes import partition_updates
+from minicluster.controller.deciding.decision import Decision, Refused
+from minicluster.controller.deciding.partition_change import Targets, change_partition
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.controller.state.indexes import TopicPartition
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
+from minicluster.protocol.records import VersionedRecord
+
+
+def assign_replicas_to_dirs(
+    state: ClusterState, request: AssignReplicasToDirsRequest, version: int, now_ms: int
+) -> Decision:
+    """Note directories; replicas in one that is not online leave ISRs and leaderships as well.
+
+    Records: all directories first, then the ISR changes, which are computed from the state before.
+    Errors:  per partition; Refused with UNSUPPORTED_VERSION or STALE_BROKER_EPOCH.
+    Source:  KIP-858; ReplicationControlManager.handleAssignReplicasToDirs.
+    """
+    if not state.gates.metadata_version.directory_assignment_supported:
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+    broker = state.check_broker_epoch(request.broker_id, request.broker_epoch)
+    records: list[VersionedRecord] = []
+    offline: dict[TopicPartition, None] = {}
+    directories = []
+    for directory in request.directories:
+        lost = not broker.has_online_dir(directory.id)
+        topics = []
+        for topic in directory.topics:
+            answers = []
+            for asked in topic.partitions:
+                key = (topic.topic_id, asked.partition_index)
+                error = _assign(state, broker.id, directory.id, key, records)
+                if error is ErrorCode.NONE and lost:
+                    offline[key] = None
+                answers.append(
+                    AssignReplicasToDirsResponse.PartitionData(
+                        partition_index=asked.partition_index, error_code=error
+                    )
+                )
+            topics.append(
+                AssignReplicasToDirsResponse.TopicData(
+                    topic_id=topic.topic_id, partitions=tuple(answers)
+                )
+            )
+        directories.append(
+            AssignReplicasToDirsResponse.DirectoryData(id=directory.id, topics=tuple(topics))
+        )
+    records += partition_updates(state, offline, to_remove=broker.id)
+    return Decision(
+        records=tuple(records),
+        response=AssignReplicasToDirsResponse(directories=tuple(directories)),
+    )
+
+
+def _assign(
+    state: ClusterState,
+    broker_id: int,
+    directory: UUID,
+    key: TopicPartition,
+    records: list[VersionedRecord],
+) -> ErrorCode:
+    topic_id, index = key
+    topic = state.image.topics.get(topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker_id not in partition.replicas:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    gates = state.gates
+    if state.rules.assigned_directory_empties_elr:
+        gates = replace(gates, elr_enabled=False)
+    record = change_partition(
+        topic_id,
+        index,
+        partition,
+        Targets(directories={broker_id: directory}),
+        gates=gates,
+        acceptable=state.acceptor(partition, key=key),
+        default_dir=state.default_dir,
+        min_isr=state.min_isr(topic),
+    )
+    if record is not None:
+        records.append(record)
+    return ErrorCode.NONE

@@ -1,0 +1,238 @@
+"""BrokerRegistration (62): a broker incarnation joins the cluster and gets its epoch.
+
+Versions:  0-4. The request's version counts only for PreviousBrokerEpoch, from 3 on.
+Leaves out: ZooKeeper brokers, which are refused; parsing listeners, beyond known protocols.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from minicluster.controller.deciding.broker_changes import broker_restarted
+from minicluster.controller.deciding.decision import ControllerFault, Decision, Refused
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.image.cluster import BrokerRegistration
+from minicluster.metadata.image.directory_id import is_reserved
+from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import BrokerRegistrationRequest
+from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
+from minicluster.protocol.uuids import format_uuid
+
+SECURITY_PROTOCOLS = range(4)
+"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
+
+Feature = BrokerRegistrationRequest.Feature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrationReply:
+    """The epoch that a broker got."""
+
+    broker_epoch: int
+
+
+def register_broker(
+    state: ClusterState,
+    request: BrokerRegistrationRequest,
+    version: int,
+    now_ms: int,
+    *,
+    next_offset: int,
+    kraft_version: int = 0,
+) -> Decision:
+    """Decide one registration: refuse it, renew it, or replace the incarnation before.
+
+    Units:   next_offset is where the first record of this decision goes, and a new incarnation's
+             epoch; clean-up records may stand before the registration itself.
+    Errors:  Refused in Kafka's order: cluster, live session, ZooKeeper, directories, features.
+    Source:  KIP-631, KIP-841, KIP-858, KIP-966; ClusterControlManager.registerBroker.
+    """
+    heartbeats = state.active_heartbeats()
+    cluster_id = state.settings.cluster_id
+    if request.cluster_id != cluster_id:
+        raise Refused(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    existing = state.broker(request.broker_id)
+    amends = existing is not None and existing.incarnation_id == request.incarnation_id
+    if (
+        existing is not None
+        and not amends
+        and heartbeats.has_valid_session(existing.id, existing.epoch, now_ms)
+    ):
+        raise Refused(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently "
+            "restarted this resolves itself once its session has expired.",
+        )
+    if request.is_migrating_zk_broker:
+        raise Refused(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, "The controller takes no ZooKeeper brokers."
+        )
+    if state.gates.metadata_version.directory_assignment_supported:
+        _check_directories(state, request)
+    for listener in request.listeners:
+        if listener.security_protocol not in SECURITY_PROTOCOLS:
+            raise ControllerFault(f"listener {listener.name}: unknown security protocol")
+    features = _checked_features(state, request, kraft_version)
+    records: list[VersionedRecord] = []
+    if not amends:
+        records = broker_restarted(
+            state, request.broker_id, clean=_is_clean(state, existing, request, version)
+        )
+    record = _record(state, request, features, existing if amends else None, next_offset)
+    record = _planted(state, record, existing, amends, next_offset)
+    records.append(record)
+    assert isinstance(record.record, RegisterBrokerRecord)
+    return Decision(
+        records=tuple(records),
+        response=RegistrationReply(broker_epoch=record.record.broker_epoch),
+        atomic=state.rules.register_broker_is_atomic,
+    )
+
+
+def _planted(
+    state: ClusterState,
+    right: VersionedRecord,
+    existing: BrokerRegistration | None,
+    amends: bool,
+    next_offset: int,
+) -> VersionedRecord:
+    """The record as a planted fault has it."""
+    faults, record = state.faults, right.record
+    assert isinstance(record, RegisterBrokerRecord)
+    if existing is None:
+        return right
+    wrong = record
+    if amends and faults.z11_amending_bumps_epoch:
+        wrong = replace(wrong, broker_epoch=next_offset)
+        state.hit("Z11")
+    if amends and faults.z12_amending_unfences and (wrong.fenced or wrong.in_controlled_shutdown):
+        wrong = replace(wrong, fenced=False, in_controlled_shutdown=False)
+        state.hit("Z12")
+    if not amends and faults.s38_old_broker_epoch:
+        wrong = replace(wrong, broker_epoch=existing.epoch)
+        state.hit("S38")
+    return replace(right, record=wrong)
+
+
+def _is_clean(
+    state: ClusterState,
+    existing: BrokerRegistration | None,
+    request: BrokerRegistrationRequest,
+    version: int,
+) -> bool:
+    """Whether the broker proves that it is the one that was shut down in good order (KIP-966)."""
+    proven = (
+        state.rules.previous_broker_epoch_counts
+        and version >= 3
+        and existing is not None
+        and existing.epoch == request.previous_broker_epoch
+    )
+    if state.faults.s37_every_restart_is_clean and existing is not None and not proven:
+        state.hit("S37")
+        return True
+    return proven
+
+
+def _record(
+    state: ClusterState,
+    request: BrokerRegistrationRequest,
+    features: list[Feature],
+    amended: BrokerRegistration | None,
+    next_offset: int,
+) -> VersionedRecord:
+    version = state.gates.metadata_version
+    cordoned = None
+    if amended is not None and not state.rules.amend_forgets_cordoned_dirs:
+        kept = amended.cordoned_log_dirs
+        cordoned = kept if version.cordoned_log_dirs_supported else None
+    record = RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=next_offset if amended is None else amended.epoch,
+        end_points=tuple(
+            RegisterBrokerRecord.BrokerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ),
+        features=tuple(
+            RegisterBrokerRecord.BrokerFeature(
+                name=offer.name,
+                min_supported_version=offer.min_supported_version,
+                max_supported_version=offer.max_supported_version,
+            )
+            for offer in features
+        ),
+        rack=request.rack,
+        fenced=True if amended is None else amended.fenced,
+        in_controlled_shutdown=amended is not None
+        and amended.in_controlled_shutdown
+        and not state.rules.amend_ends_controlled_shutdown,
+        log_dirs=request.log_dirs if version.directory_assignment_supported else (),
+        cordoned_log_dirs=cordoned,
+    )
+    return VersionedRecord(record, version.register_broker_record_version)
+
+
+def _check_directories(state: ClusterState, request: BrokerRegistrationRequest) -> None:
+    """Refuse none, reserved ones, duplicates and those of another broker, in this order."""
+    dirs = request.log_dirs
+    if not dirs:
+        raise Refused(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
+    if any(is_reserved(directory) for directory in dirs):
+        raise Refused(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
+    if len(set(dirs)) < len(dirs):
+        raise Refused(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
+    for directory in dirs:
+        for broker in state.image.cluster.brokers.values():
+            if broker.id != request.broker_id and directory in broker.log_dirs:
+                raise Refused(
+                    ErrorCode.INVALID_REGISTRATION,
+                    f"Broker {broker.id} is already registered with directory "
+                    f"{format_uuid(directory)}",
+                )
+
+
+def _checked_features(
+    state: ClusterState, request: BrokerRegistrationRequest, kraft_version: int
+) -> list[Feature]:
+    """The offered features, if they take in every finalized level."""
+    finalized = state.image.features.finalized()
+    if kraft_version:
+        finalized["kraft.version"] = kraft_version
+    offered = list(request.features)
+    for offer in offered:
+        _check_feature(finalized.get(offer.name, 0), offer)
+    names = {offer.name for offer in offered}
+    if FEATURE_NAME not in names:
+        if state.rules.registration_needs_metadata_version:
+            raise Refused(
+                ErrorCode.INVALID_REGISTRATION,
+                "Request features do not contain 'metadata.version'",
+            )
+        assumed = Feature(name=FEATURE_NAME, min_supported_version=1, max_supported_version=1)
+        _check_feature(finalized.get(FEATURE_NAME, 0), assumed)
+        offered.append(assumed)
+        names.add(FEATURE_NAME)
+    for name, level in finalized.items():
+        if name not in names:
+            _check_feature(level, Feature(name=name))
+    return offered
+
+
+def _check_feature(level: int, offer: Feature) -> None:
+    low, high = offer.min_supported_version, offer.max_supported_version
+    if level != 0 and not low <= level <= high:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Unable to register because the broker does not support finalized version "
+            f"{level} of {offer.name}. The broker wants a version between {low} and {high}, "
+            "inclusive.",
+        )

@@ -1,0 +1,141 @@
+"""CreatePartitions (37): more partitions for topics that exist.
+
+Versions:  0-3; the version decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from minicluster.controller.deciding.decision import (
+    ApiError,
+    Decision,
+    Refused,
+    TooLarge,
+    refuse_too_many_records,
+)
+from minicluster.controller.deciding.initial_assignment import (
+    active_replicas,
+    first_state,
+    place,
+    validate_assignment,
+)
+from minicluster.controller.deciding.placement import Draw, PlacementError
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.image.topics import TopicImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
+from minicluster.protocol.records import VersionedRecord
+
+
+def create_partitions(
+    state: ClusterState,
+    request: CreatePartitionsRequest,
+    version: int,
+    now_ms: int,
+    *,
+    draw: Draw,
+    model_partition: Callable[[TopicImage], int] = lambda topic: min(topic.partitions),
+) -> Decision:
+    """Add partitions; each topic succeeds or fails by itself, all records are one batch.
+
+    Shapes:  model_partition names the partition whose number of replicas the new ones get; Kafka
+             takes the one that its hash map yields first.
+    Chance:  placement draws.
+    Errors:  per topic.
+    Source:  KIP-195; ReplicationControlManager.createPartitions.
+    """
+    records: list[VersionedRecord] = []
+    hits: list[str] = []
+    results = []
+    for topic in request.topics:
+        mine: list[VersionedRecord] = []
+        error = ApiError()
+        try:
+            _add_partitions(state, topic, mine, hits, draw, model_partition)
+        except Refused as refused:
+            if isinstance(refused, TooLarge):
+                raise
+            error = ApiError.of(refused)
+            if not state.rules.refused_create_partitions_writes:
+                mine = []
+        records += mine
+        results.append(
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=topic.name, error_code=error.error, error_message=error.message
+            )
+        )
+    refuse_too_many_records(len(records))
+    return Decision(
+        records=() if request.validate_only else tuple(records),
+        response=CreatePartitionsResponse(results=tuple(results)),
+        atomic=True,
+        fault_hits=tuple(dict.fromkeys(hits)),
+    )
+
+
+def _add_partitions(
+    state: ClusterState,
+    asked: CreatePartitionsRequest.CreatePartitionsTopic,
+    records: list[VersionedRecord],
+    hits: list[str],
+    draw: Draw,
+    model_partition: Callable[[TopicImage], int],
+) -> None:
+    topic = state.image.topics.named(asked.name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    start = len(topic)
+    if asked.count == start:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {start} partition(s).")
+    if asked.count < start:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {start} partition(s); {asked.count} would not "
+            "be an increase.",
+        )
+    factor = len(topic.partitions[model_partition(topic)].replicas)
+    chosen = _chosen_replicas(state, topic, asked, factor, draw)
+    gates = state.gates
+    for index, replicas in enumerate(chosen, start):
+        active = active_replicas(state, replicas)
+        if not active:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {factor} time(s): All brokers are currently "
+                "fenced or in controlled shutdown.",
+            )
+        new = first_state(state, replicas, active, hits)
+        records.append(new.to_record(topic.id, index, gates.metadata_version, gates.elr_enabled))
+
+
+def _chosen_replicas(
+    state: ClusterState,
+    topic: TopicImage,
+    asked: CreatePartitionsRequest.CreatePartitionsTopic,
+    factor: int,
+    draw: Draw,
+) -> Sequence[tuple[int, ...]]:
+    start = len(topic)
+    additional = asked.count - start
+    refuse_too_many_records(additional)
+    if asked.assignments is None:
+        try:
+            return place(state, partitions=additional, replication_factor=factor, draw=draw)
+        except PlacementError as error:
+            raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
+    if len(asked.assignments) != additional:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{len(asked.assignments)} assignment(s) were specified.",
+        )
+    for index, assignment in enumerate(asked.assignments, start):
+        validate_assignment(state, assignment.broker_ids, factor)
+        if not active_replicas(state, assignment.broker_ids):
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "All brokers specified in the manual partition assignment for partition "
+                f"{index} are fenced or in controlled shutdown.",
+            )
+    return [assignment.broker_ids for assignment in asked.assignments]

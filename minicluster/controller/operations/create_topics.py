@@ -1,0 +1,320 @@
+"""CreateTopics (19) and DeleteTopics (20).
+
+Versions:  all; a request's version decides nothing here. DeleteTopics comes as ids: who handles
+           the request resolves names first.
+Leaves out: quotas, which no cluster here has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import NAMESPACE_DNS, UUID, uuid5
+
+from minicluster.controller.deciding.decision import (
+    ApiError,
+    Decision,
+    Refused,
+    TooLarge,
+    refuse_too_many_records,
+)
+from minicluster.controller.deciding.initial_assignment import (
+    active_replicas,
+    first_state,
+    place,
+    validate_assignment,
+)
+from minicluster.controller.deciding.placement import Draw, PlacementError
+from minicluster.controller.operations.alter_configs import (
+    ConfigChange,
+    ConfigOperation,
+    alter_resource,
+    clear_elr_records,
+)
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.image.configs import TOPIC
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+from minicluster.protocol.records import RemoveTopicRecord, TopicRecord, VersionedRecord
+
+MAX_NAME_LENGTH = 249
+_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+CreatableTopic = CreateTopicsRequest.CreatableTopic
+TopicResult = CreateTopicsResponse.CreatableTopicResult
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one CreateTopics has gathered so far."""
+
+    records: list[VersionedRecord] = field(default_factory=list)
+    hits: list[str] = field(default_factory=list)
+
+
+def create_topics(
+    state: ClusterState,
+    request: CreateTopicsRequest,
+    version: int,
+    now_ms: int,
+    *,
+    draw: Draw,
+    new_topic_id: Callable[[], UUID],
+) -> Decision:
+    """Create topics; each succeeds or fails by itself, all records are one batch.
+
+    Records: per topic TopicRecord, its configs, its partitions in ascending order.
+    Chance:  placement draws and one id per topic that succeeds, for validate_only, too.
+    Errors:  per topic; the first of: name, collision, existence, configs, placement. Refused with
+             POLICY_VIOLATION when the request is too large as a whole.
+    Source:  ReplicationControlManager.createTopics.
+    """
+    once: dict[str, CreatableTopic] = {}
+    for topic in request.topics:
+        once.setdefault(topic.name, topic)
+    topics = list(once.values())
+    _refuse_too_many_partitions(state, topics)
+    errors = _name_errors(state, topics)
+    work = _Work()
+    results = []
+    for topic in topics:
+        error = errors.get(topic.name, ApiError())
+        result = None
+        if not error:
+            try:
+                result = _create_topic(state, topic, work, draw, new_topic_id)
+            except Refused as refused:
+                if isinstance(refused, TooLarge):
+                    raise
+                error = ApiError.of(refused)
+        if result is None:
+            result = TopicResult(
+                name=topic.name, error_code=error.error, error_message=error.message
+            )
+        results.append(result)
+    refuse_too_many_records(len(work.records))
+    return Decision(
+        records=() if request.validate_only else tuple(work.records),
+        response=CreateTopicsResponse(topics=tuple(results)),
+        atomic=not request.validate_only,
+        fault_hits=tuple(dict.fromkeys(work.hits)),
+    )
+
+
+def delete_topics(
+    state: ClusterState, topic_ids: Sequence[UUID], version: int, now_ms: int
+) -> Decision:
+    """Delete topics; the answer is an error, or none, per id.
+
+    Source:  ReplicationControlManager.deleteTopics.
+    """
+    records: list[VersionedRecord] = []
+    errors: dict[UUID, ApiError] = {}
+    for topic_id in topic_ids:
+        if topic_id in errors:
+            continue
+        if state.image.topics.get(topic_id) is None:
+            errors[topic_id] = ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+            continue
+        errors[topic_id] = ApiError()
+        records.append(VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0))
+    in_pieces = state.faults.z23_deletion_in_pieces and len(records) > 1
+    return Decision(
+        records=tuple(records),
+        response=errors,
+        atomic=not in_pieces,
+        fault_hits=("Z23",) if in_pieces else (),
+    )
+
+
+def name_problem(name: str) -> str | None:
+    """Why a topic cannot have this name, or None.
+
+    Source:  org.apache.kafka.common.internals.Topic.
+    """
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return (
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
+            f"{MAX_NAME_LENGTH}"
+        )
+    if any(char not in _NAME_CHARS for char in name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def _refuse_too_many_partitions(state: ClusterState, topics: Sequence[CreatableTopic]) -> None:
+    limit = state.rules.create_topics_partitions_max
+    total = 0
+    for topic in topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        elif topic.num_partitions == -1:
+            total += state.settings.default_num_partitions
+        elif topic.num_partitions > 0:
+            total += topic.num_partitions
+    if limit and total > limit:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: {total} of at most {limit}.",
+        )
+
+
+def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
+    """Bad names, names that differ from a live one only in '.' and '_', names that live."""
+    unified = {}
+    if any("." in topic.name or "_" in topic.name for topic in topics):
+        names = sorted(state.image.topics.ids_by_name)
+        unified = {n.replace(".", "_"): n for n in names if "." in n or "_" in n}
+    errors = {}
+    for topic in topics:
+        problem = name_problem(topic.name)
+        if problem is not None:
+            errors[topic.name] = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        elif "." in topic.name or "_" in topic.name:
+            other = unified.get(topic.name.replace(".", "_"))
+            if other is not None:
+                errors[topic.name] = ApiError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{topic.name}' collides with existing topic: {other}",
+                )
+        if state.image.topics.named(topic.name) is not None:
+            errors[topic.name] = ApiError(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists."
+            )
+        for config in topic.configs:
+            if config.value is None and topic.name not in errors:
+                errors[topic.name] = ApiError(
+                    ErrorCode.INVALID_CONFIG,
+                    f"Null value not supported for topic configs: {config.name}",
+                )
+    return errors
+
+
+def _create_topic(
+    state: ClusterState,
+    topic: CreatableTopic,
+    work: _Work,
+    draw: Draw,
+    new_topic_id: Callable[[], UUID],
+) -> TopicResult:
+    changes = [ConfigChange(c.name, ConfigOperation.SET, c.value) for c in topic.configs]
+    error, configs = alter_resource(state, (TOPIC, topic.name), changes, newly_created=True)
+    if error:
+        raise Refused(error.error, error.message or "")
+    configs += clear_elr_records(state, configs)
+    if topic.assignments:
+        partitions = _assigned(state, topic, work.hits)
+    else:
+        partitions = _placed(state, topic, work.hits, draw)
+    policy = state.settings.topic_policy
+    named = {config.name: config.value or "" for config in topic.configs}
+    refusal = policy(topic.name, len(partitions), named) if policy is not None else None
+    if refusal is not None:
+        raise Refused(ErrorCode.POLICY_VIOLATION, refusal)
+    topic_id = new_topic_id()
+    if state.faults.s27_topic_id_reused:
+        topic_id = uuid5(NAMESPACE_DNS, topic.name)
+        state.hit("S27")
+    gates = state.gates
+    work.records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
+    work.records += configs
+    work.records += [
+        partitions[index].to_record(topic_id, index, gates.metadata_version, gates.elr_enabled)
+        for index in sorted(partitions)
+    ]
+    return TopicResult(
+        name=topic.name,
+        topic_id=topic_id,
+        error_message=None,
+        num_partitions=len(partitions),
+        replication_factor=len(partitions[0].replicas),
+        configs=tuple(
+            CreateTopicsResponse.CreatableTopicConfigs(
+                name=config.name, value=config.value, config_source=1
+            )
+            for config in topic.configs
+        ),
+    )
+
+
+def _assigned(
+    state: ClusterState, topic: CreatableTopic, hits: list[str]
+) -> dict[int, PartitionRegistration]:
+    if topic.replication_factor != -1:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set to "
+            "-1.",
+        )
+    if topic.num_partitions != -1:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
+    partitions: dict[int, PartitionRegistration] = {}
+    replication_factor: int | None = None
+    for assignment in topic.assignments:
+        index = assignment.partition_index
+        if index in partitions:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {index}",
+            )
+        validate_assignment(state, assignment.broker_ids, replication_factor)
+        replication_factor = len(assignment.broker_ids)
+        active = active_replicas(state, assignment.broker_ids)
+        if not active:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "All brokers specified in the manual partition assignment for partition "
+                f"{index} are fenced or in controlled shutdown.",
+            )
+        partitions[index] = first_state(state, assignment.broker_ids, active, hits)
+    if sorted(partitions) != list(range(len(partitions))):
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    return partitions
+
+
+def _placed(
+    state: ClusterState, topic: CreatableTopic, hits: list[str], draw: Draw
+) -> dict[int, PartitionRegistration]:
+    if topic.replication_factor < -1 or topic.replication_factor == 0:
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if topic.num_partitions < -1 or topic.num_partitions == 0:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    count, factor = topic.num_partitions, topic.replication_factor
+    count = state.settings.default_num_partitions if count == -1 else count
+    factor = state.settings.default_replication_factor if factor == -1 else factor
+    refuse_too_many_records(count)
+    prefix = f"Unable to replicate the partition {factor} time(s): "
+    try:
+        placed = place(state, partitions=count, replication_factor=factor, draw=draw)
+    except PlacementError as error:
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, prefix + str(error)) from error
+    partitions = {}
+    for index, replicas in enumerate(placed):
+        active = active_replicas(state, replicas)
+        if not active:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                prefix + "All brokers are currently fenced or in controlled shutdown.",
+            )
+        partitions[index] = first_state(state, replicas, active, hits)
+    return partitions

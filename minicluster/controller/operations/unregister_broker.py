@@ -1,0 +1,29 @@
+"""UnregisterBroker (64): take a broker out of the cluster for good."""
+
+from __future__ import annotations
+
+from minicluster.controller.deciding.broker_changes import broker_unregistered
+from minicluster.controller.deciding.decision import Decision, Refused
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+def unregister_broker(
+    state: ClusterState, request: UnregisterBrokerRequest, version: int, now_ms: int
+) -> Decision:
+    """Remove a registration, alive or not.
+
+    Errors:  Refused with BROKER_ID_NOT_REGISTERED.
+    Source:  ReplicationControlManager.unregisterBroker.
+    """
+    broker = state.broker(request.broker_id)
+    if broker is None:
+        raise Refused(
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            f"Broker ID {request.broker_id} is not currently registered",
+        )
+    return Decision(
+        records=tuple(broker_unregistered(state, broker)),
+        response=UnregisterBrokerResponse(error_message=None),
+    )

@@ -1,0 +1,233 @@
+"""The controller's state: an image, and the indexes that follow it record by record.
+
+**Invariant:** ``apply`` is the only mutator. It uses the fold that every node uses and then touches
+the index entries of the record's own partitions, so that its cost does not grow with the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from minicluster.controller.deciding.decision import ControllerFault, Refused
+from minicluster.controller.deciding.partition_change import Gates
+from minicluster.controller.settings import (
+    DEFAULTS,
+    MIN_ISR,
+    UNCLEAN_ELECTION,
+    ControllerSettings,
+)
+from minicluster.controller.state.heartbeat_manager import Heartbeats
+from minicluster.controller.state.indexes import Indexes, TopicPartition
+from minicluster.controller.state.offline_replicas import OfflineReplicas
+from minicluster.controller.state.pending_alter_isr import IsrProposals
+from minicluster.faults import Faults
+from minicluster.metadata.image.cluster import BrokerRegistration
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC
+from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
+from minicluster.metadata.image.features import FeaturesImage
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.topics import TopicImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.records import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    VersionedRecord,
+)
+from minicluster.rules import Rules
+
+
+class ClusterState:
+    """What the controller knows after a prefix of the log.
+
+    Shapes:  heartbeats is the soft state of the active controller, None on all others.
+    Units:   offset is that of the last record applied, -1 before the first.
+    """
+
+    def __init__(
+        self,
+        *,
+        rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
+        settings: ControllerSettings | None = None,
+        image: MetadataImage = MetadataImage.EMPTY,
+        offset: int = -1,
+    ) -> None:
+        self.rules = rules
+        self.faults = faults
+        self.settings = settings or ControllerSettings()
+        self.heartbeats: Heartbeats | None = None
+        self.offline_replicas = OfflineReplicas()
+        self.isr_proposals = IsrProposals()
+        self.planted_hits: list[str] = []  # the planted faults that acted since last asked
+        self.reset(image, offset)
+
+    def reset(self, image: MetadataImage, offset: int) -> None:
+        """Go to another image altogether: a snapshot, or back to what is committed."""
+        self.image = image
+        self.offset = offset
+        self.indexes = Indexes.of(image, self.rules)
+        self._gates: tuple[FeaturesImage, Gates] | None = None
+
+    def apply(self, record: VersionedRecord, offset: int) -> None:
+        """Apply one record.
+
+        Errors:  ReplayError when it does not fit; the state is then unchanged.
+        """
+        before, message = self.image, record.record
+        after = apply(before, message, offset=offset)
+        kind = type(message)
+        if kind is PartitionChangeRecord or kind is PartitionRecord:
+            topic_id, index = message.topic_id, message.partition_id  # type: ignore[attr-defined]
+            self.indexes.update(
+                topic_id,
+                index,
+                before.topics.partition(topic_id, index),
+                after.topics.partition(topic_id, index),
+            )
+        elif isinstance(message, RemoveTopicRecord):
+            topic = before.topics.by_id[message.topic_id]
+            self.indexes.remove_topic(topic.id, dict(topic.items()))
+        elif isinstance(message, ClearElrRecord) and not self.rules.clear_elr_skips_index:
+            self._clear_elr_index(before, message.topic_name)
+        self.image = after
+        self.offset = offset
+
+    def _clear_elr_index(self, before: MetadataImage, topic_name: str) -> None:
+        topic = before.topics.named(topic_name) if topic_name else None
+        elr = self.indexes.elr
+        for broker_id in elr.brokers():
+            for topic_id, index in elr.of(broker_id):
+                if topic is None or topic_id == topic.id:
+                    elr.remove(broker_id, topic_id, index)
+
+    def hit(self, fault: str) -> None:
+        """Note that a planted fault acted."""
+        self.planted_hits.append(fault)
+
+    def take_hits(self) -> list[str]:
+        """The planted faults that acted since last asked, each once."""
+        hits, self.planted_hits = list(dict.fromkeys(self.planted_hits)), []
+        return hits
+
+    def check_indexes(self) -> tuple[str, ...]:
+        """What the indexes say otherwise than the image, a line each (E41)."""
+        return self.indexes.differences(Indexes.of(self.image, self.rules))
+
+    # What operations ask.
+
+    @property
+    def gates(self) -> Gates:
+        """What features and release allow."""
+        features = self.image.features
+        if self._gates is None or self._gates[0] is not features:
+            version = features.require_metadata_version()
+            gates = Gates(
+                rules=self.rules,
+                metadata_version=version,
+                elr_enabled=features.elr_enabled and version.elr_supported,
+            )
+            self._gates = (features, gates)
+        return self._gates[1]
+
+    def active_heartbeats(self) -> Heartbeats:
+        """The heartbeat state.
+
+        Errors:  ControllerFault on a controller that is not active.
+        """
+        if self.heartbeats is None:
+            raise ControllerFault("ClusterControlManager is not active.")
+        return self.heartbeats
+
+    def broker(self, broker_id: int) -> BrokerRegistration | None:
+        """A broker's registration."""
+        return self.image.cluster.broker(broker_id)
+
+    def is_active(self, broker_id: int) -> bool:
+        """Registered, not fenced, not in controlled shutdown."""
+        return self.image.cluster.is_active(broker_id)
+
+    def check_broker_epoch(self, broker_id: int, epoch: int) -> BrokerRegistration:
+        """The registration that a broker's request speaks for.
+
+        Errors:  Refused with STALE_BROKER_EPOCH.
+        Source:  ClusterControlManager.checkBrokerEpoch.
+        """
+        broker = self.broker(broker_id)
+        if broker is None:
+            raise Refused(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"No broker registration found for broker id {broker_id}",
+            )
+        if broker.epoch != epoch:
+            raise Refused(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}",
+            )
+        return broker
+
+    def default_dir(self, broker_id: int) -> UUID:
+        """The directory of a new replica on a broker.
+
+        Source:  ClusterControlManager.defaultDir.
+        """
+        broker = self.broker(broker_id)
+        if broker is None:
+            return UNASSIGNED
+        if not broker.log_dirs:
+            return MIGRATING
+        return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
+
+    def acceptor(
+        self,
+        partition: PartitionRegistration,
+        is_active: Callable[[int], bool] | None = None,
+        *,
+        key: TopicPartition,
+    ) -> Callable[[int], bool]:
+        """Who could lead the partition: an active broker whose replica is not known as lost.
+
+        That is, its directory is online (KIP-858), and it has not been reported (KIP-589).
+        """
+        active = is_active or self.is_active
+
+        def acceptable(replica: int) -> bool:
+            if not active(replica):
+                return False
+            broker = self.broker(replica)
+            if broker is None:
+                return False
+            if replica not in partition.replicas:
+                if self.rules.removed_replica_stays_in_elr:
+                    raise ControllerFault(f"Replica {replica} is not assigned to this partition.")
+                return True
+            if self.offline_replicas.is_offline(broker, key):
+                return False
+            return broker.has_online_dir(partition.directory_of(replica))
+
+        return acceptable
+
+    def topic_config(self, topic: str, name: str) -> str:
+        """A topic's effective value: its own, this node's, the cluster's, the static, the default.
+
+        Source:  ConfigurationControlManager.getTopicConfig.
+        """
+        configs, node = self.image.configs, str(self.settings.node_id)
+        for resource in ((TOPIC, topic), (BROKER, node), (BROKER, CLUSTER_DEFAULT)):
+            value = configs.value(*resource, name)
+            if value is not None:
+                return value
+        return self.settings.static_config.get(name, DEFAULTS.get(name, ""))
+
+    def unclean_election_allowed(self, topic: str) -> bool:
+        """Whether the topic would rather lose data than have no leader."""
+        return self.topic_config(topic, UNCLEAN_ELECTION).strip().lower() == "true"
+
+    def min_isr(self, topic: TopicImage) -> int:
+        """How many replicas must be in sync: at most as many as partition 0 has."""
+        wanted = int(self.topic_config(topic.name, MIN_ISR))
+        first = topic.partitions.get(0)
+        return wanted if first is None else min(wanted, len(first.replicas))

@@ -1,0 +1,338 @@
+"""What the active controller remembers of its brokers' heartbeats: soft state, lost on fail-over.
+
+Two trackers decide who has a session. From 4.x on every contact counts under (broker, epoch), known
+or not, fenced or not, and an expired entry is taken out once; up to 3.9 the unfenced brokers form a
+list by last contact. Everything else is the same.
+
+Units:   times in milliseconds; offsets are those of the metadata log, -1 when unknown.
+Source:  BrokerHeartbeatManager, BrokerHeartbeatTracker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol.records import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from minicluster.rules import Rules
+
+NO_OFFSET = -1
+MAX_OFFSET = (1 << 63) - 1
+
+
+class BrokerState(Enum):
+    """How the controller treats a broker. SHUTDOWN_NOW is only ever a next state."""
+
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    SHUTDOWN_NOW = "shutdown now"
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the broker must not serve."""
+        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+
+    @property
+    def in_controlled_shutdown(self) -> bool:
+        """Whether the broker is handing over."""
+        return self is BrokerState.CONTROLLED_SHUTDOWN
+
+    @property
+    def should_shut_down(self) -> bool:
+        """Whether the broker may go."""
+        return self is BrokerState.SHUTDOWN_NOW
+
+
+@dataclass(slots=True)
+class _Entry:
+    fenced: bool
+    metadata_offset: int = NO_OFFSET
+    shutdown_offset: int = NO_OFFSET
+    last_contact_ms: int = 0
+
+    @property
+    def shutting_down(self) -> bool:
+        return self.shutdown_offset >= 0
+
+    @property
+    def active(self) -> bool:
+        return not self.fenced and not self.shutting_down
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Session:
+    """A broker's session: its id and the epoch that its heartbeats carry."""
+
+    broker_id: int
+    epoch: int
+
+
+class Heartbeats:
+    """The heartbeat state of all brokers on one active controller."""
+
+    def __init__(self, rules: Rules, session_timeout_ms: int) -> None:
+        self._rules = rules
+        self._session_timeout_ms = session_timeout_ms
+        self._brokers: dict[int, _Entry] = {}
+        self._contacts: dict[Session, int] = {}
+
+    def __contains__(self, broker_id: object) -> bool:
+        return broker_id in self._brokers
+
+    # Sessions.
+
+    def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """Note that a heartbeat has come in, before anything in it is checked (4.x)."""
+        if self._rules.sessions_by_epoch:
+            self._contacts[Session(broker_id, epoch)] = now_ms
+
+    def has_valid_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
+        """Whether the registered incarnation is alive, so that no other may take its place."""
+        entry = self._brokers.get(broker_id)
+        if not self._rules.sessions_by_epoch:
+            if entry is None or entry.fenced:
+                return False
+            return entry.last_contact_ms + self._session_timeout_ms >= now_ms
+        if not self._rules.fenced_broker_holds_session and (entry is None or entry.fenced):
+            return False
+        contact_ms = self._contacts.get(Session(broker_id, epoch))
+        return contact_ms is not None and not self._expired(contact_ms, now_ms)
+
+    def expired_sessions(self, now_ms: int) -> tuple[Session, ...]:
+        """The sessions that have run out, the one with the oldest contact first (4.x)."""
+        expired = [
+            (contact_ms, session)
+            for session, contact_ms in self._contacts.items()
+            if self._expired(contact_ms, now_ms)
+        ]
+        return tuple(session for _, session in sorted(expired))
+
+    def stale_broker(self, now_ms: int) -> int | None:
+        """The unfenced broker with the oldest contact, if its session has run out (3.9)."""
+        silent = self.by_last_contact()
+        if not silent or self.last_contact_ms(silent[0]) + self._session_timeout_ms >= now_ms:
+            return None
+        return silent[0]
+
+    def next_check_ms(self) -> int | None:
+        """When the oldest session of an unfenced broker runs out (3.9); None without any."""
+        contacts = [e.last_contact_ms for e in self._brokers.values() if not e.fenced]
+        return min(contacts) + self._session_timeout_ms if contacts else None
+
+    def by_last_contact(self) -> tuple[int, ...]:
+        """The unfenced brokers, the longest silent first (3.9)."""
+        unfenced = [(e.last_contact_ms, b) for b, e in self._brokers.items() if not e.fenced]
+        return tuple(broker_id for _, broker_id in sorted(unfenced, key=lambda pair: pair[0]))
+
+    def _expired(self, contact_ms: int, now_ms: int) -> bool:
+        return contact_ms <= now_ms and contact_ms + self._session_timeout_ms < now_ms
+
+    # Brokers.
+
+    def register(self, broker_id: int, fenced: bool, now_ms: int) -> None:
+        """Note a broker's fencing from a record; where it is not new, the offset is forgotten."""
+        entry = self._brokers.get(broker_id)
+        offset = NO_OFFSET
+        if entry is None:
+            self._brokers[broker_id] = _Entry(fenced)
+        elif entry.fenced != fenced:
+            offset = entry.metadata_offset
+        self.touch(broker_id, fenced, offset, now_ms)
+
+    def touch(self, broker_id: int, fenced: bool, metadata_offset: int, now_ms: int) -> None:
+        """Note how far a broker has read; fencing ends a controlled shutdown."""
+        entry = self._entry(broker_id)
+        # Brokers of the same last contact stand in the order of arrival.
+        self._brokers[broker_id] = self._brokers.pop(broker_id)
+        entry.fenced = fenced
+        entry.metadata_offset = metadata_offset
+        if fenced:
+            entry.shutdown_offset = NO_OFFSET
+        if not self._rules.sessions_by_epoch:
+            entry.last_contact_ms = now_ms
+
+    def remove(self, broker_id: int) -> None:
+        """Forget a broker; its sessions, if they count by epoch, run out by themselves."""
+        self._brokers.pop(broker_id, None)
+
+    def drop_session(self, session: Session) -> None:
+        """Forget one session."""
+        self._contacts.pop(session, None)
+
+    def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
+        """Remember where a controlled shutdown began; only the first time counts.
+
+        Errors:  ValueError for a fenced broker.
+        """
+        entry = self._entry(broker_id)
+        if entry.fenced:
+            raise ValueError("Fenced brokers cannot enter controlled shutdown.")
+        if not entry.shutting_down:
+            entry.shutdown_offset = offset
+
+    def is_fenced(self, broker_id: int) -> bool:
+        """Whether a known broker is fenced; an unknown one is."""
+        entry = self._brokers.get(broker_id)
+        return entry is None or entry.fenced
+
+    def shutdown_offset(self, broker_id: int) -> int:
+        """Where the broker's controlled shutdown began, or -1."""
+        entry = self._brokers.get(broker_id)
+        return NO_OFFSET if entry is None else entry.shutdown_offset
+
+    def metadata_offset(self, broker_id: int) -> int:
+        """How far the broker has said it read, or -1."""
+        entry = self._brokers.get(broker_id)
+        return NO_OFFSET if entry is None else entry.metadata_offset
+
+    def last_contact_ms(self, broker_id: int) -> int:
+        """When a broker was last heard of (3.9)."""
+        return self._entry(broker_id).last_contact_ms
+
+    def usable(self) -> Iterator[tuple[int, bool]]:
+        """(broker, fenced) by id, of the brokers that may get replicas: not of those that leave."""
+        for broker_id in sorted(self._brokers):
+            entry = self._brokers[broker_id]
+            if not entry.shutting_down:
+                yield broker_id, entry.fenced
+
+    def lowest_active_offset(self) -> int:
+        """How far the slowest active broker has read; the largest number when none is active."""
+        return min(
+            (e.metadata_offset for e in self._brokers.values() if e.active), default=MAX_OFFSET
+        )
+
+    # The state machine.
+
+    def current_state(self, broker_id: int) -> BrokerState:
+        """How a known broker is treated now.
+
+        Errors:  ValueError for an unknown one.
+        """
+        entry = self._entry(broker_id)
+        if entry.shutting_down:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.FENCED if entry.fenced else BrokerState.UNFENCED
+
+    def next_state(
+        self,
+        broker_id: int,
+        *,
+        want_fence: bool,
+        want_shut_down: bool,
+        metadata_offset: int,
+        register_offset: int,
+        has_leaderships: Callable[[], bool],
+    ) -> BrokerState:
+        """What a heartbeat turns the broker into.
+
+        Errors:  ValueError for an unknown broker.
+        Source:  BrokerHeartbeatManager.calculateNextBrokerState.
+        """
+        current = self.current_state(broker_id)
+        if current is BrokerState.FENCED:
+            if want_shut_down:
+                return BrokerState.SHUTDOWN_NOW
+            if want_fence or metadata_offset < register_offset:
+                return BrokerState.FENCED
+            return BrokerState.UNFENCED
+        if current is BrokerState.UNFENCED:
+            if want_fence:
+                return BrokerState.SHUTDOWN_NOW if want_shut_down else BrokerState.FENCED
+            if not want_shut_down:
+                return BrokerState.UNFENCED
+            if has_leaderships():
+                return BrokerState.CONTROLLED_SHUTDOWN
+            return BrokerState.SHUTDOWN_NOW
+        if has_leaderships():
+            return BrokerState.CONTROLLED_SHUTDOWN
+        if self._entry(broker_id).shutdown_offset <= self.lowest_active_offset():
+            return BrokerState.SHUTDOWN_NOW
+        return BrokerState.CONTROLLED_SHUTDOWN
+
+    def _entry(self, broker_id: int) -> _Entry:
+        entry = self._brokers.get(broker_id)
+        if entry is None:
+            raise ValueError(f"Broker {broker_id} is not registered.")
+        return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A broker was heard of; it has read up to the offset."""
+
+    broker_id: int
+    fenced: bool
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropSession:
+    """A session has run out and is taken off the list."""
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetBroker:
+    """A session ran out whose broker is not registered any more."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetShutdownOffset:
+    """After the records: remember their last offset as the start of a controlled shutdown."""
+
+    broker_id: int
+
+
+SoftChange = Touch | DropSession | ForgetBroker | SetShutdownOffset
+
+
+def follow_record(
+    heartbeats: Heartbeats, record: object, image: MetadataImage, now_ms: int
+) -> None:
+    """What applying a record does to the heartbeat state; the image has the record in it.
+
+    A registration, an amended one too, starts the broker's entry afresh; every change of a
+    registration notes its fencing again, and so forgets the offset that the broker had reached.
+    Source:  ClusterControlManager.replay.
+    """
+    match record:
+        case RegisterBrokerRecord(broker_id=broker_id):
+            heartbeats.remove(broker_id)
+        case BrokerRegistrationChangeRecord(broker_id=broker_id):
+            pass
+        case FenceBrokerRecord(id=broker_id) | UnfenceBrokerRecord(id=broker_id):
+            pass
+        case UnregisterBrokerRecord(broker_id=broker_id):
+            heartbeats.remove(broker_id)
+            return
+        case _:
+            return
+    broker = image.cluster.broker(broker_id)
+    if broker is not None:
+        heartbeats.register(broker_id, broker.fenced, now_ms)
+
+
+def apply_soft(heartbeats: Heartbeats, change: SoftChange, now_ms: int, last_offset: int) -> None:
+    """Carry out a decision's change of the heartbeat state."""
+    match change:
+        case Touch(broker_id, fenced, offset):
+            heartbeats.touch(broker_id, fenced, offset, now_ms)
+        case DropSession(session):
+            heartbeats.drop_session(session)
+        case ForgetBroker(broker_id):
+            heartbeats.remove(broker_id)
+        case SetShutdownOffset(broker_id):
+            heartbeats.set_shutdown_offset(broker_id, last_offset)

@@ -1,0 +1,31 @@
+"""Which log directories of a broker take no new replicas (KIP-1066).
+
+The broker's own dynamic config counts, else the cluster's; ``*`` means all directories. A name that
+is no directory of the broker is passed over.
+
+Source:  KIP-1066; DynamicLogConfig, LogManager.nextLogDirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
+from minicluster.metadata.image.metadata_image import MetadataImage
+
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
+ALL = "*"
+
+
+def cordoned_directories(
+    image: MetadataImage, broker_id: int, names: Mapping[str, UUID]
+) -> tuple[UUID, ...] | None:
+    """The cordoned directories; None before metadata.version 4.3-IV0, which knows of none."""
+    if not image.metadata_version.cordoned_log_dirs_supported:
+        return None
+    value = image.configs.value(BROKER, str(broker_id), CORDONED_LOG_DIRS)
+    if value is None:
+        value = image.configs.value(BROKER, CLUSTER_DEFAULT, CORDONED_LOG_DIRS) or ""
+    wanted = [name.strip() for name in value.split(",")]
+    return tuple(names[name] for name in names if ALL in wanted or name in wanted)

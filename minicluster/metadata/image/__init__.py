@@ -1,0 +1,1 @@
+"""The metadata image, its parts, and the difference between two images."""

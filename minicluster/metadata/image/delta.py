@@ -1,0 +1,366 @@
+"""What changed between two images.
+
+A ``DeltaBuilder`` remembers what records touch while they are applied, so that a commit costs
+what it changes and not what the cluster holds. ``between`` compares two whole images, for
+snapshots, where what is absent has vanished.
+
+Source:  MetadataDelta, TopicsDelta.localChanges, TopicDelta.localChanges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from rpds import HashTrieMap
+
+from minicluster.metadata.image.cluster import BrokerRegistration, ControllerRegistration
+from minicluster.metadata.image.configs import TOPIC, Resource
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.topics import TopicImage
+from minicluster.protocol.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    FenceBrokerRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    VersionedRecord,
+)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicIdPartition:
+    """One partition, named fully. Orders by name and number."""
+
+    topic: str
+    partition: int
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalChanges:
+    """What a delta asks of one broker. Every mapping is in the order of topic and partition.
+
+    Shapes:  leaders holds elected_leaders; directories gives the broker's directory where the
+             assignment is new or another.
+    """
+
+    deletes: tuple[TopicIdPartition, ...]
+    elected_leaders: Mapping[TopicIdPartition, PartitionRegistration]
+    leaders: Mapping[TopicIdPartition, PartitionRegistration]
+    followers: Mapping[TopicIdPartition, PartitionRegistration]
+    directories: Mapping[TopicIdPartition, UUID]
+
+    def __bool__(self) -> bool:
+        return bool(self.deletes or self.leaders or self.followers or self.directories)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDelta:
+    """One topic that was made, changed or deleted."""
+
+    before: TopicImage | None
+    after: TopicImage | None
+
+    @property
+    def topic(self) -> TopicImage:
+        """The topic as it is, or as it was if it is gone."""
+        topic = self.before if self.after is None else self.after
+        assert topic is not None
+        return topic
+
+    def changed_partitions(self) -> dict[int, PartitionRegistration]:
+        """The partitions that are new or differ, as they are now."""
+        if self.after is None:
+            return {}
+        old: Mapping[int, PartitionRegistration] = {}
+        if self.before is not None:
+            old = self.before.partitions
+        return {
+            index: partition
+            for index, partition in self.after.items()
+            if (known := old.get(index)) is not partition and known != partition
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataDelta:
+    """Two images and which topics, brokers, controllers and configs differ between them.
+
+    Shapes:  the tuples are sorted and hold only what really differs.
+    """
+
+    before: MetadataImage
+    after: MetadataImage
+    topic_ids: tuple[UUID, ...] = ()
+    broker_ids: tuple[int, ...] = ()
+    controller_ids: tuple[int, ...] = ()
+    config_resources: tuple[Resource, ...] = ()
+
+    @classmethod
+    def between(cls, before: MetadataImage, after: MetadataImage) -> MetadataDelta:
+        """Compare two whole images."""
+        return cls._of(
+            before,
+            after,
+            topic_ids=_keys(before.topics.by_id, after.topics.by_id),
+            broker_ids=_keys(before.cluster.brokers.rows, after.cluster.brokers.rows),
+            controller_ids=_keys(before.cluster.controllers.rows, after.cluster.controllers.rows),
+            resources=_keys(before.configs.table.groups, after.configs.table.groups),
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        before: MetadataImage,
+        after: MetadataImage,
+        *,
+        topic_ids: Iterable[UUID],
+        broker_ids: Iterable[int],
+        controller_ids: Iterable[int],
+        resources: Iterable[Resource],
+    ) -> MetadataDelta:
+        if before is after:
+            return cls(before=before, after=after)
+        return cls(
+            before=before,
+            after=after,
+            topic_ids=_differing(topic_ids, before.topics.by_id.get, after.topics.by_id.get),
+            broker_ids=_differing(
+                broker_ids, before.cluster.brokers.rows.get, after.cluster.brokers.rows.get
+            ),
+            controller_ids=_differing(
+                controller_ids,
+                before.cluster.controllers.rows.get,
+                after.cluster.controllers.rows.get,
+            ),
+            config_resources=_differing(
+                resources, before.configs.table.groups.get, after.configs.table.groups.get
+            ),
+        )
+
+    def topics(self) -> dict[UUID, TopicDelta]:
+        """Every topic that differs, by name: deleted ones first, so that a name can come back."""
+        deltas = [
+            TopicDelta(before=self.before.topics.get(key), after=self.after.topics.get(key))
+            for key in self.topic_ids
+        ]
+        deltas.sort(key=lambda delta: (delta.after is not None, delta.topic.name))
+        return {delta.topic.id: delta for delta in deltas}
+
+    def deleted_topics(self) -> tuple[TopicImage, ...]:
+        """The topics that are gone, as they were, by name."""
+        return tuple(d.topic for d in self.topics().values() if d.after is None)
+
+    def brokers(self) -> dict[int, BrokerRegistration | None]:
+        """Every broker that differs, as it is now; None where it is gone."""
+        return {key: self.after.cluster.broker(key) for key in self.broker_ids}
+
+    def controllers(self) -> dict[int, ControllerRegistration | None]:
+        """Every controller that differs, as it is now; None where it is gone."""
+        return {key: self.after.cluster.controllers.get(key) for key in self.controller_ids}
+
+    def features(self) -> dict[str, int]:
+        """Every feature whose finalized level differs, with its level now (0: not finalized)."""
+        if self.before.features is self.after.features:
+            return {}
+        names = self.before.features.finalized() | self.after.features.finalized()
+        return {
+            name: self.after.features.level(name)
+            for name in names
+            if self.before.features.level(name) != self.after.features.level(name)
+        }
+
+    def configs(self) -> dict[Resource, dict[str, str | None]]:
+        """Of every resource that differs, each config that differs; None where it is gone."""
+        changes: dict[Resource, dict[str, str | None]] = {}
+        for resource in self.config_resources:
+            before = self.before.configs.of(*resource)
+            after = self.after.configs.of(*resource)
+            changes[resource] = {
+                name: after.get(name)
+                for name in sorted(before | after)
+                if before.get(name) != after.get(name)
+            }
+        return changes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed at all."""
+        return self.before is self.after or self.before == self.after
+
+    def local_changes(self, broker_id: int) -> LocalChanges:
+        """What this delta asks of a broker's replica manager.
+
+        A partition counts as changed when its partition epoch did; the leader as elected anew
+        when the leader epoch did. A PartitionRecord that repeats an epoch asks for nothing.
+
+        Source:  TopicsDelta.localChanges, TopicDelta.localChanges.
+        """
+        changes = _LocalChangesBuilder(broker_id)
+        for delta in self.topics().values():
+            changes.add(delta)
+        return LocalChanges(
+            deletes=tuple(changes.deletes),
+            elected_leaders=changes.elected_leaders,
+            leaders=changes.leaders,
+            followers=changes.followers,
+            directories=changes.directories,
+        )
+
+
+class _LocalChangesBuilder:
+    """Gathers what topics' deltas ask of one broker."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.deletes: list[TopicIdPartition] = []
+        self.elected_leaders: dict[TopicIdPartition, PartitionRegistration] = {}
+        self.leaders: dict[TopicIdPartition, PartitionRegistration] = {}
+        self.followers: dict[TopicIdPartition, PartitionRegistration] = {}
+        self.directories: dict[TopicIdPartition, UUID] = {}
+
+    def add(self, delta: TopicDelta) -> None:
+        topic = delta.topic
+        if delta.after is None:
+            self.deletes += [
+                TopicIdPartition(topic.name, index, topic.id)
+                for index, partition in topic.items()
+                if self.broker_id in partition.replicas
+            ]
+            return
+        old_rows = None if delta.before is None else delta.before.partitions
+        for index, new in delta.changed_partitions().items():
+            old = None if old_rows is None else old_rows.get(index)
+            if old is not None and self.broker_id not in old.replicas:
+                old = None
+            key = TopicIdPartition(topic.name, index, topic.id)
+            if self.broker_id in new.replicas:
+                self._assigned(key, old, new)
+            elif old is not None:
+                self.deletes.append(key)
+
+    def _assigned(
+        self,
+        key: TopicIdPartition,
+        old: PartitionRegistration | None,
+        new: PartitionRegistration,
+    ) -> None:
+        leads = new.leader == self.broker_id
+        if old is None or old.partition_epoch != new.partition_epoch:
+            (self.leaders if leads else self.followers)[key] = new
+        if leads and (old is None or old.leader_epoch != new.leader_epoch):
+            self.elected_leaders[key] = new
+        directory = new.directory_of(self.broker_id)
+        if old is None or old.directory_of(self.broker_id) != directory:
+            self.directories[key] = directory
+
+
+class DeltaBuilder:
+    """Applies records to an image and remembers what they touched."""
+
+    def __init__(self, before: MetadataImage) -> None:
+        self.before = before
+        self.image = before
+        self._topics: dict[UUID, None] = {}
+        self._brokers: dict[int, None] = {}
+        self._controllers: dict[int, None] = {}
+        self._resources: dict[Resource, None] = {}
+
+    def apply(self, record: Any, *, offset: int = -1) -> None:
+        """Apply one record.
+
+        Errors:  ReplayError; the image is then as it was.
+        """
+        if isinstance(record, VersionedRecord):
+            record = record.record
+        before = self.image
+        self.image = apply(before, record, offset=offset)
+        touch = _TOUCHES.get(type(record))
+        if touch is not None:
+            touch(self, record, before)
+
+    def build(self) -> MetadataDelta:
+        """The delta so far."""
+        return MetadataDelta._of(
+            self.before,
+            self.image,
+            topic_ids=self._topics,
+            broker_ids=self._brokers,
+            controller_ids=self._controllers,
+            resources=self._resources,
+        )
+
+    def _touch_topic(self, record: Any, _: MetadataImage) -> None:
+        self._topics[record.topic_id] = None
+
+    def _touch_removed_topic(self, record: RemoveTopicRecord, before: MetadataImage) -> None:
+        self._topics[record.topic_id] = None
+        self._resources[(TOPIC, before.topics.by_id[record.topic_id].name)] = None
+
+    def _touch_cleared_topics(self, record: ClearElrRecord, before: MetadataImage) -> None:
+        if record.topic_name:
+            self._topics[before.topics.ids_by_name[record.topic_name]] = None
+        elif self.image is not before:
+            rows, old = self.image.topics.by_id, before.topics.by_id
+            self._topics |= {key: None for key in rows if rows[key] is not old[key]}
+
+    def _touch_broker(self, record: Any, _: MetadataImage) -> None:
+        self._brokers[record.broker_id] = None
+
+    def _touch_fenced_broker(self, record: Any, _: MetadataImage) -> None:
+        self._brokers[record.id] = None
+
+    def _touch_controller(self, record: RegisterControllerRecord, _: MetadataImage) -> None:
+        self._controllers[record.controller_id] = None
+
+    def _touch_config(self, record: ConfigRecord, _: MetadataImage) -> None:
+        self._resources[(record.resource_type, record.resource_name)] = None
+
+
+_TOUCHES: dict[type, Callable[[DeltaBuilder, Any, MetadataImage], None]] = {
+    TopicRecord: DeltaBuilder._touch_topic,
+    PartitionRecord: DeltaBuilder._touch_topic,
+    PartitionChangeRecord: DeltaBuilder._touch_topic,
+    RemoveTopicRecord: DeltaBuilder._touch_removed_topic,
+    ClearElrRecord: DeltaBuilder._touch_cleared_topics,
+    RegisterBrokerRecord: DeltaBuilder._touch_broker,
+    UnregisterBrokerRecord: DeltaBuilder._touch_broker,
+    BrokerRegistrationChangeRecord: DeltaBuilder._touch_broker,
+    FenceBrokerRecord: DeltaBuilder._touch_fenced_broker,
+    UnfenceBrokerRecord: DeltaBuilder._touch_fenced_broker,
+    RegisterControllerRecord: DeltaBuilder._touch_controller,
+    ConfigRecord: DeltaBuilder._touch_config,
+}
+"""What a record touches; those that are missing here are found by comparing their section."""
+
+
+def _keys(before: HashTrieMap[K, V], after: HashTrieMap[K, V]) -> list[K]:
+    return [*before, *(key for key in after if key not in before)]
+
+
+def _differing(
+    keys: Iterable[K], before: Callable[[K], V | None], after: Callable[[K], V | None]
+) -> tuple[K, ...]:
+    """Those keys whose values differ, sorted; topics are compared by their fingerprints."""
+
+    def differs(key: K) -> bool:
+        old, new = before(key), after(key)
+        if isinstance(old, TopicImage) and isinstance(new, TopicImage):
+            return old.fingerprint != new.fingerprint
+        return old is not new and old != new
+
+    return tuple(sorted(key for key in keys if differs(key)))  # type: ignore[type-var]

@@ -1,0 +1,156 @@
+"""The metadata image: a frozen value, and ``apply``, the one fold from records to images.
+
+**Invariant:** ``apply`` is the only way in which a record changes state. The image after a prefix
+of the log is a function of that prefix: not of its batches, of snapshots on the way, or of the node
+(tests/metadata/test_image_properties.py).
+
+Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the controller's managers,
+         whose guards hold here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image import cluster, configs, features, quotas, security, topics
+from minicluster.metadata.image.cluster import ClusterImage
+from minicluster.metadata.image.configs import TOPIC, ConfigsImage
+from minicluster.metadata.image.features import FeaturesImage
+from minicluster.metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
+from minicluster.metadata.image.security import Acls, DelegationTokens, Scram
+from minicluster.metadata.image.tables import FINGERPRINT_MASK, Fold, Table
+from minicluster.metadata.image.topics import TopicsImage
+from minicluster.metadata.metadata_version import MINIMUM, MetadataVersion
+from minicluster.protocol.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+    RemoveTopicRecord,
+    VersionedRecord,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataImage:
+    """What a prefix of the metadata log means."""
+
+    EMPTY: ClassVar[MetadataImage]
+
+    features: FeaturesImage = field(default_factory=FeaturesImage)
+    cluster: ClusterImage = field(default_factory=ClusterImage)
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    configs: ConfigsImage = field(default_factory=ConfigsImage)
+    client_quotas: ClientQuotasImage = field(default_factory=ClientQuotasImage)
+    producer_ids: ProducerIdsImage = field(default_factory=ProducerIdsImage)
+    acls: Acls = field(default_factory=lambda: Table("acl"))
+    scram: Scram = field(default_factory=lambda: Table("scram"))
+    delegation_tokens: DelegationTokens = field(default_factory=lambda: Table("delegation token"))
+
+    @property
+    def metadata_version(self) -> MetadataVersion:
+        """The metadata.version; the first of all where no record has set one.
+
+        ``features.require_metadata_version()`` is for those who must not assume.
+        """
+        return self.features.metadata_version or MINIMUM
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record has left anything."""
+        return not any(getattr(self, section).fingerprint for section in _SECTIONS)
+
+    def digest(self) -> str:
+        """A hash of the content: the same for equal images, in every process, by every path."""
+        sums = [getattr(self, section).fingerprint & FINGERPRINT_MASK for section in _SECTIONS]
+        return blake2b(repr(sums).encode(), digest_size=16).hexdigest()
+
+
+def apply(image: MetadataImage, record: Any, *, offset: int = -1) -> MetadataImage:
+    """The image after one record: the fold that every node, snapshot and checker uses.
+
+    Shapes:  a metadata record, bare or with its version; control records do not come here.
+    Units:   offset is the record's own; a broker's registration remembers it.
+    Errors:  ReplayError when the record does not fit the image, which is then unchanged.
+    """
+    if isinstance(record, VersionedRecord):
+        record = record.record
+    step = _STEPS.get(type(record))
+    if step is None:
+        if isinstance(record, _WITHOUT_CONTENT):
+            return image
+        raise ReplayError(f"offset {offset}: {type(record).__name__} is no metadata record")
+    key = (id(image), id(record), offset)
+    known = _FOLDED.get(key)
+    if known is not None and known[0] is image and known[1] is record:
+        return known[2]
+    after = _fold(step, image, record, offset)
+    if len(_FOLDED) >= FOLDED_MAX:
+        _FOLDED.clear()
+    _FOLDED[key] = (image, record, after)
+    return after
+
+
+def _fold(step: tuple[str, Fold], image: MetadataImage, record: Any, offset: int) -> MetadataImage:
+    section, fold = step
+    before = getattr(image, section)
+    try:
+        after = fold(before, record, offset)
+    except ReplayError as error:
+        raise ReplayError(f"offset {offset}: {type(record).__name__}: {error}") from error
+    if after is before:
+        return image
+    if type(record) is RemoveTopicRecord:
+        name = image.topics.by_id[record.topic_id].name
+        return replace(image, topics=after, configs=image.configs.without(TOPIC, name))
+    return replace(image, **{section: after})
+
+
+def apply_all(
+    image: MetadataImage, records: Iterable[Any], *, base_offset: int = 0
+) -> MetadataImage:
+    """The image after records at consecutive offsets.
+
+    Errors:  ReplayError.
+    """
+    for offset, record in enumerate(records, start=base_offset):
+        image = apply(image, record, offset=offset)
+    return image
+
+
+FOLDED_MAX = 512
+_FOLDED: dict[tuple[int, int, int], tuple[MetadataImage, Any, MetadataImage]] = {}
+"""What ``apply`` made of an image and a record: the nodes of a cluster in one process fold the same
+values one after the other, and then share one image. The entries keep what their ids stand for."""
+
+_WITHOUT_CONTENT = (
+    NoOpRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    AbortTransactionRecord,
+)
+"""Whether a transaction counts is for the loader to know, not for the image."""
+
+_FOLDS_BY_SECTION: dict[str, dict[type, Fold]] = {
+    "features": features.FOLDS,
+    "cluster": cluster.FOLDS,
+    "topics": topics.FOLDS,
+    "configs": configs.FOLDS,
+    "client_quotas": quotas.QUOTA_FOLDS,
+    "producer_ids": quotas.PRODUCER_ID_FOLDS,
+    "acls": security.ACL_FOLDS,
+    "scram": security.SCRAM_FOLDS,
+    "delegation_tokens": security.TOKEN_FOLDS,
+}
+_SECTIONS = tuple(_FOLDS_BY_SECTION)
+_STEPS: dict[type, tuple[str, Fold]] = {
+    record: (section, fold)
+    for section, folds in _FOLDS_BY_SECTION.items()
+    for record, fold in folds.items()
+}
+
+MetadataImage.EMPTY = MetadataImage()

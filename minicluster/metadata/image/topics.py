@@ -1,0 +1,203 @@
+"""Topics and their partitions, by id and by name.
+
+Source:  TopicsImage, TopicsDelta, ReplicationControlManager.replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from rpds import HashTrieMap
+
+from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.tables import (
+    FINGERPRINT_MASK,
+    Fold,
+    fingerprint,
+    fingerprint_of_bytes,
+)
+from minicluster.protocol.records import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from minicluster.protocol.uuids import format_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """One topic. Its fingerprint is that of its name, its id and all of its partitions."""
+
+    name: str
+    id: UUID
+    partitions: HashTrieMap[int, PartitionRegistration]
+    fingerprint: int
+
+    @classmethod
+    def new(cls, name: str, topic_id: UUID) -> TopicImage:
+        """A topic without partitions."""
+        return cls(name, topic_id, HashTrieMap(), fingerprint("topic", name, topic_id))
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __bool__(self) -> bool:
+        """A topic without partitions is a topic all the same."""
+        return True
+
+    def items(self) -> Iterator[tuple[int, PartitionRegistration]]:
+        """Partition ids and partitions, in ascending order."""
+        return ((index, self.partitions[index]) for index in sorted(self.partitions))
+
+    def with_partition(self, partition_id: int, new: PartitionRegistration) -> TopicImage:
+        """This topic with a partition added or replaced."""
+        total = self.fingerprint + _partition_fingerprint(self.id, partition_id, new)
+        old = self.partitions.get(partition_id)
+        if old is not None:
+            total -= _partition_fingerprint(self.id, partition_id, old)
+        partitions = self.partitions.insert(partition_id, new)
+        return TopicImage(self.name, self.id, partitions, total & FINGERPRINT_MASK)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsImage:
+    """Every topic. Iteration is in the order of names."""
+
+    by_id: HashTrieMap[UUID, TopicImage] = field(default_factory=HashTrieMap)
+    ids_by_name: HashTrieMap[str, UUID] = field(default_factory=HashTrieMap)
+    fingerprint: int = 0
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def __iter__(self) -> Iterator[TopicImage]:
+        return (self.by_id[self.ids_by_name[name]] for name in sorted(self.ids_by_name))
+
+    def get(self, topic_id: UUID) -> TopicImage | None:
+        """The topic of an id, or None."""
+        return self.by_id.get(topic_id)
+
+    def named(self, name: str) -> TopicImage | None:
+        """The topic of a name, or None."""
+        topic_id = self.ids_by_name.get(name)
+        return None if topic_id is None else self.by_id[topic_id]
+
+    def partition(self, topic_id: UUID, partition_id: int) -> PartitionRegistration | None:
+        """One partition, or None."""
+        topic = self.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition_id)
+
+    def partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        """Every partition, by topic name and number."""
+        return ((topic, index, partition) for topic in self for index, partition in topic.items())
+
+    def _with_topic(self, topic: TopicImage, old: TopicImage) -> TopicsImage:
+        total = self.fingerprint - old.fingerprint + topic.fingerprint
+        by_id = self.by_id.insert(topic.id, topic)
+        return TopicsImage(by_id, self.ids_by_name, total & FINGERPRINT_MASK)
+
+
+def add_topic(topics: TopicsImage, record: TopicRecord, _: int) -> TopicsImage:
+    """Apply a TopicRecord; a live topic's name or id cannot be taken again."""
+    live = topics.ids_by_name.get(record.name)
+    if live == record.topic_id:
+        raise ReplayError(f"topic {record.name} with id {format_uuid(live)} comes a second time")
+    if live is not None:
+        raise ReplayError(
+            f"topic {record.name} comes a second time, with id {format_uuid(record.topic_id)} "
+            f"while {format_uuid(live)} lives"
+        )
+    if record.topic_id in topics.by_id:
+        raise ReplayError(f"topic id {format_uuid(record.topic_id)} is taken")
+    topic = TopicImage.new(record.name, record.topic_id)
+    return TopicsImage(
+        topics.by_id.insert(topic.id, topic),
+        topics.ids_by_name.insert(topic.name, topic.id),
+        (topics.fingerprint + topic.fingerprint) & FINGERPRINT_MASK,
+    )
+
+
+def add_partition(topics: TopicsImage, record: PartitionRecord, _: int) -> TopicsImage:
+    """Apply a PartitionRecord, which overwrites an existing partition, epochs and all."""
+    topic = _existing(topics, record.topic_id)
+    partition = PartitionRegistration.from_record(record)
+    return topics._with_topic(topic.with_partition(record.partition_id, partition), topic)
+
+
+def change_partition(topics: TopicsImage, record: PartitionChangeRecord, _: int) -> TopicsImage:
+    """Apply a PartitionChangeRecord."""
+    topic = _existing(topics, record.topic_id)
+    partition = topic.partitions.get(record.partition_id)
+    if partition is None:
+        raise ReplayError(f"topic {topic.name} has no partition {record.partition_id}")
+    changed = topic.with_partition(record.partition_id, partition.merge(record))
+    return topics._with_topic(changed, topic)
+
+
+def remove_topic(topics: TopicsImage, record: RemoveTopicRecord, _: int) -> TopicsImage:
+    """Apply a RemoveTopicRecord to the topics; its configs are the image's business."""
+    topic = _existing(topics, record.topic_id)
+    return TopicsImage(
+        topics.by_id.remove(topic.id),
+        topics.ids_by_name.remove(topic.name),
+        (topics.fingerprint - topic.fingerprint) & FINGERPRINT_MASK,
+    )
+
+
+def clear_elr(topics: TopicsImage, record: ClearElrRecord, _: int) -> TopicsImage:
+    """Apply a ClearElrRecord: each partition that has an ELR, or remembers one, loses both.
+
+    That is an ordinary change: the partition epoch goes up. An empty name means every topic.
+    """
+    if record.topic_name:
+        topic = topics.named(record.topic_name)
+        if topic is None:
+            raise ReplayError(f"topic {record.topic_name} does not exist")
+        chosen = [topic]
+    else:
+        chosen = list(topics)
+    for old in chosen:
+        topic = old
+        for index, partition in old.items():
+            if partition.elr or partition.last_known_elr:
+                change = PartitionChangeRecord(
+                    topic_id=old.id,
+                    partition_id=index,
+                    eligible_leader_replicas=(),
+                    last_known_elr=(),
+                )
+                topic = topic.with_partition(index, partition.merge(change))
+        if topic is not old:
+            topics = topics._with_topic(topic, old)
+    return topics
+
+
+FOLDS: dict[type, Fold] = {
+    TopicRecord: add_topic,
+    PartitionRecord: add_partition,
+    PartitionChangeRecord: change_partition,
+    RemoveTopicRecord: remove_topic,
+    ClearElrRecord: clear_elr,
+}
+
+
+def _existing(topics: TopicsImage, topic_id: UUID) -> TopicImage:
+    topic = topics.by_id.get(topic_id)
+    if topic is None:
+        raise ReplayError(f"topic id {format_uuid(topic_id)} does not exist")
+    return topic
+
+
+def _partition_fingerprint(topic_id: UUID, index: int, p: PartitionRegistration) -> int:
+    lists = (
+        f"{topic_id.int}:{index}:{p.replicas}{p.isr}{p.removing_replicas}{p.adding_replicas}"
+        f"{p.elr}{p.last_known_elr}{p.leader}:{p.leader_recovery_state}:{p.leader_epoch}"
+        f":{p.partition_epoch}:"
+    )
+    directories = b"".join([directory.bytes for directory in p.directories])
+    return fingerprint_of_bytes(lists.encode() + directories)

@@ -1,0 +1,80 @@
+"""Named steps of a rule, and the planted faults that wrap them.
+
+A rule marks a function as a ``step``; the ``planted`` module of the room names the steps that a
+fault changes. The rule itself then reads as Kafka's, without a question about faults::
+
+    @step
+    def may_join_isr(state: ClusterState, broker_id: int) -> bool: ...
+
+    @plant(may_join_isr, "z01_no_eligibility_check")
+    def _z01(right: Callable[..., bool], state: ClusterState, broker_id: int) -> bool:
+        allowed = right(state, broker_id)
+        if not allowed:
+            state.hit("Z01")
+        return True
+
+**Invariant:** with no fault planted, a step is its function (tests/house/test_planting.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+
+from minicluster.faults import Faults
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Plantable(Protocol):
+    """The first argument of a step: it holds the planted faults and counts the hits."""
+
+    @property
+    def faults(self) -> Faults:
+        """The planted faults of this run."""
+
+    def hit(self, zoo_id: str) -> None:
+        """Count that a planted fault has changed what the machine did."""
+
+
+S = TypeVar("S", bound=Plantable)
+
+
+def step(function: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Make a function a named step, which a planted fault may wrap or replace."""
+    planted: list[tuple[str, Callable[..., R]]] = []
+
+    @wraps(function)
+    def run(state: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        faults = state.faults
+        if faults is Faults.NONE:
+            return function(state, *args, **kwargs)
+        call: Callable[..., R] = function
+        for switch, fault in planted:
+            if getattr(faults, switch):
+                call = partial(fault, call)
+        return call(state, *args, **kwargs)
+
+    run.planted = planted  # type: ignore[attr-defined]
+    return cast(Callable[Concatenate[S, P], R], run)
+
+
+def plant(where: Callable[..., Any], switch: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Register what a fault does at a step: it gets the right step first, then its arguments.
+
+    Shapes:  switch is the name of a field of ``Faults``.
+    Errors:  TypeError where the function is no step, or the switch no field of ``Faults``.
+    """
+    planted = getattr(where, "planted", None)
+    if planted is None:
+        raise TypeError(f"{where!r} is not a step")
+    if not hasattr(Faults.NONE, switch):
+        raise TypeError(f"Faults has no {switch}")
+
+    def register(fault: Callable[P, R]) -> Callable[P, R]:
+        planted.append((switch, fault))
+        return fault
+
+    return register

@@ -1,0 +1,98 @@
+"""DescribeQuorum: how far the leader's replicas have come.
+
+Versions: 0-2; v1 brings the times, v2 directory ids, messages and the voters' addresses.
+Source:   KafkaRaftClient.handleDescribeQuorumRequest, LeaderState.describeQuorum.
+"""
+
+from __future__ import annotations
+
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.quorum import wire
+from minicluster.quorum.settings import METADATA_TOPIC
+from minicluster.quorum.state.leader_state import Leader, Progress
+from minicluster.quorum.state.node import QuorumNode
+
+FIRST_WITH_DIRECTORIES = 2
+
+
+def describe(
+    node: QuorumNode, request: DescribeQuorumRequest, version: int, now_ms: int
+) -> DescribeQuorumResponse:
+    """Describe the quorum, if this node leads it."""
+    if wire.only_partition(request) is None:
+        return _refuse_topics(request)
+    role = node.role
+    if not isinstance(role, Leader):
+        partition = DescribeQuorumResponse.PartitionData(
+            error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            error_message="this node is not the leader of the quorum",
+        )
+        return _answer(METADATA_TOPIC, partition)
+    role.drop_idle_observers(now_ms)
+    with_directories = version >= FIRST_WITH_DIRECTORIES
+
+    def state(progress: Progress) -> DescribeQuorumResponse.ReplicaState:
+        own = progress.key.id == node.key.id
+        return DescribeQuorumResponse.ReplicaState(
+            replica_id=progress.key.id,
+            replica_directory_id=progress.key.wire_directory_id if with_directories else ZERO_UUID,
+            log_end_offset=-1 if progress.end_offset is None else progress.end_offset,
+            last_fetch_timestamp=now_ms if own else progress.fetched_ms,
+            last_caught_up_timestamp=now_ms if own else progress.caught_up_ms,
+        )
+
+    mark = role.high_watermark
+    partition = DescribeQuorumResponse.PartitionData(
+        error_code=0,
+        leader_id=node.key.id,
+        leader_epoch=role.epoch,
+        high_watermark=-1 if mark is None else mark,
+        current_voters=tuple(state(role.voters[voter]) for voter in sorted(role.voters)),
+        observers=tuple(state(progress) for progress in role.observers.values()),
+    )
+    nodes = _nodes(node) if with_directories else ()
+    return _answer(METADATA_TOPIC, partition, nodes)
+
+
+def _nodes(node: QuorumNode) -> tuple[DescribeQuorumResponse.Node, ...]:
+    return tuple(
+        DescribeQuorumResponse.Node(
+            node_id=voter.key.id,
+            listeners=tuple(
+                DescribeQuorumResponse.Listener(name=e.name, host=e.host, port=e.port)
+                for e in voter.endpoints
+            ),
+        )
+        for voter in node.history.voters.voters
+    )
+
+
+def _answer(
+    topic: str,
+    partition: DescribeQuorumResponse.PartitionData,
+    nodes: tuple[DescribeQuorumResponse.Node, ...] = (),
+) -> DescribeQuorumResponse:
+    data = DescribeQuorumResponse.TopicData(topic_name=topic, partitions=(partition,))
+    return DescribeQuorumResponse(topics=(data,), nodes=nodes)
+
+
+def _refuse_topics(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return DescribeQuorumResponse(
+        topics=tuple(
+            DescribeQuorumResponse.TopicData(
+                topic_name=topic.topic_name,
+                partitions=tuple(
+                    DescribeQuorumResponse.PartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=int(error),
+                        error_message="this node has no such partition",
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )

@@ -1,0 +1,1 @@
+"""One file per response to a node's own requests."""

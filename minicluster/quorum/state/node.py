@@ -1,0 +1,236 @@
+"""One node's whole state, and the few things every rule does with it.
+
+``machine`` is the face; the rules are functions over this value: ``transitions`` (changes of
+role), ``polling`` and ``leading`` (what a role does by itself), ``dispatch`` with ``answering`` and
+``replies`` (messages), ``listening`` (the state machine), ``snapshots``, ``voter_changes``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from minicluster.effects import Effect, FaultHit, Reply
+from minicluster.faults import Faults
+from minicluster.log.log import Log
+from minicluster.log.quorum_state import QuorumState
+from minicluster.quorum.effects import Flushed, Persist, SendTo, VotersChanged
+from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.state.raft_log import RaftLog
+from minicluster.quorum.state.request_manager import RequestManager
+from minicluster.quorum.state.roles import Role, Unattached
+from minicluster.quorum.state.voter_set_history import History
+from minicluster.quorum.state.voters import (
+    Endpoints,
+    Node,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VoterSet,
+    node_at,
+)
+from minicluster.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Where chance comes from; each function gets a bound and draws from 0 to bound - 1.
+
+    Shapes:  ``election_jitter_ms`` is added to the election timeout; ``bootstrap_index`` is the
+             bootstrap server that is tried first.
+    """
+
+    election_jitter_ms: Callable[[int], int]
+    bootstrap_index: Callable[[int], int]
+
+
+@dataclass(slots=True)
+class ParkedFetch:
+    """A fetch that waits for records, a new high watermark, or its time."""
+
+    token: Any
+    version: int
+    replica: ReplicaKey
+    partition: Any
+    max_bytes: int
+    deadline_ms: int
+    prepared: Any
+
+
+@dataclass(slots=True)
+class Listening:
+    """How far one state machine has come."""
+
+    next_offset: int = 0
+    is_new: bool = True
+    told_epoch: int = 0
+    told_leader: int | None = None
+    has_consumed: bool = False
+
+
+class QuorumNode:
+    """The state of one node."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        directory_id: UUID,
+        cluster_id: str,
+        log: Log,
+        draws: Draws,
+        static_voters: VoterSet,
+        bootstrap_servers: tuple[Node, ...],
+        endpoints: Endpoints,
+        listener_name: str,
+        persisted: QuorumState | None,
+        can_become_voter: bool,
+        settings: QuorumSettings,
+        rules: Rules,
+        faults: Faults,
+    ) -> None:
+        self.key = ReplicaKey(node_id, directory_id)
+        self.cluster_id = cluster_id
+        self.draws = draws
+        self.listener_name = listener_name
+        self.can_become_voter = can_become_voter
+        self.settings = settings
+        self.rules = rules
+        self.faults = faults
+        self.log = RaftLog(log)
+        self.history = History(self.log, static_voters)
+        self.own = Voter(
+            key=self.key,
+            endpoints=endpoints or static_voters.endpoints_of(node_id),
+            versions=VersionRange(),
+        )
+        self.requests = RequestManager(
+            bootstrap_servers=bootstrap_servers,
+            retry_backoff_ms=settings.retry_backoff_ms,
+            request_timeout_ms=settings.request_timeout_ms,
+            bootstrap_index=draws.bootstrap_index,
+        )
+        self.persisted = persisted
+        self.role: Role = Unattached(epoch=0, election_deadline_ms=None)
+        self.messages: deque[Any] = deque()
+        self.parked: list[ParkedFetch] = []
+        self.listeners: dict[str, Listening] = {}
+        self.running = False
+        self.shutdown_deadline_ms: int | None = None
+        self.wake_ms: int | None = None
+        self.moved = False  # the role has more to do at once
+        self.news = False  # the listeners have something to hear
+        self.bootstrap_rest_until_ms = 0
+        self.last_fetch: tuple[Any, Any] = (None, None)
+        self.last_answer: tuple[Any, Any] = (None, None)
+        self._last_leader: tuple[int, Endpoints, Node | None] = (-1, (), None)
+        self._effects: list[Effect] = []
+        self._next_correlation_id = 0
+
+    # --- effects ----------------------------------------------------------------------------
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the shell for something."""
+        self._effects.append(effect)
+
+    def take_effects(self) -> list[Effect]:
+        """Hand over what has been asked for since the last time."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def reply(self, token: Any, response: Any) -> None:
+        """Answer a request."""
+        self.emit(Reply(token, response))
+
+    def hit(self, zoo_id: str) -> None:
+        """A planted fault has acted."""
+        self.emit(FaultHit(zoo_id))
+
+    def persist(self, state: QuorumState) -> None:
+        """Write the quorum-state file."""
+        self.persisted = state
+        self.emit(Persist(state))
+
+    def flush(self) -> None:
+        """Write everything that is in the log to disk."""
+        self.log.log.flush()
+        self.emit(Flushed(self.log.end_offset))
+
+    def read_control_records(self) -> None:
+        """Take up the voters and kraft.version that are new in the log."""
+        before = self.history.state
+        self.history.update()
+        self.tell_voters(before)
+
+    def tell_voters(self, before: tuple[VoterSet, int] | None = None) -> None:
+        """Say which voters and kraft.version hold, if they are not those from before."""
+        state = self.history.state
+        if state != before:
+            self.emit(VotersChanged(*state))
+
+    def send(self, to: Node, request: Any, version: int, now_ms: int) -> None:
+        """Send a request to a node that can be asked."""
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        self.requests.on_sent(to.id, correlation_id, type(request).__name__, now_ms)
+        timeout_ms = self.settings.request_timeout_ms
+        self.emit(
+            SendTo(to.id, request, version, correlation_id, timeout_ms, host=to.host, port=to.port)
+        )
+
+    # --- who is who -------------------------------------------------------------------------
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether the node is in the latest voter set."""
+        return self.history.voters.is_voter(self.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        """Whether it is all of it."""
+        return self.history.voters.is_only_voter(self.key)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch the node is in."""
+        return self.role.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """The leader as answers name it, -1 if none is known."""
+        return -1 if self.role.leader_id is None else self.role.leader_id
+
+    @property
+    def leader_node(self) -> Node | None:
+        """Where the leader is, if that is known."""
+        leader_id, endpoints = self.role.leader_id, self.role.leader_endpoints
+        if leader_id is None:
+            return None
+        known_id, known_endpoints, node = self._last_leader
+        if known_id != leader_id or known_endpoints is not endpoints:
+            node = node_at(leader_id, endpoints, self.listener_name)
+            self._last_leader = (leader_id, endpoints, node)
+        return node
+
+    @property
+    def has_remote_leader(self) -> bool:
+        """Whether another node is known to lead."""
+        return self.role.leader_id is not None and self.role.leader_id != self.key.id
+
+    @property
+    def is_shutting_down(self) -> bool:
+        """Whether a graceful shutdown has begun."""
+        return self.shutdown_deadline_ms is not None
+
+    def election_deadline(self, now_ms: int) -> int:
+        """A newly drawn election timeout, as a deadline."""
+        base = self.settings.election_timeout_ms
+        return now_ms + base + self.draws.election_jitter_ms(base)
+
+    def register_listener(self, name: str) -> None:
+        """Add a state machine that knows nothing yet."""
+        self.listeners[name] = Listening()
+        self.news = True

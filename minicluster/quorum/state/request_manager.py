@@ -1,0 +1,176 @@
+"""Which peers can be asked now: one request per node id, back-off after failures.
+
+An entry exists while a request is out or its node is held back; entries that are overdue or have
+served their back-off are dropped when they are looked at.
+
+Source:  RequestManager, ConnectionState; order of the scan: that of Java's HashMap over the ids
+         as text, which decides which overdue entries a scan drops before it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from minicluster.quorum.state.voters import Node
+
+
+@dataclass(slots=True)
+class Connection:
+    """What is known of one node id."""
+
+    correlation_id: int | None = None
+    api: str = ""
+    sent_ms: int = 0
+    failed_ms: int | None = None
+
+
+class RequestManager:
+    """The outstanding requests and back-offs of one node."""
+
+    def __init__(
+        self,
+        *,
+        bootstrap_servers: Sequence[Node],
+        retry_backoff_ms: int,
+        request_timeout_ms: int,
+        bootstrap_index: Callable[[int], int],
+    ) -> None:
+        self.bootstrap_servers = tuple(bootstrap_servers)
+        self._retry_backoff_ms = retry_backoff_ms
+        self._request_timeout_ms = request_timeout_ms
+        self._bootstrap_index = bootstrap_index
+        self._connections: dict[int, Connection] = {}
+
+    # --- questions --------------------------------------------------------------------------
+
+    def has_timed_out(self, node_id: int, now_ms: int) -> bool:
+        """Whether a request to the node has waited for the whole request timeout."""
+        connection = self._connections.get(node_id)
+        return connection is not None and self._is_overdue(connection, now_ms)
+
+    def is_backing_off(self, node_id: int, now_ms: int) -> bool:
+        """Whether the node is held back after a failure."""
+        connection = self._connections.get(node_id)
+        return (
+            connection is not None
+            and connection.failed_ms is not None
+            and now_ms < connection.failed_ms + self._retry_backoff_ms
+        )
+
+    def is_ready(self, node_id: int, now_ms: int) -> bool:
+        """Whether the node can be asked; an entry that has run out is dropped."""
+        connection = self._connections.get(node_id)
+        if connection is None:
+            return True
+        if self._is_overdue(connection, now_ms) or self._is_rested(connection, now_ms):
+            del self._connections[node_id]
+            return True
+        return False
+
+    def wait_ms(self, node_id: int, now_ms: int) -> int:
+        """How long until the node can be asked."""
+        connection = self._connections.get(node_id)
+        if connection is None:
+            return 0
+        return max(0, self._free_at_ms(connection) - now_ms)
+
+    def has_any_in_flight(self, now_ms: int) -> bool:
+        """Whether any request is out; entries passed on the way that have run out are dropped."""
+        for node_id in self._scan_order():
+            connection = self._connections[node_id]
+            if self._is_overdue(connection, now_ms) or self._is_rested(connection, now_ms):
+                del self._connections[node_id]
+            elif connection.correlation_id is not None:
+                return True
+        return False
+
+    def find_ready_bootstrap_server(self, now_ms: int) -> Node | None:
+        """A bootstrap server to ask, from a drawn index on; none while any request is out."""
+        if not self.bootstrap_servers or self.has_any_in_flight(now_ms):
+            return None
+        first = self._bootstrap_index(len(self.bootstrap_servers))
+        for step in range(len(self.bootstrap_servers)):
+            node = self.bootstrap_servers[(first + step) % len(self.bootstrap_servers)]
+            if self.is_ready(node.id, now_ms):
+                return node
+        return None
+
+    def bootstrap_wait_ms(self, now_ms: int) -> int | None:
+        """How long until a bootstrap server may be asked; None: only an answer can tell."""
+        if not self.bootstrap_servers:
+            return None
+        waits = [
+            self._free_at_ms(c) - now_ms
+            for c in self._connections.values()
+            if c.correlation_id is not None
+        ]
+        if waits:
+            return min((wait for wait in waits if wait > 0), default=0)
+        return min(self.wait_ms(node.id, now_ms) for node in self.bootstrap_servers)
+
+    def expecting(self, correlation_id: int) -> tuple[int, str] | None:
+        """The node id and api of an outstanding request, late or not; None if given up."""
+        for node_id, connection in self._connections.items():
+            if connection.correlation_id == correlation_id:
+                return node_id, connection.api
+        return None
+
+    # --- events -----------------------------------------------------------------------------
+
+    def on_sent(self, node_id: int, correlation_id: int, api: str, now_ms: int) -> None:
+        """A request has left."""
+        self._connections[node_id] = Connection(correlation_id, api, now_ms)
+
+    def on_result(self, node_id: int, correlation_id: int, success: bool, now_ms: int) -> None:
+        """Its answer has been handled; what a change of role forgot stays forgotten."""
+        connection = self._connections.get(node_id)
+        if connection is None or connection.correlation_id != correlation_id:
+            return
+        if success:
+            del self._connections[node_id]
+        else:
+            connection.correlation_id = None
+            connection.failed_ms = now_ms
+
+    def drop(self, node_id: int) -> None:
+        """Forget what is out to one node."""
+        self._connections.pop(node_id, None)
+
+    def reset(self) -> None:
+        """Forget all outstanding requests and back-offs."""
+        self._connections.clear()
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _free_at_ms(self, connection: Connection) -> int:
+        if connection.failed_ms is not None:
+            return connection.failed_ms + self._retry_backoff_ms
+        return connection.sent_ms + self._request_timeout_ms
+
+    def _is_overdue(self, connection: Connection, now_ms: int) -> bool:
+        return (
+            connection.correlation_id is not None
+            and now_ms >= connection.sent_ms + self._request_timeout_ms
+        )
+
+    def _is_rested(self, connection: Connection, now_ms: int) -> bool:
+        return (
+            connection.failed_ms is not None
+            and now_ms >= connection.failed_ms + self._retry_backoff_ms
+        )
+
+    def _scan_order(self) -> list[int]:
+        if len(self._connections) < 2:
+            return list(self._connections)
+        bins = 16
+        while len(self._connections) > bins * 3 // 4:
+            bins *= 2
+        return sorted(self._connections, key=lambda node_id: _java_bin(str(node_id), bins))
+
+
+def _java_bin(text: str, bins: int) -> int:
+    h = 0
+    for char in text:
+        h = (31 * h + ord(char)) & 0xFFFFFFFF
+    return (h ^ (h >> 16)) & (bins - 1)

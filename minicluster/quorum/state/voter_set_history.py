@@ -1,0 +1,115 @@
+"""The voter set and kraft.version that hold at an offset, read from control records.
+
+Source:  PartitionState (KRaftControlRecordStateMachine), VoterSetHistory, KRaftVersionHistory.
+"""
+
+from __future__ import annotations
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.control import control_records
+from minicluster.log.log import SnapshotId
+from minicluster.protocol.records import KRaftVersionRecord, VotersRecord
+from minicluster.quorum.state.raft_log import RaftLog
+from minicluster.quorum.state.voters import VoterSet
+
+BEFORE_THE_LOG = -1
+
+
+class History:
+    """What the control records of one log have said so far, committed or not."""
+
+    def __init__(self, log: RaftLog, static_voters: VoterSet) -> None:
+        self._log = log
+        self._static = static_voters
+        self._voters: list[tuple[int, VoterSet]] = []
+        self._versions: list[tuple[int, int]] = []
+        self._next_offset = 0
+        self._snapshot_read: SnapshotId | None = None
+
+    # --- what holds -------------------------------------------------------------------------
+
+    @property
+    def voters(self) -> VoterSet:
+        """The latest voter set."""
+        return self._voters[-1][1] if self._voters else self._static
+
+    @property
+    def voters_offset(self) -> int | None:
+        """Where the latest voter set stands; -1 in a bootstrap checkpoint; None: in no record."""
+        return self._voters[-1][0] if self._voters else None
+
+    @property
+    def kraft_version(self) -> int:
+        """The latest kraft.version."""
+        return self._versions[-1][1] if self._versions else 0
+
+    @property
+    def state(self) -> tuple[VoterSet, int]:
+        """The latest voter set and kraft.version."""
+        return self.voters, self.kraft_version
+
+    def voters_at(self, offset: int) -> VoterSet | None:
+        """The voter set as of an offset (inclusive), None if no record had said one."""
+        return next((v for at, v in reversed(self._voters) if at <= offset), None)
+
+    def kraft_version_at(self, offset: int) -> int:
+        """The kraft.version as of an offset (inclusive)."""
+        return next((v for at, v in reversed(self._versions) if at <= offset), 0)
+
+    # --- changes ----------------------------------------------------------------------------
+
+    def update(self) -> None:
+        """Read what is new in the log, and first a snapshot that stands before it."""
+        self._read_snapshot()
+        log = self._log.log
+        for batch in log.read(self._next_offset) if self._next_offset < log.end_offset else ():
+            self._next_offset = batch.next_offset
+            if batch.is_control:
+                for i, record in enumerate(control_records(batch)):
+                    self._note(batch.base_offset + i, record.message)
+
+    def truncate(self, end_offset: int, *, keep_position: bool) -> None:
+        """Forget what stood at or after an offset.
+
+        Shapes:  ``keep_position`` is Kafka's fault Z61: what is written there later is missed.
+        """
+        self._voters = [entry for entry in self._voters if entry[0] < end_offset]
+        self._versions = [entry for entry in self._versions if entry[0] < end_offset]
+        if not keep_position:
+            self._next_offset = min(self._next_offset, end_offset)
+
+    def start_over(self) -> None:
+        """Forget everything: the log has been replaced by a snapshot."""
+        self._voters, self._versions = [], []
+        self._next_offset, self._snapshot_read = 0, None
+
+    def _read_snapshot(self) -> None:
+        latest = self._log.latest_snapshot
+        if latest is None or latest == self._snapshot_read:
+            return
+        first_time = self._snapshot_read is None and self._next_offset == 0
+        if not first_time and self._next_offset >= self._log.start_offset:
+            return
+        self._snapshot_read = latest
+        self._voters, self._versions = [], []
+        at = latest[0] - 1
+        for message in decode_snapshot_control(self._log.log.snapshots[latest]):
+            self._note(at, message)
+        self._next_offset = latest[0]
+
+    def _note(self, offset: int, message: object) -> None:
+        if isinstance(message, VotersRecord):
+            self._voters.append((offset, VoterSet.from_record(message)))
+        elif isinstance(message, KRaftVersionRecord):
+            self._versions.append((offset, message.kraft_version))
+
+
+def decode_snapshot_control(content: bytes) -> tuple[object, ...]:
+    """The control records of a snapshot, without decoding its data records."""
+    found: list[object] = []
+    position = 0
+    while position < len(content):
+        batch = RecordBatch.decode(content, position)
+        position += len(batch.encoded)
+        found.extend(record.message for record in control_records(batch))
+    return tuple(found)

@@ -1,0 +1,201 @@
+"""One replica's log with its high watermark: what leader and follower both stand on.
+
+The high watermark lies between the log's start and its end. The log outlives the process; the
+high watermark is restored from a checkpoint, which may be old.
+
+Leaves out: segments, retention, compaction, transactions (the last stable offset is the high
+            watermark).
+Source:     UnifiedLog, LocalLog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from minicluster.log import Log, RecordBatch
+from minicluster.protocol import ErrorCode
+from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
+from minicluster.replica.partition.producer_state import ProducerStates
+from minicluster.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a read found.
+
+    Shapes:  found_offset is where Kafka says that the read began: the offset asked for, or with
+             4.x the base offset of the batch that holds it.
+    """
+
+    batches: tuple[RecordBatch, ...]
+    found_offset: int
+
+
+class ReplicaLog:
+    """A log and its high watermark."""
+
+    __slots__ = ("_rules", "high_watermark", "log", "producers")
+
+    def __init__(self, log: Log, rules: Rules, high_watermark_checkpoint: int = 0) -> None:
+        self.log = log
+        self._rules = rules
+        self.producers = ProducerStates()
+        self.high_watermark = log.start_offset
+        log.epochs.truncate_from_end(log.end_offset)
+        self.producers.rebuild(log.batches)
+        self.set_high_watermark(high_watermark_checkpoint)
+
+    # --- high watermark -----------------------------------------------------------------------
+
+    def set_high_watermark(self, offset: int) -> bool:
+        """Take a high watermark, up or down, within the log.
+
+        Shapes:  -> whether it changed.
+        """
+        old = self.high_watermark
+        self.high_watermark = min(max(offset, self.log.start_offset), self.log.end_offset)
+        return old != self.high_watermark
+
+    def raise_high_watermark(self, offset: int) -> bool:
+        """Take a higher high watermark; a lower one is ignored.
+
+        Shapes:  -> whether it rose.
+        """
+        old = self.locate_high_watermark()
+        if offset <= old:
+            return False
+        self.set_high_watermark(offset)
+        return True
+
+    def locate_high_watermark(self) -> int:
+        """The high watermark as a read finds it.
+
+        In 4.x as shipped a read gives the base offset of the batch and the high watermark becomes
+        that, be it below the log start (``high_watermark_falls_to_batch_base``, zoo Z60).
+        """
+        rules = self._rules
+        if rules.read_finds_batch_base and rules.high_watermark_falls_to_batch_base:
+            self.high_watermark = self._batch_base(self.high_watermark)
+        return self.high_watermark
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, limit: int) -> Read:
+        """Whole batches from the one that holds an offset on, each wholly below a limit.
+
+        Errors:  OFFSET_OUT_OF_RANGE below the log start or above its end.
+        """
+        log = self.log
+        if not log.start_offset <= offset <= log.end_offset:
+            raise ReplicaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{offset} is not in [{log.start_offset}, {log.end_offset}]",
+            )
+        if offset == log.end_offset:
+            return Read((), offset)
+        batches = log.read(offset, max_bytes, limit) if offset < limit else ()
+        found = self._batch_base(offset) if self._rules.read_finds_batch_base else offset
+        return Read(batches, found)
+
+    def first_at(self, timestamp: int) -> tuple[int, int, int] | None:
+        """The first record that is not older than a time: (offset, timestamp, leader epoch)."""
+        for batch in self.log.batches:
+            if batch.max_timestamp >= timestamp:
+                for record in batch.records:
+                    if record.timestamp >= timestamp and record.offset >= self.log.start_offset:
+                        return record.offset, record.timestamp, batch.leader_epoch
+        return None
+
+    def youngest(self) -> tuple[int, int, int] | None:
+        """The first of the records with the highest timestamp: (offset, timestamp, epoch)."""
+        best: tuple[int, int, int] | None = None
+        for batch in self.log.batches:
+            if best is None or batch.max_timestamp > best[1]:
+                for record in batch.records:
+                    younger = best is None or record.timestamp > best[1]
+                    if younger and record.offset >= self.log.start_offset:
+                        best = (record.offset, record.timestamp, batch.leader_epoch)
+        return best
+
+    def _batch_base(self, offset: int) -> int:
+        batch = self.log.batch_at(offset) if offset < self.log.end_offset else None
+        return offset if batch is None else batch.base_offset
+
+    # --- appending ----------------------------------------------------------------------------
+
+    def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> RecordBatch:
+        """Give a producer's batch the next offsets and append it."""
+        placed = batch.with_base(self.log.end_offset, leader_epoch)
+        self.log.append(placed)
+        self.producers.note(placed)
+        return placed
+
+    def append_as_follower(self, batches: Sequence[RecordBatch], leader_epoch: int) -> int:
+        """Append what a leader answered; batches of a higher epoch, and all after them, fall away.
+
+        A log without records takes a first batch that begins below its end and reaches it.
+
+        Shapes:  -> the last offset appended, -1 if none was.
+        Errors:  OffsetsOutOfOrder, UnexpectedAppendOffset; then nothing was appended.
+        """
+        taken: list[RecordBatch] = []
+        for batch in batches:
+            if batch.leader_epoch > leader_epoch:
+                break
+            taken.append(batch)
+        last_offset = -1
+        for batch in taken:
+            if batch.last_offset <= last_offset:
+                raise OffsetsOutOfOrder(f"{batch.last_offset} follows {last_offset}")
+            last_offset = batch.last_offset
+        if not taken:
+            return -1
+        log, first_offset = self.log, taken[0].base_offset
+        if first_offset < log.end_offset:
+            begins_anew = log.start_offset == log.end_offset and last_offset >= log.end_offset
+            if not begins_anew:
+                raise UnexpectedAppendOffset(first_offset, last_offset, log.end_offset)
+            self.truncate_fully(first_offset)
+        for batch in taken:
+            log.epochs.assign(batch.leader_epoch, batch.base_offset)
+            log.append(batch)
+            self.producers.note(batch)
+        return last_offset
+
+    # --- cutting ------------------------------------------------------------------------------
+
+    def truncate(self, offset: int) -> bool:
+        """Cut the log to an offset, its high watermark with it.
+
+        Shapes:  -> whether anything was cut; nothing is if the log ends there or before.
+        """
+        log = self.log
+        if offset >= log.end_offset:
+            log.epochs.truncate_from_end(offset)
+            return False
+        log.truncate(offset)
+        if self.high_watermark >= log.end_offset:
+            self.set_high_watermark(log.end_offset)
+        if not self.producers.is_empty:
+            self.producers.rebuild(log.batches)
+        return True
+
+    def truncate_fully(self, offset: int) -> None:
+        """Drop everything and begin again at an offset."""
+        self.log.truncate_fully(offset)
+        self.set_high_watermark(offset)
+        self.producers.rebuild(())
+
+    def delete_before(self, offset: int) -> bool:
+        """Let the log begin at an offset, if it is not there yet.
+
+        Shapes:  -> whether the start moved.
+        Errors:  OFFSET_OUT_OF_RANGE above the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise ReplicaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"the log cannot begin at {offset}, above high watermark {self.high_watermark}",
+            )
+        return self.log.delete_before(offset)

@@ -1,0 +1,1 @@
+"""The requests that leaders serve, and the requests that wait."""

@@ -1,0 +1,1 @@
+"""The requests that a broker's replicas send to the controller."""

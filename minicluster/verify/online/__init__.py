@@ -1,0 +1,1 @@
+"""The log-only rules in Python, over committed batches, as they commit."""

@@ -1,0 +1,252 @@
+"""The partition rules in Python: per check, which steps it looks at and which of them are bad.
+
+Each entry names a rule and the number of its check; what a finding says stands there, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.verify.online.state import Step
+from minicluster.verify.rules.partition import FIELDS
+
+
+@dataclass(frozen=True, slots=True)
+class StepCheck:
+    """One check of one rule over steps."""
+
+    rule: str
+    index: int
+    when: Callable[[Step], bool]
+    bad: Callable[[Step], bool]
+    says: Callable[[Step], Mapping[str, Any]]
+
+
+def _restated(step: Step) -> bool:
+    return step.sets["leader"] is not None and step.sets["leader"] == step.before["leader"]
+
+
+def _changes_nothing(step: Step) -> bool:
+    return step.sets["leader"] is None and all(
+        step.sets[name] is None or step.sets[name] == step.before[name]
+        for name in FIELDS
+        if name != "leader"
+    )
+
+
+def _no_candidates(step: Step) -> bool:
+    after = step.after
+    return not after["isr"] and not after["elr"] and not after["last_elr"]
+
+
+def _eligible(step: Step) -> bool:
+    return step.state and step.elr_on and bool(step.after["elr"] or step.after["last_elr"])
+
+
+def _old_bump(step: Step) -> bool:
+    return step.mv is not None and step.mv < 12 and step.shrank
+
+
+def _moves(step: Step) -> bool:
+    sets = step.sets
+    named = sets["isr"] is not None or sets["replicas"] is not None
+    return step.change and step.mv is not None and (named or _restated(step))
+
+
+def _isrs(step: Step) -> Mapping[str, Any]:
+    return {"old": step.before["isr"], "new": step.after["isr"]}
+
+
+def _led(step: Step) -> Mapping[str, Any]:
+    return {"broker": step.after["leader"], "new": step.after["isr"]}
+
+
+def _outside(members: Any, replicas: Any) -> bool:
+    return any(member not in replicas for member in members)
+
+
+def _reassignment_ends(step: Step) -> bool:
+    before, after = step.before, step.after
+    was_moving = bool(before["adding"] or before["removing"])
+    return step.change and was_moving and not (after["adding"] or after["removing"])
+
+
+def _joining(step: Step) -> list[int]:
+    """Who was being added and stays."""
+    return list(dict.fromkeys(m for m in step.before["adding"] if m in step.after["replicas"]))
+
+
+CHECKS: tuple[StepCheck, ...] = (
+    StepCheck(
+        "C2",
+        0,
+        lambda s: s.change and s.before["rec"] == 1,
+        lambda s: len(s.after["isr"]) > max(1, len(s.before["isr"])) and s.after["rec"] != 0,
+        _isrs,
+    ),
+    StepCheck(
+        "C3",
+        0,
+        lambda s: s.change and s.sets["rec"] == 1 and s.before["rec"] == 0,
+        lambda s: (
+            s.sets["leader"] is None
+            or s.sets["leader"] < 0
+            or list(s.after["isr"]) != [s.sets["leader"]]
+        ),
+        lambda s: {
+            "broker": -1 if s.sets["leader"] is None else s.sets["leader"],
+            "new": s.after["isr"],
+        },
+    ),
+    StepCheck(
+        "C4",
+        0,
+        lambda s: s.unclean,
+        lambda s: not (s.after["rec"] == 1 and list(s.after["isr"]) == [s.after["leader"]]),
+        lambda s: {**_isrs(s), "broker": s.after["leader"], "number": s.after["rec"]},
+    ),
+    StepCheck("C5", 0, lambda s: s.unclean and s.mv is not None, lambda s: False, _isrs),
+    StepCheck(
+        "E10",
+        0,
+        lambda s: s.state,
+        lambda s: s.after["leader"] != -1 and s.after["leader"] not in s.after["isr"],
+        _led,
+    ),
+    StepCheck(
+        "E11",
+        0,
+        lambda s: s.state,
+        lambda s: (
+            _outside(s.after["isr"], s.after["replicas"])
+            or len(set(s.after["isr"])) != len(s.after["isr"])
+        ),
+        lambda s: {"old": s.after["replicas"], "new": s.after["isr"]},
+    ),
+    StepCheck(
+        "E11",
+        1,
+        lambda s: s.state,
+        lambda s: _outside((*s.after["adding"], *s.after["removing"]), s.after["replicas"]),
+        lambda s: {
+            "old": s.after["replicas"],
+            "new": [*s.after["adding"], *s.after["removing"]],
+        },
+    ),
+    StepCheck(
+        "E11",
+        2,
+        lambda s: s.state,
+        lambda s: any(m in s.after["removing"] for m in s.after["adding"]),
+        lambda s: {
+            "new": list(dict.fromkeys(m for m in s.after["adding"] if m in s.after["removing"]))
+        },
+    ),
+    StepCheck(
+        "E12",
+        0,
+        lambda s: s.state,
+        lambda s: not s.after["isr"] and s.sets["isr"] is not None and not s.elr_on,
+        lambda s: {},
+    ),
+    StepCheck(
+        "E12",
+        1,
+        lambda s: s.state and s.elr_on,
+        lambda s: _no_candidates(s) and s.kind != "ClearElr",
+        lambda s: {},
+    ),
+    StepCheck("E12", 2, lambda s: s.kind == "ClearElr" and s.elr_on, _no_candidates, lambda s: {}),
+    StepCheck(
+        "E13",
+        0,
+        _eligible,
+        lambda s: any(m in s.after["isr"] for m in s.after["elr"]),
+        lambda s: {"old": s.after["isr"], "new": s.after["elr"]},
+    ),
+    StepCheck(
+        "E13",
+        1,
+        _eligible,
+        lambda s: _outside((*s.after["elr"], *s.after["last_elr"]), s.after["replicas"]),
+        lambda s: {
+            "old": s.after["replicas"],
+            "new": [*s.after["elr"], *s.after["last_elr"]],
+        },
+    ),
+    StepCheck(
+        "E13",
+        2,
+        lambda s: s.change and s.elr_on and s.sets["isr"] is not None and s.min_isr is not None,
+        lambda s: len(s.after["isr"]) >= (s.min_isr or 0) and bool(s.after["elr"]),
+        lambda s: {"old": s.after["isr"], "new": s.after["elr"], "number": s.min_isr},
+    ),
+    StepCheck(
+        "E14",
+        0,
+        lambda s: s.change and not s.elr_on,
+        _changes_nothing,
+        lambda s: {"new": s.after["isr"]},
+    ),
+    StepCheck(
+        "E16",
+        0,
+        _moves,
+        lambda s: (
+            _restated(s) and s.sets["leader"] >= 0 and not s.replicas_removed and not _old_bump(s)
+        ),
+        lambda s: {**_isrs(s), "broker": s.sets["leader"]},
+    ),
+    StepCheck(
+        "E16",
+        1,
+        lambda s: s.change and s.mv is not None and s.replicas_removed,
+        lambda s: s.sets["leader"] is None,
+        lambda s: {"old": s.before["replicas"], "new": s.after["replicas"]},
+    ),
+    StepCheck(
+        "E16",
+        2,
+        lambda s: s.change and _old_bump(s),
+        lambda s: s.sets["leader"] is None,
+        _isrs,
+    ),
+    StepCheck(
+        "E17",
+        0,
+        lambda s: (
+            s.judged and s.kind == "Partition" and s.alive_before is None and s.mv is not None
+        ),
+        lambda s: (
+            s.leader_epoch != 0
+            or s.partition_epoch != 0
+            or not s.after["isr"]
+            or s.after["leader"] != s.after["isr"][0]
+        ),
+        _led,
+    ),
+    StepCheck(
+        "D5",
+        0,
+        lambda s: s.state and bool(s.after["directories"]),
+        lambda s: len(s.after["directories"]) != len(s.after["replicas"]),
+        lambda s: {"new": s.after["replicas"], "number": len(s.after["directories"])},
+    ),
+    StepCheck(
+        "E28",
+        0,
+        _reassignment_ends,
+        lambda s: _outside(_joining(s), (*s.before["isr"], *s.after["isr"])),
+        lambda s: {"old": _joining(s), "new": s.after["isr"]},
+    ),
+    StepCheck(
+        "E26",
+        1,
+        lambda s: s.judged and s.kind in ("Change", "RemoveTopic"),
+        lambda s: not s.alive_before,
+        lambda s: {},
+    ),
+)
+"""The checks of one record; C1 is judged when an operation is done, by the checker itself."""

@@ -1,0 +1,1 @@
+"""The report as data, as text and as one HTML page."""

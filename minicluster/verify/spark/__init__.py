@@ -1,0 +1,1 @@
+"""Spark: the session, the data source, the tables of facts and the queries over them."""

@@ -1,0 +1,301 @@
+"""``spark.read.format("kraft").load(path)``: metadata logs and checkpoints as a table.
+
+One row per record (columns in ``rows.COLUMNS``), one input partition per file, long segments split
+between batches. ``load`` takes every form of path that ``minicluster verify`` takes; an explicit
+``schema(...)`` with fewer columns is read faster (``data`` costs most). Filters on offset and type
+are applied while reading. ``readStream`` follows one growing log, exactly once by offset.
+
+Source:  pyspark.sql.datasource.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from minicluster.errors import UserError
+from minicluster.log.batch import LENGTH_END, RecordBatch
+from minicluster.log.checkpoint import parse_checkpoint_name
+from minicluster.log.directory import locate
+from minicluster.log.segment import read_batches
+from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+SPLIT_BYTES = 2 << 20
+_HEAD = struct.Struct(">qi")  # base offset, length
+_DELTA = struct.Struct(">i")  # last offset delta, at byte 23
+_DELTA_AT = 23
+_NO_LIMIT = 2**62
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format ``kraft`` known to a session, which must be let to push filters down."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(KraftDataSource)
+
+
+@dataclass(frozen=True)
+class Piece(InputPartition):
+    """Some bytes of one file, from one batch boundary to another."""
+
+    path: str
+    shown: str
+    start: int
+    end: int
+    snapshot_end: int | None
+    whole: bool  # a torn tail would be damage, not the end of the log
+
+
+@dataclass
+class Wanted:
+    """What the pushed filters leave over."""
+
+    first: int = 0
+    last: int = _NO_LIMIT
+    types: tuple[str, ...] | None = None
+
+    def take(self, one: Filter) -> bool:
+        """Narrow to a filter; False if only Spark can apply it."""
+        column = getattr(one, "attribute", None)
+        if column == ("type",) and isinstance(one, EqualTo | In):
+            values = (one.value,) if isinstance(one, EqualTo) else tuple(one.value)
+            old = values if self.types is None else self.types
+            self.types = tuple(value for value in old if value in values)
+            return True
+        if column != ("offset",):
+            return False
+        match one:
+            case EqualTo():
+                self.first, self.last = max(self.first, one.value), min(self.last, one.value)
+            case GreaterThan():
+                self.first = max(self.first, one.value + 1)
+            case GreaterThanOrEqual():
+                self.first = max(self.first, one.value)
+            case LessThan():
+                self.last = min(self.last, one.value - 1)
+            case LessThanOrEqual():
+                self.last = min(self.last, one.value)
+            case _:
+                return False
+        return True
+
+    def keeper(self) -> Callable[[int, str], bool] | None:
+        """The test that a row must pass, None if every row does."""
+        if self.first == 0 and self.last == _NO_LIMIT and self.types is None:
+            return None
+        first, last, types = self.first, self.last, self.types
+        return lambda offset, name: first <= offset <= last and (types is None or name in types)
+
+
+class KraftDataSource(DataSource):
+    """Kafka's metadata logs and checkpoints."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "kraft"
+
+    def schema(self) -> str:
+        """Every column there is."""
+        return SQL_SCHEMA
+
+    def reader(self, schema: StructType) -> KraftReader:
+        """Read what lies there now."""
+        return KraftReader(_path(self.options), _columns(schema))
+
+    def streamReader(self, schema: StructType) -> KraftStream:
+        """Follow a log as it grows."""
+        return KraftStream(_path(self.options), _columns(schema))
+
+
+def _path(options: Any) -> str:
+    path = options.get("path")
+    if not path:
+        raise UserError('kraft: give a path: spark.read.format("kraft").load(path)')
+    return str(path)
+
+
+def _columns(schema: StructType) -> tuple[str, ...]:
+    names = tuple(field.name for field in schema.fields)
+    for name in names:
+        if name not in ARROW_TYPES:
+            raise UserError(f"kraft: there is no column {name!r}; see the format's schema")
+    return names
+
+
+class KraftReader(DataSourceReader):
+    """A reader of everything under a path."""
+
+    def __init__(self, path: str, columns: tuple[str, ...]) -> None:
+        self._path = path
+        self._columns = columns
+        self._wanted = Wanted()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take the filters on offset and type; leave the others to Spark."""
+        for one in filters:
+            if not self._wanted.take(one):
+                yield one
+
+    def partitions(self) -> Sequence[Piece]:
+        """One piece per file, several for a long segment; none that holds no wanted offset."""
+        located = locate(Path(self._path))
+        pieces: list[Piece] = []
+        for files in located.logs:
+            for path in files.checkpoints:
+                end = (parse_checkpoint_name(path.name) or (0, 0))[0]
+                size = path.stat().st_size
+                pieces.append(Piece(str(path), _shown(path, located.path), 0, size, end, True))
+            for index, path in enumerate(files.segments):
+                whole = index < len(files.segments) - 1
+                for start, stop in _split(path, self._wanted.first, self._wanted.last):
+                    shown = _shown(path, located.path)
+                    pieces.append(Piece(str(path), shown, start, stop, None, whole))
+        return pieces
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Decode one piece into Arrow batches."""
+        assert isinstance(partition, Piece)
+        content = read_batches(Path(partition.path), _bytes(partition), whole=partition.whole)
+        yield from Rows(self._columns).of(
+            (placed.batch for placed in content.batches),
+            file=partition.shown,
+            snapshot_end=partition.snapshot_end,
+            keep=self._wanted.keeper(),
+        )
+
+
+class KraftStream(DataSourceStreamReader):
+    """A reader that follows one controller's segments; its position is the next offset."""
+
+    def __init__(self, path: str, columns: tuple[str, ...]) -> None:
+        self._path = path
+        self._columns = columns
+
+    def initialOffset(self) -> dict[str, int]:
+        """Where a new stream begins: before everything."""
+        return {"offset": 0}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
+        """The end of the last whole batch."""
+        segments = self._segments()
+        ends = [_ends(path)[1] for path in segments]
+        known = start["offset"] if isinstance(start, dict) and "offset" in start else 0
+        return {"offset": max([known, *ends])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Piece]:
+        """One piece per segment with offsets between the two positions."""
+        first, last = start["offset"], end["offset"] - 1
+        return [
+            Piece(str(path), f"{first}:{last}:{path.name}", begin, stop, None, False)
+            for path in self._segments()
+            for begin, stop in _split(path, first, last)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Decode one piece into Arrow batches."""
+        assert isinstance(partition, Piece)
+        first, last, shown = partition.shown.split(":", 2)
+        wanted = Wanted(first=int(first), last=int(last))
+        content = read_batches(Path(partition.path), _bytes(partition))
+        yield from Rows(self._columns).of(
+            (placed.batch for placed in content.batches), file=shown, keep=wanted.keeper()
+        )
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing to remember: the log keeps what it has."""
+
+    def stop(self) -> None:
+        """Nothing to close."""
+
+    def _segments(self) -> tuple[Path, ...]:
+        located = locate(Path(self._path))
+        if len(located.logs) != 1:
+            raise UserError(f"kraft: {self._path}: a stream follows one controller's log")
+        return located.logs[0].segments
+
+
+def _shown(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if root.is_dir() else path.name
+
+
+def _bytes(piece: Piece) -> bytes:
+    with open(piece.path, "rb") as file:
+        file.seek(piece.start)
+        return file.read(piece.end - piece.start)
+
+
+def _heads(path: Path) -> Iterator[tuple[int, int, int, int]]:
+    """Position, end, first and last offset of each whole batch, by their headers alone."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        position = 0
+        while position + _DELTA_AT + _DELTA.size <= size:
+            file.seek(position)
+            head = file.read(_DELTA_AT + _DELTA.size)
+            base, length = _HEAD.unpack_from(head)
+            end = position + LENGTH_END + length
+            if length <= 0 or end > size:
+                return
+            yield position, end, base, base + _DELTA.unpack_from(head, _DELTA_AT)[0]
+            position = end
+
+
+def _ends(path: Path) -> tuple[int, int]:
+    """The position and the offset after the last whole, undamaged batch of a segment."""
+    position, offset = 0, 0
+    last = 0
+    for begin, end, _, last_offset in _heads(path):
+        last, position, offset = begin, end, last_offset + 1
+    if position:
+        with path.open("rb") as file:
+            file.seek(last)
+            RecordBatch.decode(file.read(position - last))
+    return position, offset
+
+
+def _split(path: Path, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Byte ranges of about ``SPLIT_BYTES`` that hold offsets between two, both included.
+
+    A file whose headers do not lead to its end comes as one range: the reader says what is wrong.
+    """
+    size = path.stat().st_size
+    start: int | None = None
+    reached = 0
+    for position, end, base, end_offset in _heads(path):
+        reached = end
+        if end_offset < first or base > last:
+            if start is not None:
+                yield start, position
+                start = None
+            continue
+        if start is None:
+            start = position
+        if end - start >= SPLIT_BYTES:
+            yield start, end
+            start = None
+    if reached < size:
+        yield (reached if start is None else start), size
+    elif start is not None:
+        yield start, size

@@ -1,0 +1,188 @@
+"""The tables that the queries read: facts of the logs, traces of the runs, folded images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from minicluster.trace import TABLES
+from minicluster.verify.inputs import Run
+from minicluster.verify.rules.model import Rule
+from minicluster.verify.spark.facts import Facts
+from minicluster.verify.spark.images import IMAGE_SCHEMA, image_rows, snapshot_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TYPES = {
+    "int": pa.int64(),
+    "str": pa.string(),
+    "bool": pa.bool_(),
+    "ints": pa.list_(pa.int64()),
+    "json": pa.string(),
+}
+_SQL = {
+    pa.string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.bool_(): "boolean",
+    pa.list_(pa.int32()): "array<int>",
+    pa.list_(pa.int64()): "array<bigint>",
+    pa.list_(pa.string()): "array<string>",
+}
+HEADER_SCHEMA = pa.schema(
+    {
+        "run": pa.string(),
+        "trace_hash": pa.string(),
+        "repeat_trace_hash": pa.string(),
+        "crashes": pa.int64(),
+        "stale_indexes": pa.list_(pa.int32()),
+    }
+)
+SNAPSHOT_SCHEMA = pa.schema(
+    {
+        "run": pa.string(),
+        "node": pa.int32(),
+        "offset": pa.int64(),  # where it ends, exclusive
+        "epoch": pa.int32(),
+        "hash": pa.string(),  # what it holds
+        "expected_hash": pa.string(),  # what the log makes; null: that ends no batch
+        "expected_epoch": pa.int32(),
+    }
+)
+
+
+def trace_schema(table: str) -> pa.Schema:
+    """The Arrow schema of a trace table as the queries see it."""
+    columns = {"run": pa.string(), "vt": pa.int64(), "seq": pa.int64()}
+    columns |= {name: _TYPES[kind] for name, kind in TABLES[table].items()}
+    if table == "publish":
+        columns["first_image"] = pa.int64()  # the first offset at which the log can be folded
+    return pa.schema(columns)
+
+
+def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Table], list[Run]]:
+    """Every table that the rules need, and the runs with what went wrong on the way.
+
+    A run without a trace adds no rows to trace tables.
+    """
+    facts = Facts()
+    for run in runs:
+        facts.add(run)
+    tables = facts.tables()
+    if not any(run.is_run for run in runs):
+        return tables, list(runs)
+    judged = list(runs)
+    wanted = dict.fromkeys(table for rule in rules for table in rule.tables)
+    for table in wanted:
+        tables[table] = _trace(table, runs)
+    if "publish" in wanted:
+        rows: list[dict[str, Any]] = []
+        snapshots: list[dict[str, Any]] = []
+        for index, run in enumerate(runs):
+            if run.is_run:
+                told, problem = image_rows(run)
+                rows += told
+                snapshots += snapshot_rows(run, told)
+                if problem is not None:
+                    judged[index] = replace(run, problems=(*run.problems, problem))
+        tables["images"] = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
+        tables["snapshots"] = pa.Table.from_pylist(snapshots, schema=SNAPSHOT_SCHEMA)
+    headers = [
+        {
+            "run": run.name,
+            "trace_hash": _text(run.header, "trace_hash"),
+            "repeat_trace_hash": _text(run.header, "repeat_trace_hash"),
+            "crashes": _count(run.header, "crashes"),
+            "stale_indexes": _ids(run.header, "stale_indexes"),
+        }
+        for run in runs
+        if run.is_run
+    ]
+    tables["headers"] = pa.Table.from_pylist(headers, schema=HEADER_SCHEMA)
+    return tables, judged
+
+
+def _text(header: Mapping[str, Any] | None, name: str) -> str | None:
+    value = (header or {}).get(name)
+    return None if value is None else str(value)
+
+
+def _count(header: Mapping[str, Any] | None, name: str) -> int | None:
+    value = (header or {}).get(name)
+    return len(value) if isinstance(value, list) else None
+
+
+def _ids(header: Mapping[str, Any] | None, name: str) -> list[int] | None:
+    value = (header or {}).get(name)
+    return [int(node) for node in value] if isinstance(value, list) else None
+
+
+def _trace(table: str, runs: Sequence[Run]) -> pa.Table:
+    """One trace table over all runs, named by run; columns that a run lacks are null."""
+    schema = trace_schema(table)
+    parts = []
+    for run in runs:
+        if table not in run.trace:
+            continue
+        read = parquet.read_table(run.trace[table])
+        columns = []
+        for column in schema:
+            if column.name == "run":
+                columns.append(pa.array([run.name] * read.num_rows, type=pa.string()))
+            elif column.name == "first_image":
+                first = 0 if run.start is None else run.start.end_offset - 1
+                columns.append(pa.array([first] * read.num_rows, type=pa.int64()))
+            elif column.name in read.column_names:
+                columns.append(read[column.name].cast(column.type))
+            else:
+                columns.append(pa.nulls(read.num_rows, column.type))
+        parts.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def write(tables: Mapping[str, pa.Table], folder: Path) -> dict[str, Path]:
+    """Write the tables as Parquet, for Spark to read."""
+    files = {}
+    for name, table in tables.items():
+        files[name] = folder / f"{name}.parquet"
+        parquet.write_table(table, files[name], compression="none", use_dictionary=False)
+    return files
+
+
+def frames(
+    spark: SparkSession,
+    tables: Mapping[str, pa.Table],
+    files: Mapping[str, Path] | None,
+    *,
+    few: bool,
+) -> dict[str, Any]:
+    """The tables as data frames, by way of files where Spark can see them.
+
+    Shapes:  ``few``: the rows are so few that each table is one partition; then nothing is ever
+             exchanged between partitions.
+    """
+    if files is None:
+        made = {name: _sent(spark, table) for name, table in tables.items()}
+    else:
+        made = {
+            name: spark.read.schema(sql_schema(tables[name].schema)).parquet(str(path))
+            for name, path in files.items()
+        }
+    return {name: frame.coalesce(1) for name, frame in made.items()} if few else made
+
+
+def _sent(spark: SparkSession, table: pa.Table) -> Any:
+    if table.num_rows:
+        return spark.createDataFrame(table)
+    return spark.createDataFrame([], sql_schema(table.schema))
+
+
+def sql_schema(schema: pa.Schema) -> str:
+    """An Arrow schema as SQL's DDL; naming it spares Spark a job that reads it from the file."""
+    return ", ".join(f"`{column.name}` {_SQL[column.type]}" for column in schema)

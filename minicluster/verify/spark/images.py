@@ -1,0 +1,88 @@
+"""What every prefix of a committed log means: the hash of its fold at the end of each batch.
+
+Nodes publish images with their hash; a rule compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from minicluster.log.checkpoint import read_checkpoint
+from minicluster.log.errors import LogError
+from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image.metadata_image import MetadataImage, apply, apply_all
+from minicluster.metadata.snapshot import image_from_records
+from minicluster.protocol.errors import ProtocolError
+from minicluster.verify.inputs import Problem, Run
+from minicluster.verify.operations import Operations
+from minicluster.verify.rules.model import Evidence
+
+IMAGE_SCHEMA = pa.schema(
+    {
+        "run": pa.string(),
+        "offset": pa.int64(),  # the last one that the image holds
+        "hash": pa.string(),  # null: inside a metadata transaction
+    }
+)
+
+
+def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
+    """The hash after each batch, and a problem if a record does not fit the image before it."""
+    image = MetadataImage.EMPTY
+    rows: list[dict[str, Any]] = []
+    skip_to = 0
+    if not run.foldable:
+        return rows, None
+    try:
+        if run.start is not None:
+            skip_to = run.start.end_offset
+            image = apply_all(image, run.start.records)
+            rows.append({"run": run.name, "offset": skip_to - 1, "hash": image.digest()})
+        cutter = Operations()
+        for batch in run.committed:
+            for operation in cutter.feed(batch):
+                for entry in operation.entries:
+                    if entry.offset >= skip_to:
+                        image = apply(image, entry.record, offset=entry.offset)
+            if batch.last_offset >= skip_to:
+                told = None if cutter.waiting else image.digest()
+                rows.append({"run": run.name, "offset": batch.last_offset, "hash": told})
+    except ReplayError as error:
+        return rows, Problem(evidence=Evidence.IMAGES, why=f"the log cannot be folded: {error}")
+    return rows, None
+
+
+def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each snapshot that lies beside a log, and what the log makes of the same prefix.
+
+    Shapes:  a snapshot from before the fold begins is left out, and one that cannot be read is
+             told with no hash at all.
+    """
+    if not images:
+        return []
+    hashes = {row["offset"]: row["hash"] for row in images}
+    epochs = {batch.last_offset: batch.leader_epoch for batch in run.committed}
+    first = min(hashes)
+    rows = []
+    for node in run.nodes:
+        for end, epoch, path in node.snapshots:
+            if end - 1 < first or (run.start is not None and end <= run.start.end_offset):
+                continue
+            try:
+                told = image_from_records(read_checkpoint(path).records).digest()
+            except (LogError, ProtocolError, ReplayError) as error:
+                told = f"unreadable: {error}"
+            rows.append(
+                {
+                    "run": run.name,
+                    "node": node.node,
+                    "offset": end,
+                    "epoch": epoch,
+                    "hash": told,
+                    "expected_hash": hashes.get(end - 1),
+                    "expected_epoch": epochs.get(end - 1),
+                }
+            )
+    return rows

@@ -1,0 +1,74 @@
+"""Ingesting a metadata log while the cluster runs: committed batches into a folder of Parquet.
+
+Each file is whole when it appears under its name, so a reader, a Spark stream among them, may look
+at the folder at any time. ``follow`` does the same from the files of a log, as a Spark stream.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.segment import segment_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE_ROWS = 1_000
+
+
+class ParquetSink:
+    """Takes every committed batch once, in order, and writes rows as ``rows.COLUMNS`` has them."""
+
+    def __init__(self, folder: Path, *, file_rows: int = FILE_ROWS) -> None:
+        self.path = folder
+        self.rows_written = 0
+        self._file_rows = file_rows
+        self._waiting: list[RecordBatch] = []
+        self._rows_waiting = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def on_committed(self, batch: RecordBatch) -> None:
+        """Take the next committed batch."""
+        self._waiting.append(batch)
+        self._rows_waiting += batch.count
+        if self._rows_waiting >= self._file_rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits as one more file, named by its first offset."""
+        if not self._waiting:
+            return
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        from minicluster.verify.spark.rows import COLUMNS, Rows
+
+        rows = Rows([name for name, _ in COLUMNS])
+        table = pa.Table.from_batches(rows.of(self._waiting, file=segment_name(0)))
+        final = self.path / f"{self._waiting[0].base_offset:020d}.parquet"
+        part = self.path / f".{final.name}.part"  # readers skip hidden files
+        parquet.write_table(table, part, compression="zstd")
+        part.replace(final)
+        self.rows_written += table.num_rows
+        self._waiting, self._rows_waiting = [], 0
+
+    def close(self) -> None:
+        """Write the rest; the run is over."""
+        self.flush()
+
+
+def follow(spark: SparkSession, log: Path, folder: Path) -> Any:
+    """Start a Spark stream from a growing log into Parquet; the caller stops the query."""
+    from minicluster.verify.spark.data_source import register
+
+    register(spark)
+    return (
+        spark.readStream.format("kraft")
+        .load(str(log))
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "_progress"))
+        .option("path", str(folder))
+        .start()
+    )

@@ -1,0 +1,69 @@
+"""A planted fault stands beside the rule: a step, what wraps it, and who counts the hits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from minicluster.faults import Faults
+from minicluster.planting import plant, step
+
+
+@dataclass
+class State:
+    faults: Faults
+    hits: list[str] = field(default_factory=list)
+
+    def hit(self, zoo_id: str) -> None:
+        self.hits.append(zoo_id)
+
+
+@step
+def may_join(state: State, broker_id: int) -> bool:
+    return broker_id < 10
+
+
+@plant(may_join, "z01_no_eligibility_check")
+def _z01(right: Callable[..., bool], state: State, broker_id: int) -> bool:
+    if not right(state, broker_id):
+        state.hit("Z01")
+    return True
+
+
+@plant(may_join, "z03_no_broker_epochs")
+def _z03(right: Callable[..., bool], state: State, broker_id: int) -> bool:
+    return right(state, broker_id - 1)
+
+
+def test_without_a_fault_a_step_is_its_function() -> None:
+    state = State(Faults.NONE)
+    assert may_join(state, 9)
+    assert not may_join(state, 10)
+    assert state.hits == []
+
+
+def test_a_planted_fault_wraps_the_step_and_counts_where_it_acted() -> None:
+    state = State(Faults(z01_no_eligibility_check=True))
+    assert may_join(state, 9)
+    assert state.hits == []
+    assert may_join(state, 10)
+    assert state.hits == ["Z01"]
+
+
+def test_a_fault_that_is_not_planted_changes_nothing() -> None:
+    assert not may_join(State(Faults(z11_amending_bumps_epoch=True)), 10)
+
+
+def test_two_faults_wrap_one_step() -> None:
+    state = State(Faults(z01_no_eligibility_check=True, z03_no_broker_epochs=True))
+    assert may_join(state, 10)
+    assert may_join(state, 12)
+
+
+def test_a_fault_is_planted_at_a_step_and_has_a_name() -> None:
+    with pytest.raises(TypeError, match="is not a step"):
+        plant(len, "z01_no_eligibility_check")
+    with pytest.raises(TypeError, match="has no z99"):
+        plant(may_join, "z99")
