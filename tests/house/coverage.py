@@ -9,7 +9,7 @@ from pathlib import Path
 
 from minicluster.broker import kafka_apis as client_api
 from minicluster.controller import api as controller_api
-from minicluster.metadata.image.image import metadata_image as image
+from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum import dispatch
