@@ -28,7 +28,7 @@ class Send(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(Effect):
+class Respond(Effect):
     """Answer the request that came in with this token."""
 
     token: Any

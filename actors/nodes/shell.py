@@ -71,7 +71,7 @@ class Shell(ClusterActor):
         self._timers: dict[str, tuple[Timer, Wakeup]] = {}
         self._interpreters: dict[type, Callable[[Any], None]] = {
             fx.Send: self._send,
-            fx.Reply: self._reply,
+            fx.Respond: self._reply,
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
             fx.Trace: self._trace,
@@ -144,7 +144,7 @@ class Shell(ClusterActor):
             timeout_ms=send.timeout_ms,
         )
 
-    def _reply(self, reply: fx.Reply) -> None:
+    def _reply(self, reply: fx.Respond) -> None:
         if reply.response is None:  # a produce with acks=0
             self.network.forget(reply.token)
         else:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.broker.producer_ids import ProducerIds
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -63,7 +63,7 @@ class ClientApiConfig:
 
 class ClientApi:
     """The machine. Inputs: ``on_metadata``, ``on_controller``, ``on_request``, ``on_response``,
-    ``on_failure``, ``on_timer``. Effects: Reply, ToReplicas, Send (to the active controller),
+    ``on_failure``, ``on_timer``. Effects: Respond, ToReplicas, Send (to the active controller),
     SetTimer and CancelTimer (``forwarding-channel``).
     """
 
@@ -91,7 +91,7 @@ class ClientApi:
         """A request came; a token stands for whoever waits for the answer."""
         handler = HANDLERS.get(request.api_key)
         if handler is None:
-            return [Reply(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
+            return [Respond(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
         return handler(self, now_ms, token, request, version)
 
     def owns(self, correlation_id: int) -> bool:
@@ -133,14 +133,14 @@ class ClientApi:
                 response = error_response(
                     answer.request, ErrorCode.REQUEST_TIMED_OUT, answer.version
                 )
-            effects.append(Reply(answer.token, response))
+            effects.append(Respond(answer.token, response))
         return effects
 
     # -- InitProducerId --------------------------------------------------------------------
 
     def init_producer_id(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
         """An id of the block at hand; the next block is asked for in time."""
-        effects: list[Effect] = [Reply(token, self._producer_ids.answer(request))]
+        effects: list[Effect] = [Respond(token, self._producer_ids.answer(request))]
         own = self.image.cluster.broker(self.config.broker_id)
         wanted = self._producer_ids.request(now_ms, -1 if own is None else own.epoch)
         if wanted is not None:
@@ -174,7 +174,7 @@ class ClientApi:
                 for name, level in self.image.features.finalized().items()
             ),
         )
-        return [Reply(token, response)]
+        return [Respond(token, response)]
 
     def _own_features(self) -> tuple[Any, ...]:
         own = self.image.cluster.broker(self.config.broker_id)
@@ -199,7 +199,7 @@ class ClientApi:
             controller_id=self._controller_for_clients(),
             topics=tuple(topics),
         )
-        return [Reply(token, response)]
+        return [Respond(token, response)]
 
     def _brokers(self) -> Iterator[Any]:
         for broker in self.image.cluster.brokers.values():
@@ -235,7 +235,7 @@ class ClientApi:
             controller_id=self._controller_for_clients(),
             brokers=brokers,
         )
-        return [Reply(token, response)]
+        return [Respond(token, response)]
 
     def _controller_for_clients(self) -> int:
         """A live broker, since any of them forwards: this one if it is live, else the first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.protocol.records import VersionedRecord
 
 
@@ -38,7 +38,7 @@ class Resign(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerReply(Reply):
+class ControllerRespond(Respond):
     """An answer, with what a trace of requests wants to know of it.
 
     Shapes:  records_written are the offsets of the request's own records.

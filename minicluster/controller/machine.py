@@ -11,7 +11,7 @@ How to drive it::
     for effect in machine.on_committed(high_watermark, now_ms): …   # or on_batch with own batches
     for effect in machine.on_renounce(now_ms): …                # this node leads no longer
 
-Effects: ``Append`` (the quorum must append just there), ``ControllerReply``, ``Resign``,
+Effects: ``Append`` (the quorum must append just there), ``ControllerRespond``, ``Resign``,
 ``SetTimer``, ``CancelTimer``, ``FaultHit``.
 
 **Invariant:** while active, records are applied when they are decided and answers wait until they
@@ -40,7 +40,7 @@ from minicluster.controller.deciding.decision import (
     Refused,
 )
 from minicluster.controller.deciding.placement import Draw
-from minicluster.controller.effects import Append, ControllerReply, RaiseKRaftVersion, Resign
+from minicluster.controller.effects import Append, ControllerRespond, RaiseKRaftVersion, Resign
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.heartbeat_manager import (
@@ -277,7 +277,7 @@ class ControllerMachine:
         for entry in waiting:
             refusal = error_response(entry.request, ErrorCode.NOT_CONTROLLER)
             effects.append(
-                ControllerReply(
+                ControllerRespond(
                     entry.token,
                     refusal,
                     (),
@@ -456,8 +456,8 @@ class ControllerMachine:
         self._waiting.append(entry)
         return []
 
-    def _reply(self, entry: _Waiting) -> ControllerReply:
-        return ControllerReply(
+    def _reply(self, entry: _Waiting) -> ControllerRespond:
+        return ControllerRespond(
             entry.token,
             entry.response,
             entry.records_written,
@@ -465,5 +465,5 @@ class ControllerMachine:
             entry.registered_epoch,
         )
 
-    def _answer(self, token: Any, response: Any, registered: int | None) -> ControllerReply:
-        return ControllerReply(token, response, (), self._seen_end, registered)
+    def _answer(self, token: Any, response: Any, registered: int | None) -> ControllerRespond:
+        return ControllerRespond(token, response, (), self._seen_end, registered)

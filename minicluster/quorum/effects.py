@@ -1,4 +1,4 @@
-"""What the quorum machine asks of its shell, beside ``minicluster.effects.Send`` and ``Reply``.
+"""What the quorum machine asks of its shell, beside ``minicluster.effects.Send`` and ``Respond``.
 
 The order of a returned list is the order in which things happened: a vote is persisted before the
 answer that grants it leaves.

@@ -27,10 +27,10 @@ truncates and flushes it itself; ``Appended`` and ``Truncated`` only report it. 
 After a crash, build a new machine from the last persisted state and the same ``Log``, on which
 the shell has called ``lose_unflushed()`` if the crash was lossy.
 
-Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Reply``, ``Persist``, ``Voted``,
-``Began``, ``Appended``, ``Flushed``, ``Truncated``, ``SnapshotInstalled``, ``VotersChanged``,
-``HighWatermarkChanged``, ``Deposed``, ``Commit``, ``LoadSnapshot``, ``LoadBootstrap``,
-``LeaderChange``, ``ShutDown``, ``FaultHit``.
+Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Respond``, ``Persist``,
+``Voted``, ``Began``, ``Appended``, ``Flushed``, ``Truncated``, ``SnapshotInstalled``,
+``VotersChanged``, ``HighWatermarkChanged``, ``Deposed``, ``Commit``, ``LoadSnapshot``,
+``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
 ``Deposed`` comes at once when leadership ends; the listeners hear of another epoch or leader
 later, and of a resignation nothing.
 
@@ -118,7 +118,7 @@ class QuorumMachine:
     def on_request(
         self, token: Any, from_id: int, request: Any, version: int, now_ms: int
     ) -> list[Effect]:
-        """Take a peer's or an admin's request; its ``Reply`` may come with a later input."""
+        """Take a peer's or an admin's request; its ``Respond`` may come with a later input."""
         polling.settle(self.node, now_ms, dispatch.Request(token, from_id, request, version))
         return self.node.take_effects()
 

@@ -2,7 +2,7 @@
 
     publisher  --on_metadata-->    ReplicaManagerMachine   --Send (AlterPartition)--> controller
     clients,                        partitions             --Send (Fetch, ...)------> leaders
-    followers  --on_request---->    fetchers, purgatories  --Reply------------------> who asked
+    followers  --on_request---->    fetchers, purgatories  --Respond------------------> who asked
     network    --on_response, on_failure-->
 
 The broker's view of the cluster is set before its partitions hear of a change, so a leader never
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from minicluster.effects import CancelTimer, Effect, Reply, SetTimer
+from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC
 from minicluster.metadata.image.delta import MetadataDelta
@@ -90,13 +90,13 @@ class ReplicaManagerMachine:
     * ``on_metadata(now_ms, delta)``: a newer image was published.
     * ``begin_controlled_shutdown()``: the broker is about to leave (no effects).
     * ``on_request(now_ms, token, request, version)``: Produce, Fetch, ListOffsets,
-      OffsetForLeaderEpoch, DeleteRecords; answered by ``Reply(token, response)``, sooner or later.
+      OffsetForLeaderEpoch, DeleteRecords; their ``Respond(token, response)`` may come later.
       A produce with acks=0 is answered with None: send nothing.
     * ``on_response(now_ms, correlation_id, response)``, ``on_failure(now_ms, correlation_id)``:
       what became of a Send. ``on_timer(now_ms, name)``: of a SetTimer.
     * ``on_directory_failure(now_ms, directory)``: a log directory broke.
 
-    Effects: Send, Reply, SetTimer, CancelTimer, Trace, FaultHit, FetchFailed, DirectoryFailed,
+    Effects: Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, FetchFailed, DirectoryFailed,
     BrokerHalted.
     """
 
@@ -276,7 +276,7 @@ class ReplicaManagerMachine:
         """Answer, or let it wait."""
         handler = HANDLERS.get(type(request).__name__)
         if handler is None:
-            return [Reply(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
+            return [Respond(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
         return self.settle(now_ms, handler(self, now_ms, token, request, version))
 
     # -- answers and timers ----------------------------------------------------------------

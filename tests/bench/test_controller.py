@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from minicluster.controller.activation import bootstrap_records
-from minicluster.controller.effects import Append, ControllerReply
+from minicluster.controller.effects import Append, ControllerRespond
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.log.batch import RecordBatch, metadata_batch
@@ -122,11 +122,11 @@ class Controller:
             if isinstance(effect, Append):
                 self.log.append(metadata_batch(self.end, 1, 0, effect.records))
                 self.end += len(effect.records)
-            elif isinstance(effect, ControllerReply):
+            elif isinstance(effect, ControllerRespond):
                 response = effect.response
         if response is None and effects:
             for effect in self.machine.on_committed(self.end, 0):
-                response = effect.response if isinstance(effect, ControllerReply) else response
+                response = effect.response if isinstance(effect, ControllerRespond) else response
         return response
 
     def ask(self, request: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.activation import bootstrap_records
-from minicluster.controller.effects import Append, ControllerReply, RaiseKRaftVersion, Resign
+from minicluster.controller.effects import Append, ControllerRespond, RaiseKRaftVersion, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.operations.update_features import node_features
 from minicluster.controller.settings import ControllerSettings
@@ -82,7 +82,7 @@ class Cluster:
         )
         self.log: dict[int, VersionedRecord] = {}
         self.end = 1  # the LeaderChange of epoch 1 stands at offset 0
-        self.replies: dict[Any, ControllerReply] = {}
+        self.replies: dict[Any, ControllerRespond] = {}
         self.timers: dict[str, int] = {}
         self.hits: list[str] = []
         self.raised: list[tuple[int, int]] = []  # kraft.version, and the offset of its record
@@ -105,7 +105,7 @@ class Cluster:
                     assert epoch == self.machine.epoch
                     self.raised.append((version, self.end))
                     self.end += 2  # KRaftVersion and KRaftVoters
-                case ControllerReply():
+                case ControllerRespond():
                     self.replies[effect.token] = effect
                 case SetTimer(name, at_ms):
                     self.timers[name] = at_ms

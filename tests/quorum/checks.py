@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import VotersRecord
@@ -47,7 +47,7 @@ class Checks:
             self._on_commit(member, effect)
         elif isinstance(effect, HighWatermarkChanged):
             self._on_high_watermark(network, member, effect.high_watermark)
-        elif isinstance(effect, Reply):
+        elif isinstance(effect, Respond):
             return
 
     def forget(self, node_id: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.faults import Faults
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
@@ -291,7 +291,7 @@ class Network:
                 member.stored = effect.state
             elif isinstance(effect, SendTo):
                 self._send(member, effect)
-            elif isinstance(effect, Reply):
+            elif isinstance(effect, Respond):
                 self._reply(member, effect)
             elif isinstance(effect, Commit):
                 member.committed.extend(
@@ -349,7 +349,7 @@ class Network:
                 self.at(self.now_ms + self._delay(), refuse)
                 return
             if isinstance(send.request, ApiVersionsRequest):
-                self._reply(target, Reply(token, api_versions()))
+                self._reply(target, Respond(token, api_versions()))
                 return
             effects = target.machine.on_request(
                 token, member.id, self._carry(send.request, send.version), send.version, self.now_ms
@@ -363,7 +363,7 @@ class Network:
 
         self.at(self.now_ms + self._delay(), arrive)
 
-    def _reply(self, member: Member, reply: Reply) -> None:
+    def _reply(self, member: Member, reply: Respond) -> None:
         token = reply.token
         if token[0] == "admin":
             self.admin[token] = reply.response

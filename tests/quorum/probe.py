@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.faults import Faults
 from minicluster.log.batch import Record, RecordBatch, Records
 from minicluster.log.log import Log
@@ -117,7 +117,7 @@ class Probe:
             self.effects.append(effect)
             if isinstance(effect, qx.SendTo):
                 self.unread.append(effect)
-            elif isinstance(effect, Reply):
+            elif isinstance(effect, Respond):
                 self.replies[effect.token] = effect.response
             elif isinstance(effect, qx.Persist):
                 self.stored = effect.state

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minicluster.durations import parse_duration_ms
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
     BeginQuorumEpochRequest,
@@ -48,7 +48,7 @@ def narrate(effect: Effect) -> str | None:
         values = [r.value for b in effect.batches if not b.is_control for r in b.records]
         texts = " ".join((value or b"").decode() for value in values)
         return f"commits {texts}" if values else None
-    if isinstance(effect, Reply):
+    if isinstance(effect, Respond):
         return _narrate_reply(effect)
     return None
 
@@ -74,7 +74,7 @@ def _narrate_send(send: qx.SendTo) -> str | None:
     return None
 
 
-def _narrate_reply(reply: Reply) -> str | None:
+def _narrate_reply(reply: Respond) -> str | None:
     response = reply.response
     if reply.token[0] == "admin":
         return f"answers the admin: {ErrorCode(response.error_code).name}"

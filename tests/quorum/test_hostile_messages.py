@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.effects import Reply
+from minicluster.effects import Respond
 from minicluster.log.batch import Records
 from minicluster.protocol import encode
 from minicluster.protocol.error_codes import ErrorCode
@@ -316,7 +316,7 @@ class Hostile:
         else:
             self.own_wish()
         for effect in probe.effects[before:]:
-            if isinstance(effect, Reply) and effect.token == probe.last_token:
+            if isinstance(effect, Respond) and effect.token == probe.last_token:
                 assert effect.response is not None
         wake = probe.machine.next_wake_ms()
         assert probe.machine.epoch >= self.epochs[-1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.effects import Reply
+from minicluster.effects import Respond
 from minicluster.log.control import control_records
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
@@ -128,7 +128,7 @@ def test_i83_without_ack_when_committed_the_answer_comes_with_the_append() -> No
     commit(probe)
     probe.fetch(5, probe.log.end_offset, epoch)
     assert probe.ask(add(5)) is None
-    assert sum(isinstance(e, Reply) and e.token == token for e in probe.effects) == 1
+    assert sum(isinstance(e, Respond) and e.token == token for e in probe.effects) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.effects import CancelTimer, Effect, FaultHit, Reply, Send, SetTimer, Trace
+from minicluster.effects import CancelTimer, Effect, FaultHit, Respond, Send, SetTimer, Trace
 from minicluster.faults import Faults
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
@@ -375,7 +375,7 @@ class Cluster:
             if isinstance(effect, Send):
                 self.sent.append((broker, effect.to, effect.request))
                 self._later(LATENCY_MS, self._delivery(broker, effect))
-            elif isinstance(effect, Reply):
+            elif isinstance(effect, Respond):
                 self._answer(broker, effect)
             elif isinstance(effect, SetTimer):
                 self._timers[(broker, effect.name)] = effect.at_ms
@@ -439,7 +439,7 @@ class Cluster:
 
         return deliver
 
-    def _answer(self, broker: int, reply: Reply) -> None:
+    def _answer(self, broker: int, reply: Respond) -> None:
         kind, who = reply.token
         if kind == CLIENT:
             self._replies[who] = reply.response

@@ -14,7 +14,7 @@ from minicluster.broker.kafka_apis import (
     is_valid_topic_name,
     supported_versions,
 )
-from minicluster.effects import Effect, Reply, Send, SetTimer
+from minicluster.effects import Effect, Respond, Send, SetTimer
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode, decode, encode
 from minicluster.protocol.messages import (
@@ -109,7 +109,7 @@ class Story:
 
     def answer(self, request: Any, version: int) -> Any:
         (reply,) = self.ask(request, version)
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, Respond)
         assert reply.token == "who"
         return reply.response
 
@@ -198,7 +198,7 @@ def test_administration_goes_to_the_active_controller_and_its_answer_comes_back(
     assert (send.to, send.request, send.version) == (CONTROLLER, request, 7)
     assert story.api.owns(send.correlation_id)
     answer = CreateTopicsResponse()
-    assert story.api.on_response(5, send.correlation_id, answer) == [Reply("who", answer)]
+    assert story.api.on_response(5, send.correlation_id, answer) == [Respond("who", answer)]
 
 
 def test_an_answer_of_a_controller_that_is_active_no_more_is_not_passed_on() -> None:
@@ -241,7 +241,7 @@ def test_what_no_controller_answers_within_a_minute_times_out(request_: Any) -> 
     (timer,) = story.ask(request_, request_.latest_version)
     assert isinstance(timer, SetTimer)
     assert timer.at_ms == 60_000
-    replies = [e for e in story.api.on_timer(60_000, timer.name) if isinstance(e, Reply)]
+    replies = [e for e in story.api.on_timer(60_000, timer.name) if isinstance(e, Respond)]
     assert len(replies) == 1
     assert f"{ErrorCode.REQUEST_TIMED_OUT.value}" in str(replies[0].response)
     encode(replies[0].response, request_.latest_version)

@@ -6,8 +6,9 @@ import uuid
 from typing import Any
 
 from minicluster.effects import Effect, Send, SetTimer
+from minicluster.metadata.image import directory_id
 from minicluster.metadata.image.delta import MetadataDelta
-from minicluster.metadata.image.metadata_image import MetadataImage, apply_all, directory_id
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AssignReplicasToDirsRequest,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minicluster.broker.kafka_apis import HANDLERS, supported_versions
-from minicluster.effects import Reply
+from minicluster.effects import Respond
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.protocol import ErrorCode, UnsupportedVersion, encode
 from minicluster.protocol import messages as m
@@ -68,7 +68,7 @@ ASKED = m.MetadataRequest.MetadataRequestTopic
 )
 def test_what_is_answered_from_the_image(request_: Any, version: int) -> None:
     (reply, *_) = Story().ask(request_, version)
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, Respond)
     encode(reply.response, version)
 
 

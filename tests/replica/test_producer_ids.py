@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from minicluster.broker.kafka_apis import ClientApi, ClientApiConfig
-from minicluster.effects import Effect, Reply, Send
+from minicluster.effects import Effect, Respond, Send
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -32,7 +32,7 @@ class Story:
         self.next_block = 0
 
     def see(self, effects: list[Effect]) -> Any:
-        replies = [effect.response for effect in effects if isinstance(effect, Reply)]
+        replies = [effect.response for effect in effects if isinstance(effect, Respond)]
         self.sends += [effect for effect in effects if isinstance(effect, Send)]
         return replies[0] if replies else None
 

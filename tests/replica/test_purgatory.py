@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from minicluster.effects import Effect, Reply, SetTimer
+from minicluster.effects import Effect, Respond, SetTimer
 from minicluster.replica.requests.purgatory import DelayedOperation, Purgatory
 
 ONE, TWO = (uuid.UUID(int=1), 0), (uuid.UUID(int=2), 0)
@@ -19,10 +19,10 @@ class Waits(DelayedOperation):
         self.may = False
 
     def try_complete(self, now_ms: int) -> list[Effect] | None:
-        return [Reply(self.name, "done")] if self.may else None
+        return [Respond(self.name, "done")] if self.may else None
 
     def expire(self, now_ms: int) -> list[Effect]:
-        return [Reply(self.name, "over")]
+        return [Respond(self.name, "over")]
 
 
 def test_an_operation_completes_once_whichever_of_its_partitions_moves() -> None:
@@ -30,7 +30,7 @@ def test_an_operation_completes_once_whichever_of_its_partitions_moves() -> None
     purgatory.watch(waits, [ONE, TWO, ONE])
     assert purgatory.check(1, [ONE, TWO]) == []
     waits.may = True
-    assert purgatory.check(2, [TWO, ONE]) == [Reply("a", "done")]
+    assert purgatory.check(2, [TWO, ONE]) == [Respond("a", "done")]
     assert purgatory.on_timer(100) == []
     assert len(purgatory) == purgatory.watched(ONE) == 0
 
@@ -40,7 +40,7 @@ def test_a_shorter_wait_that_comes_later_moves_the_timer_up() -> None:
     assert purgatory.watch(Waits("long", 900), [ONE]) == [SetTimer("p", 900)]
     assert purgatory.watch(Waits("short", 300), [ONE]) == [SetTimer("p", 300)]
     assert purgatory.watch(Waits("middle", 500), [ONE]) == []
-    assert purgatory.on_timer(300) == [Reply("short", "over"), SetTimer("p", 500)]
+    assert purgatory.on_timer(300) == [Respond("short", "over"), SetTimer("p", 500)]
 
 
 def test_a_timer_that_finds_everything_done_is_not_set_again() -> None:
@@ -57,4 +57,4 @@ def test_all_that_is_due_ends_in_order_of_its_time() -> None:
     for name, deadline_ms in (("c", 30), ("a", 10), ("b", 20)):
         purgatory.watch(Waits(name, deadline_ms), [ONE])
     ended = purgatory.on_timer(1_000)
-    assert ended == [Reply("a", "over"), Reply("b", "over"), Reply("c", "over")]
+    assert ended == [Respond("a", "over"), Respond("b", "over"), Respond("c", "over")]

@@ -20,7 +20,7 @@ from minicluster.broker.lifecycle import (
 from minicluster.controller.effects import Append
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
-from minicluster.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
+from minicluster.effects import CancelTimer, Effect, Respond, Send, SetTimer, Trace
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.metadata.bootstrap import bootstrap_records
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
@@ -275,7 +275,7 @@ class Whole:
                     self._append(effect)
                 case Send():
                     self._send(node, effect)
-                case Reply():
+                case Respond():
                     self._later(LATENCY_MS, self._answer(effect))
                 case SetTimer():
                     self._timers[(node, effect.name)] = effect.at_ms
@@ -302,7 +302,7 @@ class Whole:
                 case _:
                     pass
 
-    def _answer(self, reply: Reply) -> Callable[[], None]:
+    def _answer(self, reply: Respond) -> Callable[[], None]:
         return lambda: reply.token(reply.response)
 
     def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
@@ -396,7 +396,7 @@ class Whole:
             effects = self.controller.handle_request(hear, request, version, self.now_ms)
             answered_early = isinstance(request, (AlterReplicaStateRequest, AlterIsrRequest))
             if answered_early and self.after_reply is not None:
-                self.see(node, [e for e in effects if isinstance(e, Reply)])
+                self.see(node, [e for e in effects if isinstance(e, Respond)])
                 effects, then, self.after_reply = [], self.after_reply, None
                 then()
         else:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from minicluster.effects import Reply
+from minicluster.effects import Respond
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
@@ -345,7 +345,7 @@ class Player:
         }
         ours = {}
         for effect in effects:
-            if isinstance(effect, Reply):
+            if isinstance(effect, Respond):
                 correlation, _, version = effect.token
                 form = forms.write_message(effect.response, version)
                 ours[correlation] = _text(forms.comparable(form))

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.activation import bootstrap_records
-from minicluster.controller.effects import Append, ControllerReply, Resign
+from minicluster.controller.effects import Append, ControllerRespond, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.task_timers import FAILED_MS
@@ -216,7 +216,7 @@ class Player:
                         self._find("E01", f"append at {base_offset}, the log ends at {self.end}")
                         raise _Broken
                     self._append(metadata_batch(base_offset, epoch, self.now_ms, records))
-                case ControllerReply():
+                case ControllerRespond():
                     self._answer(effect)
                 case SetTimer(name, at_ms):
                     # All periods are shorter than the pause after a failure.
@@ -316,7 +316,7 @@ class Player:
 
         self._call(handle)
 
-    def _answer(self, reply: ControllerReply) -> None:
+    def _answer(self, reply: ControllerRespond) -> None:
         asked = self._asked.pop(reply.token, None)
         if asked is None:
             self._find("E40", f"request {reply.token} is answered twice")

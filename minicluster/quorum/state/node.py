@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from minicluster.effects import Effect, FaultHit, Reply
+from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.faults import Faults
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
@@ -143,7 +143,7 @@ class QuorumNode:
 
     def reply(self, token: Any, response: Any) -> None:
         """Answer a request."""
-        self.emit(Reply(token, response))
+        self.emit(Respond(token, response))
 
     def hit(self, zoo_id: str) -> None:
         """A planted fault has acted."""

@@ -15,7 +15,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicluster.effects import Effect, FaultHit, Reply
+from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
@@ -98,7 +98,7 @@ def handle_fetch(
         or params.max_wait_ms <= 0
         or outcome.size >= params.min_bytes
     ):
-        effects.append(Reply(token, _response(asked, outcome)))
+        effects.append(Respond(token, _response(asked, outcome)))
         return effects
     operation = DelayedFetch(manager, token, params, asked, outcome, now_ms + params.max_wait_ms)
     effects += manager.fetches.watch(operation, [item.key for item in asked if item.key])
@@ -145,13 +145,13 @@ class DelayedFetch(DelayedOperation):
     def expire(self, now_ms: int) -> list[Effect]:
         """Answer with what there is: what the first read found, if nothing has moved since."""
         if self._stamps == [(*self._stamp(item), True) for item in self._asked]:
-            return [Reply(self._token, _response(self._asked, self._outcome))]
+            return [Respond(self._token, _response(self._asked, self._outcome))]
         return self._read_again(now_ms)
 
     def _read_again(self, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         outcome = _read(self._manager, now_ms, self._params, self._asked, effects)
-        effects.append(Reply(self._token, _response(self._asked, outcome)))
+        effects.append(Respond(self._token, _response(self._asked, outcome)))
         return effects
 
     def _high_watermark(self, item: Asked) -> int:

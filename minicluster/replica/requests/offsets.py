@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     DeleteRecordsResponse,
@@ -45,7 +45,7 @@ def handle_list_offsets(
         )
         for topic in request.topics
     )
-    return [Reply(token, kind(topics=topics))]
+    return [Respond(token, kind(topics=topics))]
 
 
 def _list_offset(
@@ -93,7 +93,7 @@ def handle_offset_for_leader_epoch(
         )
         for topic in request.topics
     )
-    return [Reply(token, kind(topics=topics))]
+    return [Respond(token, kind(topics=topics))]
 
 
 def _epoch_end(manager: ReplicaManagerMachine, topic: str, asked: Any) -> Any:
@@ -205,4 +205,4 @@ class DelayedDelete(DelayedOperation):
                 for name, partitions in topics.items()
             )
         )
-        return [Reply(self._token, response)]
+        return [Respond(self._token, response)]

@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minicluster.effects import Effect, Reply
+from minicluster.effects import Effect, Respond
 from minicluster.log import InvalidBatch, RecordBatch, Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ProduceResponse
@@ -65,10 +65,10 @@ def handle_produce(
             except ReplicaError as refusal:
                 result.error, result.why = refusal.error, str(refusal)
     if acks == ACKS_NONE:
-        return [*effects, Reply(token, None)]
+        return [*effects, Respond(token, None)]
     waiting = [result for result in results if acks == ACKS_ALL and result.appended is not None]
     if not waiting:
-        return [*effects, Reply(token, _response(manager, results, version))]
+        return [*effects, Respond(token, _response(manager, results, version))]
     for result in waiting:
         result.waits, result.error = True, ErrorCode.REQUEST_TIMED_OUT
     operation = DelayedProduce(manager, token, results, version, now_ms + request.timeout_ms)
@@ -112,7 +112,7 @@ class DelayedProduce(DelayedOperation):
         """Answer; what still waits has timed out (and may be replicated yet)."""
         return [
             *self._acks,
-            Reply(self._token, _response(self._manager, self._results, self._version)),
+            Respond(self._token, _response(self._manager, self._results, self._version)),
         ]
 
     def _look(self, result: Produced) -> None:
