@@ -272,7 +272,9 @@ def _print_report(report: Report, form: str, every_rule: bool) -> None:
     if form == JSON:
         _print_lines([report.to_json()])
     else:
-        report.print_to(_out, every_rule=every_rule)
+        from minicluster.verify.reporting.text import print_report
+
+        print_report(_out, report, every_rule=every_rule)
 
 
 def _print_lines(lines: Iterable[str]) -> None:

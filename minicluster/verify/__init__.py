@@ -1,7 +1,7 @@
-"""Proofs about runs: the rules, the data source for Spark, the reports.
+"""Verification of runs: rules, the data source for Spark, reports.
 
-This face is lazy: importing it loads neither Spark nor Arrow, so that the online checker can be
-used where they are not wanted.
+The public names are loaded on first use: importing this package loads neither Spark nor Arrow, so
+the online checker runs without them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from minicluster.verify.reporting.report import Report as Report
     from minicluster.verify.rules.model import Finding as Finding
     from minicluster.verify.rules.model import Verdict as Verdict
+    from minicluster.verify.spark.data_source import register as register
 
 _HOMES = {
     "Finding": "minicluster.verify.rules.model",
     "OnlineChecker": "minicluster.verify.online.checker",
     "Report": "minicluster.verify.reporting.report",
     "Verdict": "minicluster.verify.rules.model",
+    "register": "minicluster.verify.spark.data_source",
     "verify": "minicluster.verify.judge",
 }
 
-__all__ = ["Finding", "OnlineChecker", "Report", "Verdict", "verify"]
+__all__ = ["Finding", "OnlineChecker", "Report", "Verdict", "register", "verify"]
 
 
 def __getattr__(name: str) -> Any:

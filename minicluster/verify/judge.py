@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
 from minicluster.verify.inputs import Problem, Run, read_runs
-from minicluster.verify.reporting.report import Report, RuleResult, RunSummary
+from minicluster.verify.reporting.report import Report
+from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verdict
 from minicluster.verify.rules.model import finding_message
 from minicluster.verify.spark import evidence, queries, session

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify import verify
+from minicluster.verify import register, verify
 from minicluster.verify.spark import session
-from minicluster.verify.spark.data_source import register
 from tests.bench.verify_log import long_log
 from tests.verify import trace_cases
 

@@ -7,10 +7,10 @@ from html import escape
 from importlib.resources import files
 
 from minicluster.verify.reporting.drawing import drawing, legend
-from minicluster.verify.reporting.report import (
+from minicluster.verify.reporting.report_data import (
     AROUND,
     SHOWN_FINDINGS,
-    Report,
+    ReportData,
     RuleResult,
     RunSummary,
     place,
@@ -35,7 +35,7 @@ _MEANINGS = {
 }
 
 
-def page(report: Report) -> str:
+def page(report: ReportData) -> str:
     """The whole page."""
     style = files("minicluster.verify.reporting").joinpath("page.css").read_text(encoding="utf-8")
     body = [
@@ -54,7 +54,7 @@ def page(report: Report) -> str:
     )
 
 
-def _banner(report: Report) -> str:
+def _banner(report: ReportData) -> str:
     word = _WORDS[report.verdict]
     runs = "".join(_run(run) for run in report.runs)
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in report.reasons)
@@ -85,7 +85,7 @@ def _run(run: RunSummary) -> str:
     )
 
 
-def _findings(report: Report) -> str:
+def _findings(report: ReportData) -> str:
     broken = [result for result in report.rules if result.findings]
     if not broken:
         return ""
@@ -108,7 +108,7 @@ def _findings(report: Report) -> str:
     return "".join(parts)
 
 
-def _finding(report: Report, finding: Finding, *, unfolded: bool) -> str:
+def _finding(report: ReportData, finding: Finding, *, unfolded: bool) -> str:
     lines = report.around(finding)
     rows = "".join(
         f'<tr class="{"here" if offset == finding.offset else ""}">'
@@ -127,7 +127,7 @@ def _finding(report: Report, finding: Finding, *, unfolded: bool) -> str:
     )
 
 
-def _rules(report: Report) -> str:
+def _rules(report: ReportData) -> str:
     most = max([result.looked_at for result in report.rules] or [1]) or 1
     rows = "".join(_rule(result, most) for result in report.rules)
     return (
@@ -155,7 +155,7 @@ def _rule(result: RuleResult, most: int) -> str:
     )
 
 
-def _timelines(report: Report) -> str:
+def _timelines(report: ReportData) -> str:
     parts = [f"<h2>Partitions over the log</h2>{legend()}"]
     for run in report.sources:
         line = timeline(run)

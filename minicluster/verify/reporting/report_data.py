@@ -1,0 +1,205 @@
+"""A report as data: the verdict, each rule's result, each run, and the records around a finding."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.protocol.json_form import to_json
+from minicluster.verify.inputs import Run
+from minicluster.verify.operations import operations
+from minicluster.verify.rules.model import Finding, Rule, Verdict
+
+SHOWN_FINDINGS = 20
+AROUND = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleResult:
+    """One rule over all runs."""
+
+    rule: Rule
+    verdict: Verdict
+    looked_at: int
+    not_promised: int
+    findings: tuple[Finding, ...]
+    reasons: tuple[str, ...]
+    by_run: tuple[tuple[str, Verdict, int], ...] = ()  # run, verdict there, looked at there
+
+    @property
+    def id(self) -> str:
+        """The rule's id."""
+        return self.rule.id
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as JSON has it."""
+        return {
+            "id": self.id,
+            "verdict": str(self.verdict),
+            "looked_at": self.looked_at,
+            "findings": [
+                {
+                    "run": finding.run,
+                    "offset": finding.offset,
+                    "topic": finding.topic or None,
+                    "partition": None if finding.partition < 0 else finding.partition,
+                    "broker": None if finding.broker < 0 else finding.broker,
+                    "message": finding.message,
+                }
+                for finding in self.findings
+            ],
+            "title": self.rule.title,
+            "source": self.rule.source,
+            "reasons": list(self.reasons),
+            "by_run": [
+                {"run": run, "verdict": str(verdict), "looked_at": looked_at}
+                for run, verdict, looked_at in self.by_run
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """One run in the report's heading."""
+
+    name: str
+    path: str
+    records: int
+    logs: int
+    first_offset: int
+    end_offset: int
+    traced: bool
+    notes: tuple[str, ...]
+    seed: int | None = None
+    repeat: str | None = None  # the command that plays it again, if a scenario made it
+
+    @classmethod
+    def of(cls, run: Run) -> RunSummary:
+        """Sum up what was read."""
+        header = run.header or {}
+        seed = header.get("seed")
+        return cls(
+            name=run.name,
+            path=str(run.path),
+            records=run.records,
+            logs=len(run.nodes),
+            first_offset=run.committed[0].base_offset if run.committed else 0,
+            end_offset=run.committed[-1].next_offset if run.committed else 0,
+            traced=run.is_run,
+            notes=run.notes,
+            seed=seed if isinstance(seed, int) else None,
+            repeat=f"replay {shlex.quote(str(run.path))}" if header.get("scenario") else None,
+        )
+
+    def __str__(self) -> str:
+        what = f"{self.records} committed records"
+        if self.records:
+            what += f" ({self.first_offset} to {self.end_offset - 1})"
+        if self.logs > 1:
+            what += f" of {self.logs} controllers"
+        if self.seed is not None:
+            what += f", seed {self.seed}"
+        return what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData:
+    """The verdict on one or several runs."""
+
+    verdict: Verdict
+    rules: tuple[RuleResult, ...]
+    runs: tuple[RunSummary, ...]
+    reasons: tuple[str, ...]
+    sources: tuple[Run, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether everything that was judged holds, and something was."""
+        return self.verdict is Verdict.VALID
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, in order of run and offset."""
+        return tuple(sorted(one for result in self.rules for one in result.findings))
+
+    def rule(self, rule_id: str) -> RuleResult:
+        """The result of one rule.
+
+        Errors:  KeyError if the report does not hold it.
+        """
+        for result in self.rules:
+            if result.id == rule_id:
+                return result
+        raise KeyError(rule_id)
+
+    @property
+    def exit_code(self) -> int:
+        """What the command line ends with."""
+        return {Verdict.VALID: 0, Verdict.INVALID: 1}.get(self.verdict, 2)
+
+    def around(self, finding: Finding) -> list[tuple[int, str]]:
+        """The records around a finding, each as offset and one line."""
+        run = next((run for run in self.sources if run.name == finding.run), None)
+        if run is None or finding.offset < 0:  # what a trace shows may have no place in the log
+            return []
+        return records_around(run, finding.offset)
+
+    @property
+    def summary(self) -> str:
+        """One line about how much was judged."""
+        words = Counter(result.verdict for result in self.rules)
+        parts = [
+            f"{words[verdict]} {str(verdict).replace('_', ' ')}"
+            for verdict in Verdict
+            if words[verdict]
+        ]
+        looked = sum(result.looked_at for result in self.rules)
+        return f"{looked:,} cases under {len(self.rules)} rules: {', '.join(parts)}"
+
+
+def place(finding: Finding) -> str:
+    """Where a finding is, in one phrase."""
+    parts = [finding.run]
+    if finding.offset >= 0:
+        parts.append(f"offset {finding.offset}")
+    if finding.topic:
+        name = finding.topic if finding.partition < 0 else f"{finding.topic}-{finding.partition}"
+        parts.append(name)
+    if finding.broker >= 0:
+        parts.append(f"broker {finding.broker}")
+    return ", ".join(parts)
+
+
+def records_around(run: Run, offset: int, count: int = AROUND) -> list[tuple[int, str]]:
+    """The records of the committed log next to an offset, those of its operation among them."""
+    near: list[tuple[int, str]] = []
+    for operation in operations(run.committed):
+        if operation.end < offset - 4 * count:
+            continue
+        for entry in operation.entries:
+            if abs(entry.offset - offset) <= count:
+                near.append((entry.offset, describe(entry.record, entry.version)))
+        if operation.end > offset + count:
+            break
+    return near
+
+
+def describe(record: Any, version: int) -> str:
+    """A record in one line, without what it leaves as it was."""
+    value = to_json(record, version)
+    fields = " ".join(
+        f"{name}={_short(field)}" for name, field in value.items() if field not in (None, [])
+    )
+    return f"{type(record).__name__.removesuffix('Record')} {fields}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        if len(value) > 8 or any(isinstance(item, dict) for item in value):
+            return f"[{len(value)}]"
+        return "[" + ",".join(_short(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{…}"
+    return str(value)

@@ -1,0 +1,99 @@
+"""The report for a terminal: the verdict first, one line per rule, then the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from minicluster.verify.reporting.report_data import (
+    AROUND,
+    SHOWN_FINDINGS,
+    ReportData,
+    RuleResult,
+    place,
+)
+from minicluster.verify.rules.model import Verdict
+
+_COLOURS = {
+    Verdict.VALID: "bold green",
+    Verdict.INVALID: "bold red",
+    Verdict.UNKNOWN: "bold yellow",
+    Verdict.NO_CASES: "dim",
+    Verdict.NOT_PROMISED: "dim",
+    Verdict.NOT_APPLICABLE: "dim",
+}
+
+
+def print_report(console: Console, report: ReportData, *, every_rule: bool = True) -> None:
+    """Print the whole report, or only the rules that are invalid or unknown."""
+    more = "" if every_rule else " (--rules shows each)"
+    word = _line(str(report.verdict).upper(), _COLOURS[report.verdict])
+    console.print(word, _line(report.summary + more))
+    for run in report.runs:
+        if every_rule or run.notes or not report.valid:
+            console.print(_line(f"  {run.name}: {run}"))
+        for note in run.notes:
+            console.print(_line(f"    {note}", "dim"))
+    for reason in report.reasons:
+        console.print(_line(f"  unknown because {reason}", "yellow"))
+    grave = (Verdict.INVALID, Verdict.UNKNOWN)
+    shown = [result for result in report.rules if every_rule or result.verdict in grave]
+    if shown:
+        _print_table(console, shown)
+    for reason, ids in _unknown(report).items():
+        verb = "is" if len(ids) == 1 else "are"
+        console.print(_line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow"))
+    for result in report.rules:
+        _print_rule(console, report, result)
+
+
+def _print_table(console: Console, results: Sequence[RuleResult]) -> None:
+    table = Table(box=None, padding=(0, 1), show_edge=False)
+    table.add_column("rule")
+    table.add_column("verdict")
+    table.add_column("cases", justify="right")
+    table.add_column("title", overflow="fold")
+    for result in results:
+        shown = _line(str(result.verdict), _COLOURS[result.verdict])
+        table.add_row(result.id, shown, f"{result.looked_at:,}", result.rule.title)
+    console.print(table)
+
+
+def _unknown(report: ReportData) -> dict[str, list[str]]:
+    """Each reason why rules are unknown, once, with their ids."""
+    found: dict[str, list[str]] = {}
+    for result in report.rules:
+        if result.verdict is Verdict.UNKNOWN:
+            for reason in result.reasons:
+                found.setdefault(reason, []).append(result.id)
+    return found
+
+
+def _print_rule(console: Console, report: ReportData, result: RuleResult) -> None:
+    if not result.findings:
+        return
+    count = len(result.findings)
+    heading = f"{result.id}  {result.rule.title}: {count} finding{'s' * (count != 1)}"
+    console.print()
+    console.print(_line(heading, "bold red"))
+    console.print(_line(f"  {result.rule.statement}"))
+    console.print(_line(f"  source: {result.rule.source}", "dim"))
+    for number, finding in enumerate(result.findings[:SHOWN_FINDINGS]):
+        console.print(_line(f"  {place(finding)}: {finding.message}"))
+        if number < AROUND:
+            for offset, line in report.around(finding):
+                mark = ">" if offset == finding.offset else " "
+                console.print(_line(f"    {mark}{offset:>7}  {line}", "dim"), no_wrap=True)
+    if count > SHOWN_FINDINGS:
+        console.print(_line(f"  … and {count - SHOWN_FINDINGS} more", "dim"))
+
+
+def _line(text: str, style: str = "") -> Text:
+    """One line; characters that would steer the terminal are shown as their escapes."""
+    shown = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+    return Text(shown, style)
