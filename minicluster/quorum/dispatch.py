@@ -25,7 +25,11 @@ from minicluster.protocol.messages import (
 from minicluster.quorum.requests import describe_quorum, elections, fetch, fetch_snapshot
 from minicluster.quorum.responses import replies
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.voter_changes import add, remove, update
+from minicluster.quorum.voter_changes import (
+    add_voter_handler,
+    remove_voter_handler,
+    update_voter_handler,
+)
 
 
 @dataclass(slots=True)
@@ -62,12 +66,12 @@ _AT_ONCE: dict[type, Callable[[QuorumNode, Any, int, int], Any]] = {
     EndQuorumEpochRequest: elections.end_epoch,
     FetchSnapshotRequest: fetch_snapshot.fetch_snapshot,
     DescribeQuorumRequest: describe_quorum.describe,
-    UpdateRaftVoterRequest: update.update_voter,
+    UpdateRaftVoterRequest: update_voter_handler.update_voter,
 }
 _MAYBE_LATER: dict[type, Callable[[QuorumNode, Any, Any, int, int], Any | None]] = {
     FetchRequest: fetch.fetch,
-    AddRaftVoterRequest: add.add_voter,
-    RemoveRaftVoterRequest: remove.remove_voter,
+    AddRaftVoterRequest: add_voter_handler.add_voter,
+    RemoveRaftVoterRequest: remove_voter_handler.remove_voter,
 }
 
 

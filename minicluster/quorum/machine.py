@@ -50,13 +50,14 @@ from minicluster.log.log import Log, SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.records import VersionedRecord
-from minicluster.quorum import dispatch, polling, snapshots
+from minicluster.quorum import dispatch, snapshots
 from minicluster.quorum.errors import IllegalArgument, NotLeader
+from minicluster.quorum.polling import turn
 from minicluster.quorum.settings import QuorumSettings
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import Draws, QuorumNode
 from minicluster.quorum.state.voters import Endpoints, Node, VoterSet
-from minicluster.quorum.voter_changes import upgrade
+from minicluster.quorum.voter_changes import kraft_version_upgrade
 from minicluster.rules import Rules
 
 
@@ -111,20 +112,20 @@ class QuorumMachine:
         """Take up the persisted state and begin; ``listener`` None registers none."""
         if listener is not None:
             self.node.register_listener(listener)
-        polling.start(self.node, now_ms)
-        polling.settle(self.node, now_ms)
+        turn.start(self.node, now_ms)
+        turn.settle(self.node, now_ms)
         return self.node.take_effects()
 
     def on_request(
         self, token: Any, from_id: int, request: Any, version: int, now_ms: int
     ) -> list[Effect]:
         """Take a peer's or an admin's request; its ``Respond`` may come with a later input."""
-        polling.settle(self.node, now_ms, dispatch.Request(token, from_id, request, version))
+        turn.settle(self.node, now_ms, dispatch.Request(token, from_id, request, version))
         return self.node.take_effects()
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """Take the answer to a request that was sent; one no longer waited for is ignored."""
-        polling.settle(self.node, now_ms, dispatch.Response(correlation_id, response))
+        turn.settle(self.node, now_ms, dispatch.Response(correlation_id, response))
         return self.node.take_effects()
 
     def on_failure(
@@ -137,12 +138,12 @@ class QuorumMachine:
 
         Shapes:  a silent peer needs no call: the request timeout sees to it.
         """
-        polling.settle(self.node, now_ms, dispatch.Failure(correlation_id, error))
+        turn.settle(self.node, now_ms, dispatch.Failure(correlation_id, error))
         return self.node.take_effects()
 
     def poll(self, now_ms: int) -> list[Effect]:
         """Handle due timers, write what was appended, send what is to be sent."""
-        polling.settle(self.node, now_ms)
+        turn.settle(self.node, now_ms)
         return self.node.take_effects()
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
@@ -154,7 +155,7 @@ class QuorumMachine:
                  many records, or an epoch that has not come.
         """
         role = self.node.role
-        if not isinstance(role, Leader):
+        if not isinstance(role, LeaderState):
             raise NotLeader(f"append refused: node {self.node.key.id} is {role.name}")
         self.node.wake_ms = now_ms
         return role.accumulator.append(epoch, records, now_ms)
@@ -169,7 +170,7 @@ class QuorumMachine:
             raise IllegalArgument(f"resign from epoch {epoch} in epoch {role.epoch}")
         if epoch == role.epoch and role.leader_id != self.node.key.id:
             raise IllegalArgument(f"resign from epoch {epoch}: node does not lead it")
-        if epoch == role.epoch and isinstance(role, Leader):
+        if epoch == role.epoch and isinstance(role, LeaderState):
             role.resign_requested = True
             self.node.wake_ms = 0
 
@@ -228,7 +229,9 @@ class QuorumMachine:
         Shapes:  -> whether it is a change: not if the version is the present one, or on its way.
         Errors:  NotLeader; IllegalArgument where UpdateFeatures answers INVALID_UPDATE_VERSION.
         """
-        changes = upgrade.upgrade(self.node, epoch, version, now_ms, validate_only=validate_only)
+        changes = kraft_version_upgrade.upgrade(
+            self.node, epoch, version, now_ms, validate_only=validate_only
+        )
         if changes and not validate_only:
             self.node.wake_ms = now_ms
         return changes
@@ -258,13 +261,13 @@ class QuorumMachine:
     @property
     def is_leader(self) -> bool:
         """Whether this node leads (a resigned leader does not)."""
-        return isinstance(self.node.role, Leader)
+        return isinstance(self.node.role, LeaderState)
 
     @property
     def next_append_offset(self) -> int | None:
         """Where the leader's next record goes, behind what is not written yet; None elsewhere."""
         role = self.node.role
-        return role.accumulator.next_offset if isinstance(role, Leader) else None
+        return role.accumulator.next_offset if isinstance(role, LeaderState) else None
 
     @property
     def is_voter(self) -> bool:
@@ -296,7 +299,7 @@ class QuorumMachine:
     def kraft_version_to_be(self) -> int:
         """The kraft.version that this leader is raising, else the one last read from the log."""
         role = self.node.role
-        raised = role.upgraded_version if isinstance(role, Leader) else None
+        raised = role.upgraded_version if isinstance(role, LeaderState) else None
         return self.kraft_version if raised is None else raised
 
     @property

@@ -11,23 +11,23 @@ from __future__ import annotations
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.quorum import control, listening
+from minicluster.quorum import epoch_start_records, listener_context
 from minicluster.quorum.effects import Deposed, Voted
 from minicluster.quorum.state import parked_fetches
-from minicluster.quorum.state.arithmetic import Tally
-from minicluster.quorum.state.batch_accumulator import Accumulator
-from minicluster.quorum.state.leader_state import Leader
-from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.roles import (
-    Candidate,
-    Follower,
-    Prospective,
-    Resigned,
-    Role,
-    Unattached,
+from minicluster.quorum.state.batch_accumulator import BatchAccumulator
+from minicluster.quorum.state.epoch_election import EpochElection
+from minicluster.quorum.state.epoch_state import (
+    CandidateState,
+    EpochState,
+    FollowerState,
+    ProspectiveState,
+    ResignedState,
+    UnattachedState,
 )
+from minicluster.quorum.state.leader_state import LeaderState
+from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
-from minicluster.quorum.voter_changes import pending
+from minicluster.quorum.voter_changes import handler_state
 
 
 def initialize(node: QuorumNode, now_ms: int) -> None:
@@ -42,10 +42,10 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     leader_id = None if stored.leader_id < 0 else stored.leader_id
     epoch = stored.leader_epoch
     endpoints = () if leader_id is None else node.history.voters.endpoints_of(leader_id)
-    role: Role
+    role: EpochState
     if epoch < node.log.last_epoch:
         deadline = node.election_deadline(now_ms)
-        role = Unattached(epoch=node.log.last_epoch, election_deadline_ms=deadline)
+        role = UnattachedState(epoch=node.log.last_epoch, election_deadline_ms=deadline)
     elif leader_id == node.key.id and node.faults.z32_leader_resumes_epoch and node.is_voter:
         node.hit("Z32")
         role = _candidate(node, epoch, now_ms)
@@ -58,7 +58,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     elif leader_id is not None and endpoints:
         role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)
     else:
-        role = Unattached(
+        role = UnattachedState(
             epoch=epoch,
             leader_id=leader_id,
             leader_endpoints=endpoints,
@@ -67,10 +67,10 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
         )
     node.role = role
     _persist(node)
-    if isinstance(role, Candidate):
+    if isinstance(role, CandidateState):
         node.emit(Voted(role.epoch, node.key.id))
         go_forward(node, now_ms)
-    if node.is_only_voter and not isinstance(node.role, Leader | Candidate):
+    if node.is_only_voter and not isinstance(node.role, LeaderState | CandidateState):
         to_prospective(node, now_ms)
 
 
@@ -113,16 +113,16 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
     if not node.is_voter:
         deadline = None
     elif (
-        isinstance(old, Unattached | Candidate | Resigned)
+        isinstance(old, UnattachedState | CandidateState | ResignedState)
         and (old.election_deadline_ms is not None)
-    ) or (isinstance(old, Prospective) and not old.tally.is_lost):
+    ) or (isinstance(old, ProspectiveState) and not old.tally.is_lost):
         deadline = old.election_deadline_ms
     else:
         deadline = node.election_deadline(now_ms)
     same_epoch = epoch == old.epoch
     _become(
         node,
-        Unattached(
+        UnattachedState(
             epoch=epoch,
             leader_id=leader_id,
             leader_endpoints=()
@@ -134,7 +134,7 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
         ),
     )
     _persist(node)
-    if isinstance(old, Leader) and not node.rules.parked_fetch_outlives_leadership:
+    if isinstance(old, LeaderState) and not node.rules.parked_fetch_outlives_leadership:
         parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _after(node, old, now_ms)
 
@@ -158,7 +158,7 @@ def to_prospective(node: QuorumNode, now_ms: int) -> None:
     old = node.role
     _become(
         node,
-        Prospective(
+        ProspectiveState(
             epoch=old.epoch,
             leader_id=old.leader_id,
             leader_endpoints=old.leader_endpoints,
@@ -187,16 +187,16 @@ def to_candidate(node: QuorumNode, now_ms: int) -> None:
 def to_leader(node: QuorumNode, now_ms: int) -> None:
     """Lead the epoch; its first records are written with the next poll."""
     old = node.role
-    assert isinstance(old, Candidate)
+    assert isinstance(old, CandidateState)
     settings = node.settings
     start = node.log.end_offset
-    role = Leader(
+    role = LeaderState(
         epoch=old.epoch,
         leader_id=node.key.id,
         leader_endpoints=node.own.endpoints,
         key=node.key,
         epoch_start_offset=start,
-        accumulator=Accumulator(
+        accumulator=BatchAccumulator(
             epoch=old.epoch,
             next_offset=start,
             linger_ms=settings.append_linger_ms,
@@ -213,7 +213,7 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
     _become(node, role)
     _persist(node)
     node.log.begin_epoch(role.epoch)
-    role.accumulator.append_control(control.epoch_start(node, role), now_ms)
+    role.accumulator.append_control(epoch_start_records.epoch_start(node, role), now_ms)
     _after(node, old, now_ms)
 
 
@@ -228,9 +228,9 @@ def to_resigned(node: QuorumNode, preferred: tuple[ReplicaKey, ...], now_ms: int
 def go_forward(node: QuorumNode, now_ms: int) -> None:
     """Take the next step of a won pre-vote or election."""
     role = node.role
-    if isinstance(role, Prospective) and role.tally.is_won:
+    if isinstance(role, ProspectiveState) and role.tally.is_won:
         to_candidate(node, now_ms)
-    elif isinstance(role, Candidate) and role.tally.is_won:
+    elif isinstance(role, CandidateState) and role.tally.is_won:
         to_leader(node, now_ms)
 
 
@@ -253,9 +253,9 @@ def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
         return
     role.voted = candidate
     deadline = node.election_deadline(now_ms)
-    if isinstance(role, Unattached):
+    if isinstance(role, UnattachedState):
         role.election_deadline_ms = deadline
-    elif isinstance(role, Prospective):
+    elif isinstance(role, ProspectiveState):
         role.election_deadline_ms = deadline
         role.tally = _own_tally(node)
     if node.faults.s22_vote_not_persisted:
@@ -268,14 +268,14 @@ def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
 # --- inside -------------------------------------------------------------------------------------
 
 
-def _own_tally(node: QuorumNode) -> Tally:
-    tally = Tally(node.history.voters.ids)
+def _own_tally(node: QuorumNode) -> EpochElection:
+    tally = EpochElection(node.history.voters.ids)
     tally.record(node.key.id, granted=True)
     return tally
 
 
-def _candidate(node: QuorumNode, epoch: int, now_ms: int) -> Candidate:
-    return Candidate(
+def _candidate(node: QuorumNode, epoch: int, now_ms: int) -> CandidateState:
+    return CandidateState(
         epoch=epoch,
         voted=node.key,
         tally=_own_tally(node),
@@ -285,9 +285,9 @@ def _candidate(node: QuorumNode, epoch: int, now_ms: int) -> Candidate:
 
 def _resigned(
     node: QuorumNode, epoch: int, preferred: tuple[ReplicaKey, ...], now_ms: int
-) -> Resigned:
+) -> ResignedState:
     others = (voter for voter in node.history.voters.ids if voter != node.key.id)
-    return Resigned(
+    return ResignedState(
         epoch=epoch,
         leader_id=node.key.id,
         leader_endpoints=node.own.endpoints,
@@ -304,8 +304,8 @@ def _follower(
     endpoints: Endpoints,
     voted: ReplicaKey | None,
     now_ms: int,
-) -> Follower:
-    return Follower(
+) -> FollowerState:
+    return FollowerState(
         epoch=epoch,
         leader_id=leader_id,
         leader_endpoints=endpoints,
@@ -315,19 +315,19 @@ def _follower(
     )
 
 
-def _become(node: QuorumNode, role: Role) -> None:
+def _become(node: QuorumNode, role: EpochState) -> None:
     assert role.epoch >= node.role.epoch, "the epoch never goes down"
     node.role = role
     node.moved = node.news = True
 
 
-def _after(node: QuorumNode, old: Role, now_ms: int, *, tell: bool = True) -> None:
-    if isinstance(old, Leader):
-        pending.abandon(node, old)
+def _after(node: QuorumNode, old: EpochState, now_ms: int, *, tell: bool = True) -> None:
+    if isinstance(old, LeaderState):
+        handler_state.abandon(node, old)
         node.emit(Deposed(old.epoch))
     node.requests.reset()
     if tell:
-        listening.tell_leader_change(node)
+        listener_context.tell_leader_change(node)
 
 
 def _persist(node: QuorumNode) -> None:

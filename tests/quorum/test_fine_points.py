@@ -24,18 +24,18 @@ from minicluster.quorum.errors import (
     RecordBatchTooLarge,
 )
 from minicluster.quorum.settings import MAX_BATCH_BYTES, METADATA_TOPIC, QuorumSettings
-from minicluster.quorum.state.batch_accumulator import Accumulator
-from minicluster.quorum.state.leader_state import Leader, Progress
-from minicluster.quorum.state.roles import Download, Follower
+from minicluster.quorum.state.batch_accumulator import BatchAccumulator
+from minicluster.quorum.state.epoch_state import FetchingSnapshot, FollowerState
+from minicluster.quorum.state.leader_state import LeaderState, ReplicaState
 from minicluster.quorum.state.voters import ReplicaKey, VoterSet
 from minicluster.rules import Rules
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of, voter_of
 from tests.quorum.probe import Probe, data_batch, log_of
 
 
-def leader_of(probe: Probe) -> Leader:
+def leader_of(probe: Probe) -> LeaderState:
     role = probe.machine.node.role
-    assert isinstance(role, Leader)
+    assert isinstance(role, LeaderState)
     return role
 
 
@@ -94,7 +94,7 @@ def test_of_an_id_that_comes_back_with_another_directory_nothing_is_kept() -> No
     other = ReplicaKey(2, directory_of(12))
     voters = [voter_of(i, dynamic=True) for i in (1, 3)]
     role.set_voters(VoterSet.of([*voters, voter_of(2, dynamic=True).__class__(key=other)]))
-    assert role.voters[2] == Progress(key=other)
+    assert role.voters[2] == ReplicaState(key=other)
     assert ReplicaKey(2, directory_of(2)) not in role.observers
 
 
@@ -119,9 +119,9 @@ def test_a_snapshot_that_is_here_already_ends_the_download_of_another() -> None:
     probe = follower(log=log_of((1, 4)))
     probe.log.snapshots[(2, 1)] = b"kept"
     role = probe.machine.node.role
-    assert isinstance(role, Follower)
+    assert isinstance(role, FollowerState)
     (send,) = probe.sent(FetchRequest)
-    role.download = Download(snapshot_id=(9, 4))
+    role.download = FetchingSnapshot(snapshot_id=(9, 4))
     probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(2, 1))
     assert role.download is None
 
@@ -137,7 +137,7 @@ def test_a_snapshot_is_asked_for_unless_it_ends_below_what_is_committed_here(
     (send,) = probe.sent(FetchRequest)
     probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(end_offset, 4))
     role = probe.machine.node.role
-    assert isinstance(role, Follower) and role.high_watermark == 3
+    assert isinstance(role, FollowerState) and role.high_watermark == 3
     wanted = None if role.download is None else role.download.snapshot_id
     assert wanted == ((end_offset, 4) if asks else None)
 
@@ -258,7 +258,7 @@ def test_a_candidate_of_the_nodes_own_id_is_fatal_only_where_it_would_get_the_vo
 
 def test_what_is_appended_after_control_records_is_written_a_turn_later() -> None:
     """The writing that control records ask for began with them."""
-    accumulator = Accumulator(epoch=1, next_offset=0, linger_ms=5)
+    accumulator = BatchAccumulator(epoch=1, next_offset=0, linger_ms=5)
     accumulator.append(1, [b"before"], 10)
     version = KRaftVersionRecord(version=0, kraft_version=1)
     assert accumulator.append_control([version], 11) == 1

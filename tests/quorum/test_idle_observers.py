@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from minicluster.quorum.settings import CAUGHT_UP_WITHIN_MS, OBSERVER_SESSION_TIMEOUT_MS
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.leader_state import LeaderState
 from tests.quorum.test_rows_leader import key, leader, voter_set
 
 FETCHED_MS = 1_000
 
 
-def watched() -> Leader:
+def watched() -> LeaderState:
     """A leader at whose end an observer, 7, has fetched."""
     role = leader(1, 2, start=0)
     role.on_local_end(10, voter_set(1, 2))

@@ -12,8 +12,8 @@ from minicluster.protocol.messages import (
     FetchRequest,
 )
 from minicluster.quorum.effects import Commit, ShutDown
-from minicluster.quorum.state.batch_accumulator import Accumulator
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.batch_accumulator import BatchAccumulator
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.voters import ReplicaKey, VoterSet
 from tests.quorum.network import directory_of, voter_of
 from tests.quorum.probe import Probe, data_batch, log_of
@@ -187,13 +187,13 @@ def test_i58_a_graceful_shutdown_gives_up_after_its_timeout() -> None:
 # --- the leader's arithmetic: rows of LeaderStateTest -------------------------------------------
 
 
-def leader(*voters: int, start: int, local: int = 1) -> Leader:
-    role = Leader(
+def leader(*voters: int, start: int, local: int = 1) -> LeaderState:
+    role = LeaderState(
         epoch=5,
         leader_id=local,
         key=ReplicaKey(local, directory_of(local)),
         epoch_start_offset=start,
-        accumulator=Accumulator(epoch=5, next_offset=start, linger_ms=0),
+        accumulator=BatchAccumulator(epoch=5, next_offset=start, linger_ms=0),
         granting=(),
         check_quorum_timeout_ms=3_000,
         check_quorum_deadline_ms=3_000,

@@ -20,7 +20,7 @@ from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
-from minicluster.quorum import dispatch, polling
+from minicluster.quorum import dispatch
 from minicluster.quorum.effects import (
     Appended,
     Commit,
@@ -32,9 +32,10 @@ from minicluster.quorum.effects import (
 )
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.machine import QuorumMachine
+from minicluster.quorum.polling import turn
 from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.state.epoch_state import FollowerState
 from minicluster.quorum.state.node import Draws
-from minicluster.quorum.state.roles import Follower
 from minicluster.quorum.state.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
 from minicluster.rules import Rules
 from tests.quorum.bootstrap import bootstrap_checkpoint
@@ -204,7 +205,7 @@ class Player:
         self._happen(event)
         for _ in range(step["polls"]):
             if self.machine.node.running:
-                polling.poll_once(self.machine.node, self.now_ms)
+                turn.poll_once(self.machine.node, self.now_ms)
         effects = self.machine.node.take_effects()
         self.stored = self.machine.persisted
         differences = list(self._compare_event(event))
@@ -228,7 +229,7 @@ class Player:
 
     def _on_start(self, event: dict[str, Any]) -> None:
         self.machine.register_listener("")
-        polling.start(self.machine.node, self.now_ms)
+        turn.start(self.machine.node, self.now_ms)
 
     def _on_restart(self, event: dict[str, Any]) -> None:
         if event["lossy"]:
@@ -417,7 +418,7 @@ class Player:
         persisted = machine.persisted.to_json()
         persisted.pop("data_version")
         snapshot = machine.log.latest_snapshot
-        download = role.download if isinstance(role, Follower) else None
+        download = role.download if isinstance(role, FollowerState) else None
         return {
             "role": machine.role,
             "epoch": machine.epoch,

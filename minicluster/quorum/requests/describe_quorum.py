@@ -11,7 +11,7 @@ from minicluster.protocol.messages import DescribeQuorumRequest, DescribeQuorumR
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.quorum import wire
 from minicluster.quorum.settings import METADATA_TOPIC
-from minicluster.quorum.state.leader_state import Leader, Progress
+from minicluster.quorum.state.leader_state import LeaderState, ReplicaState
 from minicluster.quorum.state.node import QuorumNode
 
 FIRST_WITH_DIRECTORIES = 2
@@ -24,7 +24,7 @@ def describe(
     if wire.only_partition(request) is None:
         return _refuse_topics(request)
     role = node.role
-    if not isinstance(role, Leader):
+    if not isinstance(role, LeaderState):
         partition = DescribeQuorumResponse.PartitionData(
             error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER),
             error_message="this node is not the leader of the quorum",
@@ -33,7 +33,7 @@ def describe(
     role.drop_idle_observers(now_ms)
     with_directories = version >= FIRST_WITH_DIRECTORIES
 
-    def state(progress: Progress) -> DescribeQuorumResponse.ReplicaState:
+    def state(progress: ReplicaState) -> DescribeQuorumResponse.ReplicaState:
         own = progress.key.id == node.key.id
         return DescribeQuorumResponse.ReplicaState(
             replica_id=progress.key.id,

@@ -16,17 +16,17 @@ from minicluster.protocol.messages import (
     VoteRequest,
 )
 from minicluster.quorum import transitions, wire
-from minicluster.quorum.requests import checks
-from minicluster.quorum.state.arithmetic import election_backoff_ms
+from minicluster.quorum.requests import validation
+from minicluster.quorum.state.epoch_election import election_backoff_ms
+from minicluster.quorum.state.epoch_state import FollowerState, ProspectiveState, UnattachedState
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.roles import Follower, Prospective, Unattached
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
 
 Asked = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
 
 
 def _refuse_whole(node: QuorumNode, request: Asked) -> ErrorCode | None:
-    if not checks.is_this_cluster(node, request.cluster_id):
+    if not validation.is_this_cluster(node, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if wire.only_partition(request) is None:
         return ErrorCode.INVALID_REQUEST
@@ -48,7 +48,7 @@ def vote(node: QuorumNode, request: VoteRequest, version: int, now_ms: int) -> A
     too_high = last > epoch if pre_vote else last >= epoch
     if asked.last_offset < 0 or last < 0 or too_high:
         return answer(ErrorCode.INVALID_REQUEST)
-    refusal = checks.refuse_voter_request(node, asked.replica_id, epoch)
+    refusal = validation.refuse_voter_request(node, asked.replica_id, epoch)
     if refusal is not None:
         return answer(refusal)
     of_itself = asked.replica_id == node.key.id
@@ -57,14 +57,14 @@ def vote(node: QuorumNode, request: VoteRequest, version: int, now_ms: int) -> A
     if epoch > node.epoch:
         transitions.to_unattached(node, epoch, None, now_ms)
     named = ReplicaKey.of(request.voter_id, asked.voter_directory_id)
-    if not checks.is_meant_for(node, request.voter_id, named):
+    if not validation.is_meant_for(node, request.voter_id, named):
         return answer(ErrorCode.INVALID_VOTER_KEY)
 
     candidate = ReplicaKey.of(asked.replica_id, asked.replica_directory_id)
     granted = _grants(node, candidate, (last, asked.last_offset), pre_vote)
-    if granted and not pre_vote and isinstance(node.role, Unattached | Prospective):
+    if granted and not pre_vote and isinstance(node.role, UnattachedState | ProspectiveState):
         if of_itself and node.role.voted is None:  # as shipped, only this is one vote too many
-            return answer(checks.contradiction(node, "a candidate of this node's own id"))
+            return answer(validation.contradiction(node, "a candidate of this node's own id"))
         transitions.grant_vote(node, candidate, now_ms)
     return answer(ErrorCode.NONE, granted=granted)
 
@@ -89,7 +89,7 @@ def begin_epoch(
     assert asked is not None
     error = _follow(node, request, asked, now_ms)
     named = ReplicaKey.of(request.voter_id, asked.voter_directory_id)
-    if error is None and not checks.is_meant_for(node, request.voter_id, named):
+    if error is None and not validation.is_meant_for(node, request.voter_id, named):
         error = ErrorCode.INVALID_VOTER_KEY
     return wire.election_answer(request, version, error or ErrorCode.NONE, node)
 
@@ -102,7 +102,7 @@ def end_epoch(node: QuorumNode, request: EndQuorumEpochRequest, version: int, no
     assert asked is not None
     error = _follow(node, request, asked, now_ms)
     role = node.role
-    if error is None and isinstance(role, Follower) and role.leader_id == asked.leader_id:
+    if error is None and isinstance(role, FollowerState) and role.leader_id == asked.leader_id:
         wait_ms = election_backoff_ms(
             _position(node, asked), _candidates(asked), node.settings.election_backoff_max_ms
         )
@@ -117,7 +117,7 @@ def _follow(
     now_ms: int,
 ) -> ErrorCode | None:
     """Follow the leader that a request names, unless that is refused."""
-    refusal = checks.refuse_voter_request(node, asked.leader_id, asked.leader_epoch)
+    refusal = validation.refuse_voter_request(node, asked.leader_id, asked.leader_epoch)
     if refusal is not None:
         return refusal
     endpoints: Endpoints = wire.named_endpoints(request.leader_endpoints)
@@ -125,9 +125,9 @@ def _follow(
         endpoints = node.history.voters.endpoints_of(asked.leader_id)
     is_news = asked.leader_epoch > node.epoch or node.role.leader_id is None
     if is_news and not endpoints and isinstance(request, BeginQuorumEpochRequest):
-        checks.contradiction(node, f"leader {asked.leader_id} is nowhere to be found")
+        validation.contradiction(node, f"leader {asked.leader_id} is nowhere to be found")
     if not transitions.follow_message(node, asked.leader_id, asked.leader_epoch, endpoints, now_ms):
-        return checks.contradiction(
+        return validation.contradiction(
             node, f"epoch {asked.leader_epoch} has another leader than {asked.leader_id}"
         )
     return None

@@ -13,12 +13,12 @@ from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchRequest, FetchResponse
 from minicluster.quorum import wire
 from minicluster.quorum.effects import HighWatermarkChanged
-from minicluster.quorum.requests import checks
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.requests import validation
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import ParkedFetch, QuorumNode
 from minicluster.quorum.state.raft_log import Position, Validation
 from minicluster.quorum.state.voters import ReplicaKey
-from minicluster.quorum.voter_changes import pending
+from minicluster.quorum.voter_changes import handler_state
 
 FIRST_WITH_REPLICA_STATE = 15
 
@@ -27,7 +27,7 @@ def fetch(
     node: QuorumNode, token: Any, request: FetchRequest, version: int, now_ms: int
 ) -> FetchResponse | None:
     """Answer a Fetch, or park it (None)."""
-    if not checks.is_this_cluster(node, request.cluster_id):
+    if not validation.is_this_cluster(node, request.cluster_id):
         return wire.fetch_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
     partition = wire.only_fetch_partition(request)
     if partition is None:
@@ -86,11 +86,11 @@ def answer(
 
     One that asks for an offset inside a batch has only what is before that batch.
     """
-    refusal = checks.refuse_leader_request(node, partition.current_leader_epoch)
+    refusal = validation.refuse_leader_request(node, partition.current_leader_epoch)
     if refusal is not None:
         return _error(node, version, refusal)
     role = node.role
-    assert isinstance(role, Leader)
+    assert isinstance(role, LeaderState)
     offset = partition.fetch_offset
     verdict = _validate(node, offset, partition.last_fetched_epoch)
     records = Records(())
@@ -145,7 +145,7 @@ def _error(node: QuorumNode, version: int, error: ErrorCode) -> FetchResponse:
     )
 
 
-def on_high_watermark(node: QuorumNode, role: Leader, now_ms: int) -> None:
+def on_high_watermark(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
     """More is committed: answer what waited for it."""
     assert role.high_watermark is not None
     node.log.high_watermark = max(node.log.high_watermark, role.high_watermark)
@@ -153,7 +153,7 @@ def on_high_watermark(node: QuorumNode, role: Leader, now_ms: int) -> None:
     if role.committed_early:
         node.hit("S24")
     node.emit(HighWatermarkChanged(role.high_watermark, node.history.voters))
-    pending.on_high_watermark(node, role)
+    handler_state.on_high_watermark(node, role)
     wake_all(node, now_ms)
 
 

@@ -25,15 +25,21 @@ from minicluster.quorum.effects import (
     Truncated,
 )
 from minicluster.quorum.errors import InconsistentState
-from minicluster.quorum.following import follow
+from minicluster.quorum.message_epoch import follow
 from minicluster.quorum.settings import METADATA_TOPIC
-from minicluster.quorum.state.arithmetic import Vote
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.epoch_election import Vote
+from minicluster.quorum.state.epoch_state import (
+    CandidateState,
+    FetchingSnapshot,
+    FollowerState,
+    ProspectiveState,
+    ResignedState,
+)
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
-from minicluster.quorum.state.roles import Candidate, Download, Follower, Prospective, Resigned
 from minicluster.quorum.state.voter_set_history import decode_snapshot_control
-from minicluster.quorum.voter_changes import add, asking
+from minicluster.quorum.voter_changes import add_voter_handler, follower_requests
 
 
 def handle(node: QuorumNode, node_id: int, api: str, response: Any, now_ms: int) -> bool:
@@ -49,11 +55,11 @@ def handle_error(node: QuorumNode, node_id: int, api: str, error: ErrorCode, now
     But a voter that does not know pre-votes turns a Prospective into a Candidate at once.
     """
     if api == "VoteRequest" and error is ErrorCode.UNSUPPORTED_VERSION:
-        if isinstance(node.role, Prospective):
+        if isinstance(node.role, ProspectiveState):
             transitions.to_candidate(node, now_ms)
             return True
     elif api == "ApiVersionsRequest":
-        return add.on_api_versions(node, node_id, error, None, now_ms)
+        return add_voter_handler.on_api_versions(node, node_id, error, None, now_ms)
     # An error of UpdateRaftVoter names no epoch and so is taken for an old answer.
     return api == "UpdateRaftVoterRequest"
 
@@ -83,13 +89,13 @@ def _vote(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     if partition.error_code != ErrorCode.NONE:
         return False
     role = node.role
-    if not isinstance(role, Prospective | Candidate) or not role.tally.knows(node_id):
+    if not isinstance(role, ProspectiveState | CandidateState) or not role.tally.knows(node_id):
         return True
-    if isinstance(role, Candidate) and role.tally.said(node_id) is not Vote.UNRECORDED:
+    if isinstance(role, CandidateState) and role.tally.said(node_id) is not Vote.UNRECORDED:
         return True
     role.tally.record(node_id, partition.vote_granted)
     transitions.go_forward(node, now_ms)
-    if node.role is role and isinstance(role, Prospective) and role.tally.is_lost:
+    if node.role is role and isinstance(role, ProspectiveState) and role.tally.is_lost:
         transitions.lose_pre_vote(node, now_ms)
     return True
 
@@ -104,7 +110,7 @@ def _begin_epoch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> 
     if partition.error_code != ErrorCode.NONE:
         return False
     role = node.role
-    if isinstance(role, Leader):
+    if isinstance(role, LeaderState):
         progress = role.voters.get(node_id)
         if progress is not None:
             progress.acknowledged = True
@@ -122,7 +128,7 @@ def _end_epoch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bo
         return handled
     if partition.error_code != ErrorCode.NONE:
         return False
-    if isinstance(node.role, Resigned):
+    if isinstance(node.role, ResignedState):
         node.role.unacknowledged.pop(node_id, None)
     return True
 
@@ -145,7 +151,7 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
         if handled is not None:
             return handled
         role = node.role
-    if error or not isinstance(role, Follower):
+    if error or not isinstance(role, FollowerState):
         return False
     if partition.diverging_epoch.epoch >= 0:
         if not _truncate(node, role, partition.diverging_epoch):
@@ -156,7 +162,7 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
         if min(snapshot_id) < 0 or below_committed:
             return False
         is_here = snapshot_id in node.log.log.snapshots or snapshot_id == BOOTSTRAP_SNAPSHOT
-        role.download = None if is_here else Download(snapshot_id=snapshot_id)
+        role.download = None if is_here else FetchingSnapshot(snapshot_id=snapshot_id)
     else:
         _append(node, partition.records)
         _raise_high_watermark(node, role, partition.high_watermark)
@@ -164,7 +170,7 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     return True
 
 
-def _truncate(node: QuorumNode, role: Follower, diverging: Any) -> bool:
+def _truncate(node: QuorumNode, role: FollowerState, diverging: Any) -> bool:
     if role.high_watermark is not None and diverging.end_offset < role.high_watermark:
         return False
     before = node.log.end_offset
@@ -206,7 +212,7 @@ def _append(node: QuorumNode, records: Any) -> None:
         node.read_control_records()
 
 
-def _raise_high_watermark(node: QuorumNode, role: Follower, leader_mark: int) -> None:
+def _raise_high_watermark(node: QuorumNode, role: FollowerState, leader_mark: int) -> None:
     if leader_mark < 0:
         return
     mark = min(node.log.end_offset, leader_mark)
@@ -218,7 +224,7 @@ def _raise_high_watermark(node: QuorumNode, role: Follower, leader_mark: int) ->
     node.emit(HighWatermarkChanged(mark))
 
 
-def _on_contact(node: QuorumNode, role: Follower, now_ms: int) -> None:
+def _on_contact(node: QuorumNode, role: FollowerState, now_ms: int) -> None:
     role.has_fetched = True
     role.fetch_deadline_ms = now_ms + node.settings.fetch_timeout_ms
 
@@ -237,7 +243,7 @@ def _fetch_snapshot(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     if handled is not None:
         return handled
     role = node.role
-    if not isinstance(role, Follower):
+    if not isinstance(role, FollowerState):
         return False
     snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     if error is ErrorCode.SNAPSHOT_NOT_FOUND or min(snapshot_id) < 0:
@@ -260,7 +266,7 @@ def _fetch_snapshot(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     return True
 
 
-def _install(node: QuorumNode, role: Follower, download: Download) -> bool:
+def _install(node: QuorumNode, role: FollowerState, download: FetchingSnapshot) -> bool:
     """Replace the log by a snapshot; -> False for one whose bytes are damaged: it is dropped."""
     snapshot_id = download.snapshot_id
     try:
@@ -290,10 +296,10 @@ _HANDLERS: dict[str, Callable[[QuorumNode, int, Any, int], bool]] = {
     "EndQuorumEpochRequest": _end_epoch,
     "FetchRequest": _fetch,
     "FetchSnapshotRequest": _fetch_snapshot,
-    "UpdateRaftVoterRequest": asking.on_update_voter,
-    "AddRaftVoterRequest": asking.on_join,
-    "RemoveRaftVoterRequest": asking.on_join,
-    "ApiVersionsRequest": add.on_api_versions_response,
+    "UpdateRaftVoterRequest": follower_requests.on_update_voter,
+    "AddRaftVoterRequest": follower_requests.on_join,
+    "RemoveRaftVoterRequest": follower_requests.on_join,
+    "ApiVersionsRequest": add_voter_handler.on_api_versions_response,
 }
 _BY_PARTITION = (
     "VoteRequest",

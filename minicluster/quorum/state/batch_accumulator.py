@@ -25,7 +25,7 @@ MAX_RECORDS_PER_BATCH = 10_000
 FEW_RECORDS = 200
 
 
-class Accumulator:
+class BatchAccumulator:
     """The unwritten batches of one leader epoch."""
 
     def __init__(

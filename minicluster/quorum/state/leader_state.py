@@ -12,14 +12,14 @@ from minicluster.quorum.settings import (
     CAUGHT_UP_WITHIN_MS,
     OBSERVER_SESSION_TIMEOUT_MS,
 )
-from minicluster.quorum.state.arithmetic import fetchers_needed, replicated_offset
-from minicluster.quorum.state.batch_accumulator import Accumulator
-from minicluster.quorum.state.roles import Role
+from minicluster.quorum.state.batch_accumulator import BatchAccumulator
+from minicluster.quorum.state.epoch_election import fetchers_needed, replicated_offset
+from minicluster.quorum.state.epoch_state import EpochState
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey, Voter, VoterSet
 
 
 @dataclass(slots=True, kw_only=True)
-class Progress:
+class ReplicaState:
     """How far one replica has come, as its fetches say; times and offsets are -1 while unknown."""
 
     key: ReplicaKey
@@ -43,7 +43,7 @@ class Progress:
 
 
 @dataclass(slots=True, kw_only=True)
-class PendingAdd:
+class AddVoterHandlerState:
     """An AddRaftVoter that waits for ApiVersions or for its record's commit."""
 
     token: Any
@@ -56,7 +56,7 @@ class PendingAdd:
 
 
 @dataclass(slots=True, kw_only=True)
-class PendingRemove:
+class RemoveVoterHandlerState:
     """A RemoveRaftVoter that waits for its record's commit."""
 
     token: Any
@@ -65,25 +65,25 @@ class PendingRemove:
 
 
 @dataclass(slots=True, kw_only=True)
-class Leader(Role):
+class LeaderState(EpochState):
     """Leads its epoch."""
 
     name: ClassVar[str] = "Leader"
 
     key: ReplicaKey
     epoch_start_offset: int
-    accumulator: Accumulator
+    accumulator: BatchAccumulator
     granting: tuple[int, ...]
     check_quorum_timeout_ms: int
     check_quorum_deadline_ms: int
     begin_epoch_deadline_ms: int
     begin_epoch_interval_ms: int
-    voters: dict[int, Progress] = field(default_factory=dict)
-    observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
+    voters: dict[int, ReplicaState] = field(default_factory=dict)
+    observers: dict[ReplicaKey, ReplicaState] = field(default_factory=dict)
     fetched_voters: dict[int, None] = field(default_factory=dict)
     resign_requested: bool = False
-    pending_add: PendingAdd | None = None
-    pending_remove: PendingRemove | None = None
+    pending_add: AddVoterHandlerState | None = None
+    pending_remove: RemoveVoterHandlerState | None = None
     reported_voters: dict[int, Voter] = field(default_factory=dict)
     upgraded_version: int | None = None
     commits_early: bool = False  # the planted fault S24
@@ -95,14 +95,14 @@ class Leader(Role):
 
     # --- replicas ---------------------------------------------------------------------------
 
-    def progress_of(self, key: ReplicaKey) -> Progress:
+    def progress_of(self, key: ReplicaKey) -> ReplicaState:
         """The replica's progress, kept as an observer's unless the voter set holds it."""
         progress = self.voters.get(key.id)
         if progress is not None and progress.key.stands_for(key):
             return progress
         progress = self.observers.get(key)
         if progress is None:
-            progress = self.observers[key] = Progress(key=key)
+            progress = self.observers[key] = ReplicaState(key=key)
         return progress
 
     def is_voter(self, key: ReplicaKey) -> bool:
@@ -125,7 +125,7 @@ class Leader(Role):
             known = old.pop(voter.key.id, None)
             observed = self.observers.pop(voter.key, None)
             if known is None or not known.key.stands_for(voter.key):
-                known = observed or Progress(key=voter.key)
+                known = observed or ReplicaState(key=voter.key)
             known.key = voter.key
             new[voter.key.id] = known
         self.voters = new
@@ -135,7 +135,7 @@ class Leader(Role):
     def replicas_by_descending_offset(self) -> tuple[ReplicaKey, ...]:
         """The other voters, furthest first, unknown last, then by id."""
 
-        def order(progress: Progress) -> tuple[int, int]:
+        def order(progress: ReplicaState) -> tuple[int, int]:
             end = -1 if progress.end_offset is None else progress.end_offset
             return (-end, progress.key.id)
 

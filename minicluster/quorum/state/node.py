@@ -19,10 +19,10 @@ from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
 from minicluster.quorum.effects import Flushed, Persist, SendTo, VotersChanged
 from minicluster.quorum.settings import QuorumSettings
+from minicluster.quorum.state.epoch_state import EpochState, UnattachedState
 from minicluster.quorum.state.raft_log import RaftLog
 from minicluster.quorum.state.request_manager import RequestManager
-from minicluster.quorum.state.roles import Role, Unattached
-from minicluster.quorum.state.voter_set_history import History
+from minicluster.quorum.state.voter_set_history import VoterSetHistory
 from minicluster.quorum.state.voters import (
     Endpoints,
     Node,
@@ -61,7 +61,7 @@ class ParkedFetch:
 
 
 @dataclass(slots=True)
-class Listening:
+class ListenerContext:
     """How far one state machine has come."""
 
     next_offset: int = 0
@@ -101,7 +101,7 @@ class QuorumNode:
         self.rules = rules
         self.faults = faults
         self.log = RaftLog(log)
-        self.history = History(self.log, static_voters)
+        self.history = VoterSetHistory(self.log, static_voters)
         self.own = Voter(
             key=self.key,
             endpoints=endpoints or static_voters.endpoints_of(node_id),
@@ -114,10 +114,10 @@ class QuorumNode:
             bootstrap_index=draws.bootstrap_index,
         )
         self.persisted = persisted
-        self.role: Role = Unattached(epoch=0, election_deadline_ms=None)
+        self.role: EpochState = UnattachedState(epoch=0, election_deadline_ms=None)
         self.messages: deque[Any] = deque()
         self.parked: list[ParkedFetch] = []
-        self.listeners: dict[str, Listening] = {}
+        self.listeners: dict[str, ListenerContext] = {}
         self.running = False
         self.shutdown_deadline_ms: int | None = None
         self.wake_ms: int | None = None
@@ -232,5 +232,5 @@ class QuorumNode:
 
     def register_listener(self, name: str) -> None:
         """Add a state machine that knows nothing yet."""
-        self.listeners[name] = Listening()
+        self.listeners[name] = ListenerContext()
         self.news = True

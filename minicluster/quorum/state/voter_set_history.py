@@ -15,7 +15,7 @@ from minicluster.quorum.state.voters import VoterSet
 BEFORE_THE_LOG = -1
 
 
-class History:
+class VoterSetHistory:
     """What the control records of one log have said so far, committed or not."""
 
     def __init__(self, log: RaftLog, static_voters: VoterSet) -> None:

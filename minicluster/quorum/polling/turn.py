@@ -8,21 +8,22 @@ Source:  KafkaRaftClient.poll, pollCurrentState; order as in the transcripts.
 
 from __future__ import annotations
 
-from minicluster.quorum import dispatch, leading, listening, transitions, wire
+from minicluster.quorum import dispatch, listener_context, transitions, wire
 from minicluster.quorum.effects import Began, ShutDown
-from minicluster.quorum.outgoing import ask, earliest, fetch_request
+from minicluster.quorum.polling import leader
+from minicluster.quorum.polling.send import ask, earliest, fetch_request
 from minicluster.quorum.state import parked_fetches
-from minicluster.quorum.state.leader_state import Leader
-from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.roles import (
-    Candidate,
-    Follower,
-    Prospective,
-    Resigned,
-    Unattached,
+from minicluster.quorum.state.epoch_state import (
+    CandidateState,
+    FollowerState,
+    ProspectiveState,
+    ResignedState,
+    UnattachedState,
 )
+from minicluster.quorum.state.leader_state import LeaderState
+from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Node
-from minicluster.quorum.voter_changes import asking
+from minicluster.quorum.voter_changes import follower_requests
 
 VOTE_VERSION = 2
 END_EPOCH_VERSION = 1
@@ -51,7 +52,7 @@ def poll_once(node: QuorumNode, now_ms: int) -> None:
     wait_ms = _poll_role(node, now_ms)
     if node.messages:
         dispatch.handle(node, node.messages.popleft(), now_ms)
-    listening.deliver(node)
+    listener_context.deliver(node)
     node.wake_ms = earliest(
         None if wait_ms is None else now_ms + wait_ms,
         node.shutdown_deadline_ms,
@@ -67,7 +68,7 @@ def settle(node: QuorumNode, now_ms: int, message: dispatch.Message | None = Non
     if message is not None:
         if node.running and not node.messages and (node.wake_ms is None or now_ms < node.wake_ms):
             dispatch.handle(node, message, now_ms)
-            listening.deliver(node)
+            listener_context.deliver(node)
         else:
             node.messages.append(message)
     for _ in range(MAX_TURNS):
@@ -97,24 +98,24 @@ def _shutdown_ends(node: QuorumNode, now_ms: int) -> bool:
 
 def _poll_role(node: QuorumNode, now_ms: int) -> int | None:
     role = node.role
-    if isinstance(role, Leader):
-        return leading.poll(node, role, now_ms)
-    if isinstance(role, Follower):
+    if isinstance(role, LeaderState):
+        return leader.poll(node, role, now_ms)
+    if isinstance(role, FollowerState):
         return _poll_follower(node, role, now_ms)
-    if isinstance(role, Unattached):
+    if isinstance(role, UnattachedState):
         return _poll_unattached(node, role, now_ms)
-    if isinstance(role, Prospective):
+    if isinstance(role, ProspectiveState):
         return _poll_prospective(node, role, now_ms)
-    if isinstance(role, Candidate):
+    if isinstance(role, CandidateState):
         return _poll_candidate(node, role, now_ms)
-    assert isinstance(role, Resigned)
+    assert isinstance(role, ResignedState)
     return _poll_resigned(node, role, now_ms)
 
 
 # --- looking for a leader ---------------------------------------------------------------------
 
 
-def _poll_unattached(node: QuorumNode, role: Unattached, now_ms: int) -> int | None:
+def _poll_unattached(node: QuorumNode, role: UnattachedState, now_ms: int) -> int | None:
     if not node.is_voter:
         return fetch_from_bootstrap(node, now_ms)
     if node.is_shutting_down:
@@ -126,7 +127,7 @@ def _poll_unattached(node: QuorumNode, role: Unattached, now_ms: int) -> int | N
     return earliest(deadline - now_ms, fetch_from_bootstrap(node, now_ms))
 
 
-def _poll_prospective(node: QuorumNode, role: Prospective, now_ms: int) -> int | None:
+def _poll_prospective(node: QuorumNode, role: ProspectiveState, now_ms: int) -> int | None:
     if node.is_shutting_down:
         return _ask_for_votes(node, role, now_ms)
     if now_ms >= role.election_deadline_ms:
@@ -135,7 +136,7 @@ def _poll_prospective(node: QuorumNode, role: Prospective, now_ms: int) -> int |
     return earliest(role.election_deadline_ms - now_ms, _ask_for_votes(node, role, now_ms))
 
 
-def _poll_candidate(node: QuorumNode, role: Candidate, now_ms: int) -> int | None:
+def _poll_candidate(node: QuorumNode, role: CandidateState, now_ms: int) -> int | None:
     if node.is_shutting_down:
         return _ask_for_votes(node, role, now_ms)
     if now_ms >= role.election_deadline_ms:
@@ -144,11 +145,13 @@ def _poll_candidate(node: QuorumNode, role: Candidate, now_ms: int) -> int | Non
     return earliest(role.election_deadline_ms - now_ms, _ask_for_votes(node, role, now_ms))
 
 
-def _ask_for_votes(node: QuorumNode, role: Prospective | Candidate, now_ms: int) -> int | None:
+def _ask_for_votes(
+    node: QuorumNode, role: ProspectiveState | CandidateState, now_ms: int
+) -> int | None:
     if role.tally.is_lost:
         return None
     voters = node.history.voters
-    pre_vote = isinstance(role, Prospective)
+    pre_vote = isinstance(role, ProspectiveState)
 
     def request(voter_id: int) -> object:
         voter = voters.get(voter_id)
@@ -171,7 +174,7 @@ def _ask_for_votes(node: QuorumNode, role: Prospective | Candidate, now_ms: int)
     return earliest(*waits)
 
 
-def _poll_resigned(node: QuorumNode, role: Resigned, now_ms: int) -> int | None:
+def _poll_resigned(node: QuorumNode, role: ResignedState, now_ms: int) -> int | None:
     """Tell the voters, also in the turn in which the time is over, and then go on."""
 
     def request(_: int) -> object:
@@ -196,7 +199,7 @@ def _poll_resigned(node: QuorumNode, role: Resigned, now_ms: int) -> int | None:
 # --- following --------------------------------------------------------------------------------
 
 
-def _poll_follower(node: QuorumNode, role: Follower, now_ms: int) -> int | None:
+def _poll_follower(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
     if not node.is_voter:
         return _poll_observer(node, role, now_ms)
     if node.is_shutting_down:
@@ -206,7 +209,7 @@ def _poll_follower(node: QuorumNode, role: Follower, now_ms: int) -> int | None:
         return 0
     wait_ms = None
     if now_ms >= role.update_voter_deadline_ms:
-        wait_ms = asking.update_voter(node, role, now_ms)
+        wait_ms = follower_requests.update_voter(node, role, now_ms)
     if wait_ms is None:
         wait_ms = fetch_from_leader(node, role, now_ms)
     return earliest(
@@ -219,18 +222,18 @@ def _until_due(deadline_ms: int, now_ms: int) -> int | None:
     return deadline_ms - now_ms if deadline_ms > now_ms else None
 
 
-def _poll_observer(node: QuorumNode, role: Follower, now_ms: int) -> int | None:
-    if asking.may_join(node) and now_ms >= role.update_voter_deadline_ms:
-        wait_ms = asking.join(node, role, now_ms)
+def _poll_observer(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
+    if follower_requests.may_join(node) and now_ms >= role.update_voter_deadline_ms:
+        wait_ms = follower_requests.join(node, role, now_ms)
         if wait_ms is not None:
             return wait_ms
     wait_ms = fetch_from_leader(node, role, now_ms)
-    if asking.may_join(node):
+    if follower_requests.may_join(node):
         return earliest(wait_ms, _until_due(role.update_voter_deadline_ms, now_ms))
     return wait_ms
 
 
-def fetch_from_leader(node: QuorumNode, role: Follower, now_ms: int) -> int | None:
+def fetch_from_leader(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
     """Fetch from the leader; from a bootstrap server if the leader is silent or held back."""
     leader = node.leader_node
     requests = node.requests
@@ -248,7 +251,7 @@ def fetch_from_leader(node: QuorumNode, role: Follower, now_ms: int) -> int | No
     return requests.wait_ms(leader.id, now_ms)
 
 
-def _fetch(node: QuorumNode, role: Follower, leader: Node, now_ms: int) -> None:
+def _fetch(node: QuorumNode, role: FollowerState, leader: Node, now_ms: int) -> None:
     if role.download is None:
         node.send(leader, fetch_request(node), FETCH_VERSION, now_ms)
         return

@@ -10,11 +10,11 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from minicluster.quorum.requests import checks
-from minicluster.quorum.state.leader_state import Leader, PendingRemove
+from minicluster.quorum.requests import validation
+from minicluster.quorum.state.leader_state import LeaderState, RemoveVoterHandlerState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey
-from minicluster.quorum.voter_changes import guards
+from minicluster.quorum.voter_changes import preconditions
 
 
 def remove_voter(
@@ -25,13 +25,13 @@ def remove_voter(
     if refusal is not None:
         return RemoveRaftVoterResponse(error_code=int(refusal[0]), error_message=refusal[1])
     role = node.role
-    assert isinstance(role, Leader)
+    assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     voters = node.history.voters.remove(key)
     if voters is None:
         why = f"{key.id} is no voter with that directory, or the last one"
         return RemoveRaftVoterResponse(error_code=int(ErrorCode.VOTER_NOT_FOUND), error_message=why)
-    role.pending_remove = PendingRemove(
+    role.pending_remove = RemoveVoterHandlerState(
         token=token,
         last_offset=role.accumulator.append_control((voters.to_record(),), now_ms),
         deadline_ms=now_ms + node.settings.request_timeout_ms,
@@ -41,14 +41,14 @@ def remove_voter(
 
 def _refuse(
     node: QuorumNode, request: RemoveRaftVoterRequest, now_ms: int
-) -> guards.Refusal | None:
-    if not checks.is_this_cluster(node, request.cluster_id):
+) -> preconditions.Refusal | None:
+    if not validation.is_this_cluster(node, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster"
-    error = checks.refuse_leader_request(node, node.epoch)
+    error = validation.refuse_leader_request(node, node.epoch)
     if error is not None:
         return error, ""
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     if key.directory_id is None:
         return ErrorCode.INVALID_REQUEST, "a voter is named by its id and directory id"
-    assert isinstance(node.role, Leader)
-    return guards.refuse_change(node, node.role, now_ms)
+    assert isinstance(node.role, LeaderState)
+    return preconditions.refuse_change(node, node.role, now_ms)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
-from minicluster.quorum.requests import checks
+from minicluster.quorum.requests import validation
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Endpoints
 
@@ -34,7 +34,7 @@ def follow(
         transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
     if error is ErrorCode.INVALID_REQUEST:
-        checks.contradiction(node, f"a request in epoch {epoch} was found invalid")
+        validation.contradiction(node, f"a request in epoch {epoch} was found invalid")
         return False
     if error is ErrorCode.BROKER_NOT_AVAILABLE:
         return False

@@ -54,7 +54,7 @@ class Vote(Enum):
     REJECTED = "rejected"
 
 
-class Tally:
+class EpochElection:
     """The votes of one election, over the voter set with which it began."""
 
     __slots__ = ("_votes",)

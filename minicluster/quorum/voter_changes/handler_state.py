@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import AddRaftVoterResponse, RemoveRaftVoterResponse
-from minicluster.quorum.state.leader_state import Leader, PendingAdd, PendingRemove
+from minicluster.quorum.state.leader_state import (
+    AddVoterHandlerState,
+    LeaderState,
+    RemoveVoterHandlerState,
+)
 from minicluster.quorum.state.node import QuorumNode
 
 
-def answer_add(node: QuorumNode, change: PendingAdd, error: ErrorCode, why: str | None) -> None:
+def answer_add(
+    node: QuorumNode, change: AddVoterHandlerState, error: ErrorCode, why: str | None
+) -> None:
     """Answer an AddRaftVoter, once."""
     if not change.answered:
         change.answered = True
@@ -19,18 +25,18 @@ def answer_add(node: QuorumNode, change: PendingAdd, error: ErrorCode, why: str 
 
 
 def answer_remove(
-    node: QuorumNode, change: PendingRemove, error: ErrorCode, why: str | None
+    node: QuorumNode, change: RemoveVoterHandlerState, error: ErrorCode, why: str | None
 ) -> None:
     """Answer a RemoveRaftVoter."""
     node.reply(change.token, RemoveRaftVoterResponse(error_code=int(error), error_message=why))
 
 
-def abandon(node: QuorumNode, role: Leader) -> None:
+def abandon(node: QuorumNode, role: LeaderState) -> None:
     """Leadership is lost: what is pending fails."""
     _end(node, role, ErrorCode.NOT_LEADER_OR_FOLLOWER, "The leader has changed")
 
 
-def expire(node: QuorumNode, role: Leader, now_ms: int) -> bool:
+def expire(node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
     """Give up what has waited too long; -> whether a change is still pending."""
     if role.pending_add is None and role.pending_remove is None:
         return False
@@ -40,7 +46,7 @@ def expire(node: QuorumNode, role: Leader, now_ms: int) -> bool:
     return role.pending_add is not None or role.pending_remove is not None
 
 
-def on_high_watermark(node: QuorumNode, role: Leader) -> None:
+def on_high_watermark(node: QuorumNode, role: LeaderState) -> None:
     """Answer a change whose record is committed; a leader that removed itself resigns."""
     mark = role.high_watermark
     add, remove = role.pending_add, role.pending_remove
@@ -57,14 +63,14 @@ def on_high_watermark(node: QuorumNode, role: Leader) -> None:
             node.moved = True
 
 
-def next_deadline_ms(role: Leader) -> int | None:
+def next_deadline_ms(role: LeaderState) -> int | None:
     """When a pending change is given up."""
     if role.pending_add is None and role.pending_remove is None:
         return None
     return min(c.deadline_ms for c in (role.pending_add, role.pending_remove) if c is not None)
 
 
-def _end(node: QuorumNode, role: Leader, error: ErrorCode, why: str) -> None:
+def _end(node: QuorumNode, role: LeaderState, error: ErrorCode, why: str) -> None:
     add, role.pending_add = role.pending_add, None
     remove, role.pending_remove = role.pending_remove, None
     if add is not None:

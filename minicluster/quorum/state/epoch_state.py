@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from minicluster.log.log import SnapshotId
-from minicluster.quorum.state.arithmetic import Tally
+from minicluster.quorum.state.epoch_election import EpochElection
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
 
 
 @dataclass(slots=True, kw_only=True)
-class Role:
+class EpochState:
     """What every role has."""
 
     name: ClassVar[str] = ""
@@ -51,7 +51,7 @@ class Role:
 
 
 @dataclass(slots=True, kw_only=True)
-class Unattached(Role):
+class UnattachedState(EpochState):
     """Follows nobody: looks for the leader and, as a voter, waits for its election timeout."""
 
     name: ClassVar[str] = "Unattached"
@@ -64,7 +64,7 @@ class Unattached(Role):
 
 
 @dataclass(slots=True, kw_only=True)
-class Download:
+class FetchingSnapshot:
     """A snapshot on its way from the leader."""
 
     snapshot_id: SnapshotId
@@ -72,7 +72,7 @@ class Download:
 
 
 @dataclass(slots=True, kw_only=True)
-class Follower(Role):
+class FollowerState(EpochState):
     """Fetches from a known leader."""
 
     name: ClassVar[str] = "Follower"
@@ -81,7 +81,7 @@ class Follower(Role):
     update_voter_deadline_ms: int
     has_fetched: bool = False
     has_updated_leader: bool = False
-    download: Download | None = None
+    download: FetchingSnapshot | None = None
 
     def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         """A pre-vote as long as the leader has not answered a fetch (KIP-996)."""
@@ -89,12 +89,12 @@ class Follower(Role):
 
 
 @dataclass(slots=True, kw_only=True)
-class Prospective(Role):
+class ProspectiveState(EpochState):
     """Asks whether it would win before it bumps the epoch (KIP-996)."""
 
     name: ClassVar[str] = "Prospective"
 
-    tally: Tally
+    tally: EpochElection
     election_deadline_ms: int
 
     def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
@@ -103,17 +103,17 @@ class Prospective(Role):
 
 
 @dataclass(slots=True, kw_only=True)
-class Candidate(Role):
+class CandidateState(EpochState):
     """Stands for election in an epoch of its own; votes for itself."""
 
     name: ClassVar[str] = "Candidate"
 
-    tally: Tally
+    tally: EpochElection
     election_deadline_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
-class Resigned(Role):
+class ResignedState(EpochState):
     """Led this epoch and tells the voters that it does no more."""
 
     name: ClassVar[str] = "Resigned"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from minicluster.quorum import wire
-from minicluster.quorum.requests import checks
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.requests import validation
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter
-from minicluster.quorum.voter_changes import guards
+from minicluster.quorum.voter_changes import preconditions
 
 
 def update_voter(
@@ -34,24 +34,24 @@ def update_voter(
 
 
 def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> ErrorCode:
-    if not checks.is_this_cluster(node, request.cluster_id):
+    if not validation.is_this_cluster(node, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    refusal = checks.refuse_leader_request(node, request.current_leader_epoch)
+    refusal = validation.refuse_leader_request(node, request.current_leader_epoch)
     if refusal is not None:
         return refusal
     role = node.role
-    assert isinstance(role, Leader)
+    assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     endpoints = wire.named_endpoints(request.listeners)
     feature = request.kraft_version_feature
     versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
     if (
         key.directory_id is None
-        or not guards.has_listener(node, endpoints)
+        or not preconditions.has_listener(node, endpoints)
         or not 0 <= versions.min <= versions.max
     ):
         return ErrorCode.INVALID_REQUEST
-    blocked = guards.refuse_change(node, role, now_ms, needs_version=False)
+    blocked = preconditions.refuse_change(node, role, now_ms, needs_version=False)
     if blocked is not None:
         return blocked[0]
     if node.history.kraft_version == 0 and role.upgraded_version is not None:
@@ -64,7 +64,7 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     if voters is None:
         return ErrorCode.VOTER_NOT_FOUND
     if key.id == node.key.id:
-        return checks.contradiction(node, "the leader tells itself of its endpoints")
+        return validation.contradiction(node, "the leader tells itself of its endpoints")
     if static:
         role.reported_voters[key.id] = voter
     else:

@@ -6,10 +6,10 @@ Source:  KIP-853; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
 from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Endpoints, node_at
-from minicluster.quorum.voter_changes import pending
+from minicluster.quorum.voter_changes import handler_state
 
 Refusal = tuple[ErrorCode, str]
 
@@ -22,10 +22,10 @@ def has_listener(node: QuorumNode, endpoints: Endpoints) -> bool:
 
 
 def refuse_change(
-    node: QuorumNode, role: Leader, now_ms: int, *, needs_version: bool = True
+    node: QuorumNode, role: LeaderState, now_ms: int, *, needs_version: bool = True
 ) -> Refusal | None:
     """What stands in the way of a change: an earlier one, or what is not committed yet."""
-    if pending.expire(node, role, now_ms):
+    if handler_state.expire(node, role, now_ms):
         return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is pending"
     if role.high_watermark is None:
         return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed its epoch yet"

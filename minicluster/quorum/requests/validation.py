@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum.errors import InconsistentState
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey
 
@@ -32,7 +32,7 @@ def refuse_leader_request(node: QuorumNode, epoch: int) -> ErrorCode | None:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > node.epoch:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-    if not isinstance(node.role, Leader):
+    if not isinstance(node.role, LeaderState):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if node.is_shutting_down:
         return ErrorCode.BROKER_NOT_AVAILABLE

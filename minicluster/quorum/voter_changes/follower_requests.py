@@ -15,9 +15,9 @@ from minicluster.protocol.messages import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from minicluster.quorum.following import follow
+from minicluster.quorum.message_epoch import follow
+from minicluster.quorum.state.epoch_state import FollowerState
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.roles import Follower
 from minicluster.quorum.state.voters import Endpoint
 
 UPDATE_VOTER_VERSION = 0
@@ -25,7 +25,7 @@ ADD_VOTER_VERSION = 1
 REMOVE_VOTER_VERSION = 0
 
 
-def update_voter(node: QuorumNode, role: Follower, now_ms: int) -> int | None:
+def update_voter(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
     """Tell the leader this voter's endpoints and versions if it needs them.
 
     Shapes:  -> how long to wait before asking again; None if there is nothing to tell.
@@ -59,7 +59,7 @@ def may_join(node: QuorumNode) -> bool:
     return node.settings.auto_join and node.can_become_voter and node.history.kraft_version > 0
 
 
-def join(node: QuorumNode, role: Follower, now_ms: int) -> int | None:
+def join(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
     """Ask to become a voter; first let an entry with another directory go."""
     entry = node.history.voters.get(node.key.id)
     request: Any
@@ -85,7 +85,7 @@ def join(node: QuorumNode, role: Follower, now_ms: int) -> int | None:
 
 
 def _ask_leader(
-    node: QuorumNode, role: Follower, request: Any, version: int, now_ms: int
+    node: QuorumNode, role: FollowerState, request: Any, version: int, now_ms: int
 ) -> int | None:
     leader = node.leader_node
     if leader is None:
@@ -96,7 +96,7 @@ def _ask_leader(
     return node.requests.wait_ms(leader.id, now_ms)
 
 
-def _rest(node: QuorumNode, role: Follower, now_ms: int) -> None:
+def _rest(node: QuorumNode, role: FollowerState, now_ms: int) -> None:
     role.update_voter_deadline_ms = now_ms + node.settings.update_voter_period_ms
 
 
@@ -113,7 +113,7 @@ def on_update_voter(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     role = node.role
     if (
         error is ErrorCode.UNSUPPORTED_VERSION
-        and isinstance(role, Follower)
+        and isinstance(role, FollowerState)
         and not node.rules.unsupported_update_voter_is_asked_again
     ):
         role.has_updated_leader = True
@@ -122,7 +122,7 @@ def on_update_voter(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     if handled is not None:
         return handled
     role = node.role
-    if not isinstance(role, Follower):
+    if not isinstance(role, FollowerState):
         return False
     if error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
         role.has_updated_leader = True
@@ -142,6 +142,6 @@ def on_join(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     )
     if response.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, settled):
         return False
-    if isinstance(role, Follower):
+    if isinstance(role, FollowerState):
         _rest(node, role, now_ms)
     return True

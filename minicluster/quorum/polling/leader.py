@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from minicluster.quorum import transitions, wire
 from minicluster.quorum.effects import Appended
-from minicluster.quorum.outgoing import ask, earliest
-from minicluster.quorum.requests import fetch as fetching
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.polling.send import ask, earliest
+from minicluster.quorum.requests import fetch
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.voter_changes import pending
+from minicluster.quorum.voter_changes import handler_state
 
 BEGIN_EPOCH_VERSION = 1
 
 
-def poll(node: QuorumNode, role: Leader, now_ms: int) -> int | None:
+def poll(node: QuorumNode, role: LeaderState, now_ms: int) -> int | None:
     """Take one turn as the leader."""
     if (
         node.is_shutting_down
@@ -25,12 +25,12 @@ def poll(node: QuorumNode, role: Leader, now_ms: int) -> int | None:
     ):
         transitions.to_resigned(node, role.replicas_by_descending_offset(), now_ms)
         return 0
-    pending.expire(node, role, now_ms)
+    handler_state.expire(node, role, now_ms)
     _write(node, role, now_ms)
     _announce(node, role, now_ms)
     left = role.check_quorum_deadline_ms - now_ms
     check = None if len(role.voters) == 1 or left <= 0 else left
-    change = pending.next_deadline_ms(role)
+    change = handler_state.next_deadline_ms(role)
     due = role.accumulator.due_ms
     announce = None if role.is_alone else role.begin_epoch_deadline_ms - now_ms
     return earliest(
@@ -48,7 +48,7 @@ def _ignores_check_quorum(node: QuorumNode) -> bool:
     return False
 
 
-def _write(node: QuorumNode, role: Leader, now_ms: int) -> None:
+def _write(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
     due = role.accumulator.due_ms
     if due is None or now_ms < due:
         return
@@ -58,11 +58,11 @@ def _write(node: QuorumNode, role: Leader, now_ms: int) -> None:
     node.read_control_records()
     node.flush()
     if role.on_local_end(node.log.end_offset, node.history.voters):
-        fetching.on_high_watermark(node, role, now_ms)
-    fetching.wake_all(node, now_ms)
+        fetch.on_high_watermark(node, role, now_ms)
+    fetch.wake_all(node, now_ms)
 
 
-def _announce(node: QuorumNode, role: Leader, now_ms: int) -> None:
+def _announce(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
     if now_ms < role.begin_epoch_deadline_ms:
         return
     voters = node.history.voters

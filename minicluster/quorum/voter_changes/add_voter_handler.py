@@ -16,11 +16,11 @@ from minicluster.protocol.messages import (
     ApiVersionsResponse,
 )
 from minicluster.quorum import wire
-from minicluster.quorum.requests import checks
-from minicluster.quorum.state.leader_state import Leader, PendingAdd
+from minicluster.quorum.requests import validation
+from minicluster.quorum.state.leader_state import AddVoterHandlerState, LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter, node_at
-from minicluster.quorum.voter_changes import guards, pending
+from minicluster.quorum.voter_changes import handler_state, preconditions
 
 KRAFT_VERSION = "kraft.version"
 API_VERSIONS_VERSION = 4
@@ -36,7 +36,7 @@ def add_voter(
     if refusal is not None:
         return AddRaftVoterResponse(error_code=int(refusal[0]), error_message=refusal[1])
     role = node.role
-    assert isinstance(role, Leader)
+    assert isinstance(role, LeaderState)
     endpoints = wire.named_endpoints(request.listeners)
     to = node_at(request.voter_id, endpoints, node.listener_name)
     assert to is not None
@@ -47,7 +47,7 @@ def add_voter(
         client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
     )
     node.send(to, asked, API_VERSIONS_VERSION, now_ms)
-    role.pending_add = PendingAdd(
+    role.pending_add = AddVoterHandlerState(
         token=token,
         voter=ReplicaKey.of(request.voter_id, request.voter_directory_id),
         endpoints=endpoints,
@@ -57,19 +57,21 @@ def add_voter(
     return None
 
 
-def _refuse(node: QuorumNode, request: AddRaftVoterRequest, now_ms: int) -> guards.Refusal | None:
-    if not checks.is_this_cluster(node, request.cluster_id):
+def _refuse(
+    node: QuorumNode, request: AddRaftVoterRequest, now_ms: int
+) -> preconditions.Refusal | None:
+    if not validation.is_this_cluster(node, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster"
-    error = checks.refuse_leader_request(node, node.epoch)
+    error = validation.refuse_leader_request(node, node.epoch)
     if error is not None:
         return error, ""
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     if key.directory_id is None:
         return ErrorCode.INVALID_REQUEST, "a voter is named by its id and directory id"
-    if not guards.has_listener(node, wire.named_endpoints(request.listeners)):
+    if not preconditions.has_listener(node, wire.named_endpoints(request.listeners)):
         return ErrorCode.INVALID_REQUEST, f"the listener {node.listener_name} is missing"
-    assert isinstance(node.role, Leader)
-    refusal = guards.refuse_change(node, node.role, now_ms)
+    assert isinstance(node.role, LeaderState)
+    refusal = preconditions.refuse_change(node, node.role, now_ms)
     if refusal is None and node.history.voters.get(key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"{key.id} is a voter already"
     return refusal
@@ -96,33 +98,33 @@ def on_api_versions(
 ) -> bool:
     """Append the larger voter set, or refuse; -> whether the request to the voter succeeded."""
     role = node.role
-    change = role.pending_add if isinstance(role, Leader) else None
+    change = role.pending_add if isinstance(role, LeaderState) else None
     if change is None or change.voter.id != node_id or change.last_offset is not None:
         return True
-    assert isinstance(role, Leader)
+    assert isinstance(role, LeaderState)
     if error is not ErrorCode.NONE:
         role.pending_add = None
         why = "the new voter did not say which versions it supports"
-        pending.answer_add(node, change, ErrorCode.REQUEST_TIMED_OUT, why)
+        handler_state.answer_add(node, change, ErrorCode.REQUEST_TIMED_OUT, why)
         return False
     if versions is None or not versions.holds(node.history.kraft_version):
         role.pending_add = None
         why = "the new voter does not support the cluster's kraft.version"
-        pending.answer_add(node, change, ErrorCode.INVALID_REQUEST, why)
+        handler_state.answer_add(node, change, ErrorCode.INVALID_REQUEST, why)
         return True
     if not role.is_caught_up(change.voter, now_ms):
         role.pending_add = None
         why = "the new voter lags behind the leader"
-        pending.answer_add(node, change, ErrorCode.REQUEST_TIMED_OUT, why)
+        handler_state.answer_add(node, change, ErrorCode.REQUEST_TIMED_OUT, why)
         return True
     voters = node.history.voters.add(
         Voter(key=change.voter, endpoints=change.endpoints, versions=versions)
     )
     if voters is None:
         role.pending_add = None
-        pending.answer_add(node, change, ErrorCode.DUPLICATE_VOTER, "it is a voter already")
+        handler_state.answer_add(node, change, ErrorCode.DUPLICATE_VOTER, "it is a voter already")
         return True
     change.last_offset = role.accumulator.append_control((voters.to_record(),), now_ms)
     if not change.ack_when_committed:
-        pending.answer_add(node, change, ErrorCode.NONE, None)
+        handler_state.answer_add(node, change, ErrorCode.NONE, None)
     return True

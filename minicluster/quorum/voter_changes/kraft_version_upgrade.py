@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum.errors import IllegalArgument, NotLeader
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Voter, VoterSet
 
@@ -22,7 +22,7 @@ def upgrade(
              or has not said that it does.
     """
     role = node.role
-    if not isinstance(role, Leader) or epoch < role.epoch:
+    if not isinstance(role, LeaderState) or epoch < role.epoch:
         raise NotLeader(f"kraft.version: node {node.key.id} does not lead epoch {epoch}")
     if epoch > role.epoch:
         raise IllegalArgument(f"kraft.version: epoch {epoch} is above the leader's {role.epoch}")
@@ -51,7 +51,7 @@ def upgrade(
     return True
 
 
-def _voters_as_they_say(node: QuorumNode, role: Leader) -> list[Voter]:
+def _voters_as_they_say(node: QuorumNode, role: LeaderState) -> list[Voter]:
     """The voters with the directory and versions that they told the leader, if they did."""
     return [
         node.own if voter.key.id == node.key.id else role.reported_voters.get(voter.key.id, voter)

@@ -6,12 +6,12 @@ Source:  LeaderState.appendStartOfEpochControlRecords.
 from __future__ import annotations
 
 from minicluster.protocol.records import KRaftVersionRecord, LeaderChangeMessage
-from minicluster.quorum.state.leader_state import Leader
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voter_set_history import BEFORE_THE_LOG
 
 
-def epoch_start(node: QuorumNode, role: Leader) -> tuple[object, ...]:
+def epoch_start(node: QuorumNode, role: LeaderState) -> tuple[object, ...]:
     """LeaderChange; and the voters, if no record of the log holds them or they are out of date."""
     history = node.history
     records: list[object] = [

@@ -8,10 +8,10 @@ Source:  KafkaRaftClient.ListenerContext, pollListeners.
 from __future__ import annotations
 
 from minicluster.quorum.effects import Commit, LeaderChange, LoadBootstrap, LoadSnapshot
-from minicluster.quorum.state.leader_state import Leader
-from minicluster.quorum.state.node import Listening, QuorumNode
+from minicluster.quorum.state.epoch_state import ResignedState
+from minicluster.quorum.state.leader_state import LeaderState
+from minicluster.quorum.state.node import ListenerContext, QuorumNode
 from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
-from minicluster.quorum.state.roles import Resigned
 
 
 def deliver(node: QuorumNode) -> None:
@@ -38,21 +38,21 @@ def tell_leader_change(node: QuorumNode) -> None:
             _tell(node, name, listening)
 
 
-def _tell(node: QuorumNode, name: str, listening: Listening) -> None:
+def _tell(node: QuorumNode, name: str, listening: ListenerContext) -> None:
     role = node.role
-    if isinstance(role, Resigned) or role.epoch < listening.told_epoch:
+    if isinstance(role, ResignedState) or role.epoch < listening.told_epoch:
         return
     newer = role.epoch > listening.told_epoch
     named = role.leader_id is not None and listening.told_leader is None
     if not newer and not named:
         return
-    if isinstance(role, Leader) and listening.next_offset <= role.epoch_start_offset:
+    if isinstance(role, LeaderState) and listening.next_offset <= role.epoch_start_offset:
         return
     listening.told_epoch, listening.told_leader = role.epoch, role.leader_id
     node.emit(LeaderChange(name, node.leader_id, role.epoch))
 
 
-def _catch_up(node: QuorumNode, name: str, listening: Listening, high_watermark: int) -> None:
+def _catch_up(node: QuorumNode, name: str, listening: ListenerContext, high_watermark: int) -> None:
     log = node.log
     snapshot_id = log.latest_snapshot
     if snapshot_id is not None and (

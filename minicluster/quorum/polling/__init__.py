@@ -1,0 +1,1 @@
+"""One turn of a node, by its role (``KafkaRaftClient.pollCurrentState``)."""
