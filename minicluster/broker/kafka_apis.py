@@ -324,8 +324,6 @@ _FORWARDED = (
     "DescribeQuorum",
     "AddRaftVoter",
     "RemoveRaftVoter",
-    "AlterClientQuotas",
-    "AlterUserScramCredentials",
 )
 
 

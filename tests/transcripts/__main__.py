@@ -11,6 +11,7 @@ from tests.transcripts.runner import run
 
 # Each module has ``play(path) -> outcomes``; only the one that is asked for is imported.
 PLAYERS = {
+    "clients": "tests.transcripts.clients",
     "controller": "tests.transcripts.controller_player",
     "partition": "tests.transcripts.partition",
     "quorum": "tests.transcripts.quorum_player",

@@ -16,7 +16,8 @@ AGREE = "agree"
 DIFFER = "differ"
 NOT_BUILT = "not built"
 HASH_ORDER = "hash order"
-VERDICTS = (AGREE, DIFFER, HASH_ORDER, NOT_BUILT)
+OTHER_MESSAGE = "message"
+VERDICTS = (AGREE, DIFFER, OTHER_MESSAGE, HASH_ORDER, NOT_BUILT)
 
 
 class NotBuilt(Exception):
@@ -45,7 +46,7 @@ class Tally:
         for outcome in outcomes:
             row = self.counts.setdefault(outcome.operation, dict.fromkeys(VERDICTS, 0))
             row[outcome.verdict] += 1
-            if outcome.verdict == DIFFER and len(self.shown) < show:
+            if outcome.verdict in (DIFFER, OTHER_MESSAGE) and len(self.shown) < show:
                 self.shown.append(outcome)
 
     def total(self, verdict: str) -> int:

@@ -1,0 +1,248 @@
+"""Plays what one Apache Kafka node answered to clients against a cluster of one broker.
+
+The recorded node is broker and controller; here broker 1 has controller 101 beside it, and where a
+response names the controller's node (DescribeQuorum), 101 stands for 1. A step is played at its
+recorded time of the simulated clock, its request goes through bytes both ways, and of each
+connection only one request is worked on at a time, as in Kafka's socket server.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from minicluster.actors.cluster.client import CLIENT_ID
+from minicluster.actors.cluster.mini_cluster import FIRST_CONTROLLER, MiniCluster
+from minicluster.actors.network import Answer, Network
+from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.broker.kafka_apis import supported_versions
+from minicluster.errors import UserError
+from minicluster.protocol import messages as m
+from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.json_form import from_json, to_json
+from tests.transcripts.clients_compare import Comparison
+from tests.transcripts.clients_forms import Names, with_batches, with_bytes
+from tests.transcripts.report import (
+    AGREE,
+    DIFFER,
+    NOT_BUILT,
+    OTHER_MESSAGE,
+    NotBuilt,
+    Outcome,
+    read_lines,
+    require,
+)
+
+BROKER = 1
+START_MS = 1_790_000_000_000  # the recordings' timestamps are years old, as they were for Kafka
+SETTLE_MS = 2_000
+NO_ANSWER_MS = 350
+HOSTS = {"127.0.0.1", "localhost"}
+
+
+@dataclass(slots=True)
+class Sent:
+    """A request of the recording and what came of it."""
+
+    step: int
+    connection: str
+    api: str
+    version: int
+    request: Any
+    response: Any = None
+    failure: str | None = None
+    done: bool = False
+    is_sent: bool = False
+
+
+@dataclass(slots=True)
+class Connection:
+    """One connection: requests wait for the one before them."""
+
+    waiting: deque[Sent] = field(default_factory=deque)
+    busy: Sent | None = None
+    closed: bool = False
+
+
+class RecordedClients(ClusterActor):
+    """The actor that sends what the recording's connections sent."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+        self.connections: dict[str, Connection] = {}
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, Sent):
+            connection = self.connections.setdefault(message.connection, Connection())
+            if connection.closed:  # the client connects again
+                connection = self.connections[message.connection] = Connection()
+            connection.waiting.append(message)
+            self._next(connection)
+        elif isinstance(message, Answer):
+            sent, connection = message.exchange.context
+            sent.response, sent.failure, sent.done = message.response, message.failure, True
+            connection.busy = None
+            if message.failure not in (None, "unanswered"):
+                connection.closed = True
+                connection.waiting.clear()
+            self._next(connection)
+
+    def _next(self, connection: Connection) -> None:
+        if connection.busy is None and connection.waiting:
+            sent = connection.busy = connection.waiting.popleft()
+            self.network.request(
+                src=CLIENT_ID,
+                dst=BROKER,
+                body=sent.request,
+                version=sent.version,
+                caller=self,
+                context=(sent, connection),
+            )
+
+
+def play(path: Path) -> Iterator[Outcome]:
+    """Play one recording and compare every answer of it."""
+    lines = read_lines(path)
+    header = next(lines)
+    require(header, ("workload", "settings"), f"{path}: the header")
+    with _cluster(header["settings"]) as cluster:
+        yield from _Player(path, cluster).play(lines)
+
+
+def _cluster(settings: Mapping[str, Any]) -> MiniCluster:
+    left_out = {"process.roles", "node.id"}
+    config = {name: value for name, value in settings.items() if name not in left_out}
+    cluster = MiniCluster(brokers=1, controllers=1, wire=True, online=False, config=_known(config))
+    cluster.rt.now_ms = START_MS  # type: ignore[attr-defined]
+    return cluster
+
+
+def _known(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a cluster has."""
+    known = {}
+    for name, value in config.items():
+        try:
+            MiniCluster(brokers=1, controllers=1, config={name: value}).rt.close()
+        except UserError:
+            continue
+        known[name] = value
+    return known
+
+
+class _Player:
+    def __init__(self, path: Path, cluster: MiniCluster) -> None:
+        self.path = path
+        self.cluster = cluster
+        self.names = Names()
+        self.offered = supported_versions(cluster.rules)
+        cluster.rt.spawn(RecordedClients, "recorded-clients", cluster.network)
+        clients = cluster.rt.actor("recorded-clients")
+        assert isinstance(clients, RecordedClients)
+        self.clients = clients
+        self.sent: dict[int, Sent] = {}
+        self.not_built: set[int] = set()
+
+    def play(self, lines: Iterator[dict[str, Any]]) -> Iterator[Outcome]:
+        cluster = self.cluster
+        cluster.run_for(f"{SETTLE_MS}ms")
+        start_ms = cluster.now_ms
+        steps = list(lines)
+        for place, step in enumerate(steps):
+            require(step, ("n", "ms", "answers"), f"{self.path}: a step")
+            if start_ms + step["ms"] > cluster.now_ms:
+                cluster.run_for(f"{start_ms + step['ms'] - cluster.now_ms}ms")
+            if "api" in step:
+                self._send(step)
+            following = steps[place + 1]["ms"] if place + 1 < len(steps) else step["ms"] + 6_000
+            until_ms = start_ms + following
+            # Names in the next request may be bound by these answers, so the step ends with them.
+            cluster.run_until(
+                lambda step=step: self._answered(step), max(0, until_ms - cluster.now_ms)
+            )
+            for answer in step["answers"]:
+                yield self._compare(step, answer)
+
+    def _answered(self, step: Mapping[str, Any]) -> bool:
+        return all(
+            self.sent[answer["step"]].done
+            for answer in step["answers"]
+            if answer.get("step") in self.sent
+        )
+
+    def _send(self, step: Mapping[str, Any]) -> None:
+        api, version, number = step["api"], step["version"], step["n"]
+        kind = getattr(m, f"{api}Request")
+        if version not in self.offered.get(kind.api_key, range(0)):
+            self.not_built.add(number)
+            return
+        form = self.names.replaced(step["request"])
+        try:
+            request = from_json(kind, with_bytes(kind, form), version)
+        except ProtocolError as error:
+            raise UserError(f"{self.path}: step {number}: {error}") from error
+        except NotBuilt:
+            self.not_built.add(number)
+            return
+        sent = Sent(number, step["connection"], api, version, request)
+        self.sent[number] = sent
+        self.clients.hear(sent)
+
+    def _compare(self, step: Mapping[str, Any], answer: Mapping[str, Any]) -> Outcome:
+        where = f"{self.path.name} step {step['n']}"
+        if answer.get("closed"):
+            return self._closed(where, answer)
+        api = answer["api"]
+        if answer["step"] in self.not_built:
+            self.names_of(answer["response"])
+            return Outcome(api, NOT_BUILT, where)
+        sent = self.sent[answer["step"]]
+        request = _request_text(sent)
+        if not sent.done or sent.response is None:
+            why = sent.failure or "no answer"
+            return Outcome(api, DIFFER, where, f"  {request}\n  {why}")
+        got = with_batches(type(sent.response), to_json(sent.response, sent.version))
+        compared = Comparison(api, self.names).of(answer["response"], _as_combined(api, got))
+        shown = "\n".join([f"  {request}", *(str(d) for d in compared.differences[:8])])
+        if compared.differences:
+            return Outcome(api, DIFFER, where, shown)
+        if compared.messages:
+            shown = "\n".join([f"  {request}", *(str(d) for d in compared.messages[:8])])
+            return Outcome(api, OTHER_MESSAGE, where, shown)
+        if compared.not_advertised:
+            return Outcome(api, NOT_BUILT, where)
+        return Outcome(api, AGREE, where)
+
+    def _closed(self, where: str, answer: Mapping[str, Any]) -> Outcome:
+        connection = self.clients.connections.get(answer["connection"])
+        if connection is not None and connection.closed:
+            return Outcome("(connection closed)", AGREE, where)
+        return Outcome("(connection closed)", DIFFER, where, "  the connection stays open")
+
+    def names_of(self, response: Any) -> None:
+        """Names that only an answer which is not built would bind get values of their own."""
+        self.names.replaced(response)
+
+
+def _as_combined(api: str, response: dict[str, Any]) -> dict[str, Any]:
+    """The response with the controller's node for the broker's: in the recording it is one node."""
+    if api != "DescribeQuorum":
+        return response
+    for topic in response.get("topics", ()):
+        for partition in topic["partitions"]:
+            if partition["leaderId"] == FIRST_CONTROLLER:
+                partition["leaderId"] = BROKER
+            for voter in partition["currentVoters"]:
+                voter["replicaId"] = BROKER
+            partition["observers"] = [o for o in partition["observers"] if o["replicaId"] != BROKER]
+    for node in response.get("nodes", ()):
+        node["nodeId"] = BROKER
+    return response
+
+
+def _request_text(sent: Sent, width: int = 700) -> str:
+    text = f"v{sent.version} {sent.request!r}"
+    return text if len(text) <= width else text[:width] + " …"

@@ -1,0 +1,146 @@
+"""What of a recorded response counts: everything but what timing or the machine decides.
+
+Compared as sets are the topics of a Metadata response to "all topics", listed groups, described
+configs and their synonyms, members of described groups. Left out are throttle times, sizes of log
+directories, broker configs whose value is a path, a port or an address, and offsets of the
+metadata log, which records without content push on every half second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.transcripts.clients_forms import ANY_NUMBER, Names, is_name
+
+IGNORED = frozenset({"throttleTimeMs"})
+IGNORED_OF = {
+    "ApiVersions": frozenset({"finalizedFeaturesEpoch"}),
+    "DescribeQuorum": frozenset(
+        {"highWatermark", "logEndOffset", "lastFetchTimestamp", "lastCaughtUpTimestamp"}
+    ),
+    "DescribeLogDirs": frozenset({"totalBytes", "usableBytes", "partitionSize"}),
+}
+MESSAGE = "errorMessage"
+LOCAL_CONFIGS = frozenset(
+    {
+        "advertised.listeners",
+        "broker.id",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.voters",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+    }
+)
+_SORTED = {  # API -> field -> by what its items are put in order
+    "Metadata": {"topics": ("name", "topicId"), "brokers": ("nodeId",)},
+    "ListGroups": {"groups": ("groupId",)},
+    "DescribeConfigs": {"configs": ("name",), "synonyms": ("source", "name", "value")},
+    "DescribeGroups": {"members": ("memberId",)},
+    "ConsumerGroupDescribe": {"members": ("memberId",)},
+}
+
+
+@dataclass(slots=True)
+class Difference:
+    """Where two responses differ."""
+
+    path: str
+    expected: Any
+    got: Any
+
+    def __str__(self) -> str:
+        return f"  {self.path}: expected {_short(self.expected)}, got {_short(self.got)}"
+
+
+@dataclass(slots=True)
+class Comparison:
+    """A recorded response beside the one that was given."""
+
+    api: str
+    names: Names
+    differences: list[Difference] = field(default_factory=list)
+    messages: list[Difference] = field(default_factory=list)
+    not_advertised: list[int] = field(default_factory=list)
+
+    def of(self, expected: Any, got: Any) -> Comparison:
+        """Compare two responses."""
+        self._walk("", "", expected, got)
+        return self
+
+    def _walk(self, name: str, path: str, expected: Any, got: Any) -> None:
+        if isinstance(expected, dict) and isinstance(got, dict):
+            self._object(path, expected, got)
+        elif isinstance(expected, list) and isinstance(got, list):
+            self._array(name, path, expected, got)
+        elif expected in ANY_NUMBER:
+            if not isinstance(got, int) or isinstance(got, bool) or got < 0:
+                self.differences.append(Difference(path, expected, got))
+        elif is_name(expected):
+            if not self.names.matches(expected, got):
+                bound = self.names.values.get(expected, "a new value")
+                self.differences.append(Difference(path, f"{expected} = {bound}", got))
+        elif expected != got:
+            kept = self.messages if name == MESSAGE else self.differences
+            kept.append(Difference(path, expected, got))
+
+    def _object(self, path: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+        ignored = IGNORED | IGNORED_OF.get(self.api, frozenset())
+        if self.api == "DescribeConfigs" and expected.get("name") in LOCAL_CONFIGS:
+            ignored |= {"value", "synonyms"}
+        for key in {**expected, **got}:
+            if key in ignored:
+                continue
+            if key not in expected or key not in got:
+                self.differences.append(
+                    Difference(
+                        f"{path}.{key}", expected.get(key, "nothing"), got.get(key, "nothing")
+                    )
+                )
+            else:
+                self._walk(key, f"{path}.{key}", expected[key], got[key])
+
+    def _array(self, name: str, path: str, expected: list[Any], got: list[Any]) -> None:
+        if self.api == "ApiVersions" and name == "apiKeys":
+            offered = {item["apiKey"] for item in got}
+            self.not_advertised += [i["apiKey"] for i in expected if i["apiKey"] not in offered]
+            expected = [item for item in expected if item["apiKey"] in offered]
+        keys = _SORTED.get(self.api, {}).get(name)
+        if keys is not None:
+            expected = self._in_order(expected, keys)
+            got = self._in_order(got, keys)
+            if name == "configs":
+                self._configs(path, expected, got)
+                return
+        if len(expected) != len(got):
+            self.differences.append(Difference(path, expected, got))
+            return
+        for index, (one, other) in enumerate(zip(expected, got, strict=True)):
+            self._walk("", f"{path}[{index}]", one, other)
+
+    def _configs(self, path: str, expected: list[Any], got: list[Any]) -> None:
+        given = {item["name"]: item for item in got}
+        for item in expected:
+            other = given.pop(item["name"], None)
+            where = f"{path}[{item['name']}]"
+            if other is None:
+                self.differences.append(Difference(where, item, "nothing"))
+            else:
+                self._walk("", where, item, other)
+        for name, item in given.items():
+            self.differences.append(Difference(f"{path}[{name}]", "nothing", item))
+
+    def _in_order(self, items: list[Any], keys: tuple[str, ...]) -> list[Any]:
+        return sorted(items, key=lambda item: tuple(self._text(item.get(key)) for key in keys))
+
+    def _text(self, value: Any) -> str:
+        return json.dumps(self.names.values.get(value, value) if is_name(value) else value)
+
+
+def _short(value: Any, width: int = 400) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= width else text[:width] + " …"
