@@ -1,0 +1,27 @@
+"""What one Apache Kafka node responded to clients, a cluster of one broker responds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.transcripts.clients import play
+from tests.transcripts.report import DIFFER, NOT_BUILT, OTHER_MESSAGE, Tally
+
+DATA = Path(__file__).parents[1] / "data" / "clients-transcripts"
+AGREES_IN_FULL = {
+    "admin": ("ListPartitionReassignments",),
+    "data": ("DeleteTopics",),
+}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(DATA.glob("*.gz")), ids=lambda path: path.name.removesuffix(".jsonl.gz")
+)
+def test_a_recording_agrees(path: Path) -> None:
+    tally = Tally()
+    tally.add(play(path), show=3)
+    for api in AGREES_IN_FULL[path.name.split("-")[0]]:
+        row = tally.counts[api]
+        assert row[DIFFER] == row[NOT_BUILT] == row[OTHER_MESSAGE] == 0, (api, tally.as_text())
