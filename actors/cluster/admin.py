@@ -263,7 +263,7 @@ class Administration:
         response = self._ask(request, within, "elect")
         self._refuse("elect", response.error_code, None)
         return {
-            f"{result.topic}-{partition.partition_id}": ErrorCode(partition.error_code)
+            f"{result.topic}-{partition.partition_id}": ErrorCode.for_code(partition.error_code)
             for result in response.replica_election_results
             for partition in result.partition_result
         }
@@ -376,7 +376,7 @@ class Administration:
 
     def _refuse(self, what: str, code: int, message: str | None) -> None:
         if code != ErrorCode.NONE:
-            raise RequestRefused(what, ErrorCode(code), message)
+            raise RequestRefused(what, ErrorCode.for_code(code), message)
 
 
 def _partition_of(partition: Partition | str) -> tuple[str, int]:

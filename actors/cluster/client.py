@@ -301,7 +301,7 @@ class Client(ClusterActor):
         if producer is not None and isinstance(answer.response, InitProducerIdResponse):
             given = answer.response
             if given.error_code:
-                self._again(operation, ErrorCode(given.error_code).name)
+                self._again(operation, ErrorCode.for_code(given.error_code).name)
                 return
             producer.id, producer.epoch = given.producer_id, given.producer_epoch
             producer.sequence = 0
@@ -309,7 +309,7 @@ class Client(ClusterActor):
             return
         response: ProduceResponse = answer.response
         partition = response.responses[0].partition_responses[0]
-        error = ErrorCode(partition.error_code)
+        error = ErrorCode.for_code(partition.error_code)
         if error is ErrorCode.NONE:
             operation.offset = partition.base_offset
             operation.response = response

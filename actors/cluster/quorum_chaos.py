@@ -162,7 +162,9 @@ class QuorumChaos(Processes):
     def _change_voters(self, what: str, request: Any, within: Duration) -> None:
         response = self.admin(request, within=within)
         if response.error_code != ErrorCode.NONE:
-            raise RequestRefused(what, ErrorCode(response.error_code), response.error_message)
+            raise RequestRefused(
+                what, ErrorCode.for_code(response.error_code), response.error_message
+            )
 
     if TYPE_CHECKING:
 

@@ -154,6 +154,14 @@ class ErrorCode(IntEnum):
         return self in _RETRIABLE
 
     @classmethod
+    def for_code(cls, code: int) -> ErrorCode:
+        """The error of a code in a response; one of a later release is UNKNOWN_SERVER_ERROR.
+
+        Source:  Errors.forCode.
+        """
+        return _BY_CODE.get(code, cls.UNKNOWN_SERVER_ERROR)
+
+    @classmethod
     def name_of(cls, code: int) -> str:
         """The name of a code, also of one that this release does not know."""
         try:
@@ -162,6 +170,7 @@ class ErrorCode(IntEnum):
             return f"UNKNOWN_CODE_{code}"
 
 
+_BY_CODE = {code.value: code for code in ErrorCode}
 _RETRIABLE = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,

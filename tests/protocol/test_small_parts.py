@@ -71,6 +71,13 @@ def test_error_codes_are_kafkas() -> None:
     assert ErrorCode.name_of(999) == "UNKNOWN_CODE_999"
 
 
+def test_a_code_of_a_later_release_is_an_unknown_server_error() -> None:
+    """Every int16 that a response can carry is read (Errors.forCode, E42)."""
+    known = {code.value: code for code in ErrorCode}
+    for code in range(-(2**15), 2**15):
+        assert ErrorCode.for_code(code) is known.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 def test_every_api_has_both_classes_under_its_key() -> None:
     for key, api in APIS.items():
         assert api.request.api_key == api.response.api_key == key

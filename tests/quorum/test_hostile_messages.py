@@ -90,7 +90,9 @@ class Hostile:
 
     def error(self) -> int:
         codes = (0, 0, 0, 0, 6, 74, 75, 125, 8, 42, -1, 56, 98, 35, 7, 127, 104)
-        return 0 if self.rng.random() < 0.7 else self.rng.choice(codes)
+        if self.rng.random() < 0.7:
+            return 0
+        return self.rng.choice((*codes, self.rng.randint(-(2**15), 2**15 - 1)))
 
     def some(self, *items: Any) -> tuple[Any, ...]:
         return self.rng.choice((items,) * 9 + ((), items * 2))

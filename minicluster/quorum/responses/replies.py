@@ -45,7 +45,7 @@ from minicluster.quorum.voter_changes import add_voter_handler, follower_request
 def handle(node: QuorumNode, node_id: int, api: str, response: Any, now_ms: int) -> bool:
     """Handle the answer to a request of this node."""
     if response.error_code and api in _BY_PARTITION:
-        return handle_error(node, node_id, api, ErrorCode(response.error_code), now_ms)
+        return handle_error(node, node_id, api, ErrorCode.for_code(response.error_code), now_ms)
     return _HANDLERS[api](node, node_id, response, now_ms)
 
 
@@ -68,7 +68,7 @@ def _follow_election(node: QuorumNode, response: Any, partition: Any, now_ms: in
     leader_id = None if partition.leader_id < 0 else partition.leader_id
     return follow(
         node,
-        ErrorCode(partition.error_code),
+        ErrorCode.for_code(partition.error_code),
         leader_id,
         partition.leader_epoch,
         wire.answered_endpoints(response, leader_id, node.listener_name),
@@ -147,7 +147,9 @@ def _fetch(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     if error or not is_no_news:
         leader_id = None if leader.leader_id < 0 else leader.leader_id
         endpoints = wire.answered_endpoints(response, leader_id, node.listener_name)
-        handled = follow(node, ErrorCode(error), leader_id, leader.leader_epoch, endpoints, now_ms)
+        handled = follow(
+            node, ErrorCode.for_code(error), leader_id, leader.leader_epoch, endpoints, now_ms
+        )
         if handled is not None:
             return handled
         role = node.role
@@ -235,7 +237,7 @@ def _fetch_snapshot(node: QuorumNode, node_id: int, response: Any, now_ms: int) 
     topic, partition = response.topics[0], response.topics[0].partitions[0]
     if topic.name != METADATA_TOPIC or partition.index != 0:
         return False
-    error = ErrorCode(partition.error_code)
+    error = ErrorCode.for_code(partition.error_code)
     leader = partition.current_leader
     leader_id = None if leader.leader_id < 0 else leader.leader_id
     endpoints = wire.answered_endpoints(response, leader_id, node.listener_name)

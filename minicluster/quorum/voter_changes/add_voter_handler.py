@@ -81,7 +81,7 @@ def on_api_versions_response(
     node: QuorumNode, node_id: int, response: ApiVersionsResponse, now_ms: int
 ) -> bool:
     """Go on with a pending add once its voter has said what it supports."""
-    error = ErrorCode(response.error_code)
+    error = ErrorCode.for_code(response.error_code)
     versions = next(
         (
             VersionRange(feature.min_version, feature.max_version)

@@ -102,7 +102,7 @@ def _rest(node: QuorumNode, role: FollowerState, now_ms: int) -> None:
 
 def on_update_voter(node: QuorumNode, node_id: int, response: Any, now_ms: int) -> bool:
     """The leader has answered UpdateRaftVoter; a success counts as a sign of life."""
-    error = ErrorCode(response.error_code)
+    error = ErrorCode.for_code(response.error_code)
     leader = response.current_leader
     leader_id = None if leader.leader_id < 0 else leader.leader_id
     endpoints = (

@@ -154,7 +154,7 @@ def isr_answers(response: IsrResponse) -> Answers:
         match topic:
             case kip_497.AlterIsrResponse.TopicData():
                 for part in topic.partitions:
-                    error = _error(part.error_code)
+                    error = ErrorCode.for_code(part.error_code)
                     found[(topic.topic, part.partition_id)] = AlterPartitionAnswer(
                         error=error, acknowledged=error == ErrorCode.NONE
                     )
@@ -174,15 +174,8 @@ def isr_answers(response: IsrResponse) -> Answers:
     return found
 
 
-def _error(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 def _answer(data: Any, recovery_state: int, partition_epoch: int) -> AlterPartitionAnswer:
-    error = _error(data.error_code)
+    error = ErrorCode.for_code(data.error_code)
     if error == ErrorCode.NONE and recovery_state not in (RECOVERED, RECOVERING):
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     if error != ErrorCode.NONE:
