@@ -133,9 +133,7 @@ class QuorumController(QuorumShell):
         exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
         if exchange.api == "UpdateFeatures":
             self.controller.kraft_version_stays = self._why_kraft_version_stays()
-        self._control(
-            self.controller.handle_request(packet, packet.body, exchange.version, self.now())
-        )
+        self._control(self.controller.on_request(packet, packet.body, exchange.version, self.now()))
 
     def on_answer(self, answer: Answer) -> None:
         self.on_quorum_answer(answer)

@@ -6,7 +6,7 @@ How to drive it::
     for effect in machine.on_batch(batch, now_ms): …            # every committed batch, always
     for effect in machine.on_snapshot(image, end_offset, now_ms): …
     for effect in machine.on_claim(epoch, next_offset, now_ms): …   # this node leads the quorum
-    for effect in machine.handle_request(token, request, version, now_ms): …
+    for effect in machine.on_request(token, request, version, now_ms): …
     for effect in machine.on_timer(name, now_ms): …
     for effect in machine.on_committed(high_watermark, now_ms): …   # or on_batch with own batches
     for effect in machine.on_renounce(now_ms): …                # this node leads no longer
@@ -31,27 +31,22 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.activation import activation_records
-from minicluster.controller.api import APIS, Call, error_response, trivial_response
-from minicluster.controller.deciding.decision import (
-    MAX_RECORDS_PER_BATCH,
-    ControllerFault,
-    Decision,
-    KRaftVersion,
-    Refused,
-)
+from minicluster.controller.controller_apis import APIS, Call, error_response
+from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.effects import Append, ControllerRespond, RaiseKRaftVersion, Resign
+from minicluster.controller.errors import MAX_RECORDS_PER_BATCH, ControllerFault, Refused
 from minicluster.controller.settings import ControllerSettings
-from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.heartbeat_manager import (
-    Heartbeats,
+from minicluster.controller.state.broker_heartbeat_manager import (
+    BrokerHeartbeatManager,
     SetShutdownOffset,
     apply_soft,
-    follow_record,
+    replay_registration,
 )
+from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.offline_replicas import OfflineReplicas, ReplicaStateChange
-from minicluster.controller.state.pending_alter_isr import IsrProposalChange, IsrProposals
-from minicluster.controller.task_timers import Tasks
+from minicluster.controller.state.pending_alter_isr import PendingAlterIsr, PendingAlterIsrChange
+from minicluster.controller.task_timers import TaskTimers
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
@@ -121,7 +116,7 @@ class ControllerMachine:
         self._draw, self._new_topic_id = draw, new_topic_id
         self._max_records = max_records_per_batch
         self._epoch: int | None = None
-        self._tasks = Tasks(rules, settings)
+        self._tasks = TaskTimers(rules, settings)
         self._next_offset = 0
         self._seen_end = 0
         self._last_append_end = 0
@@ -231,14 +226,14 @@ class ControllerMachine:
         self._next_offset, self._last_append_end = next_offset, 0
         self._points.clear()
         self._points.append(self._point())
-        heartbeats = Heartbeats(self.rules, self.settings.broker_session_timeout_ms)
+        heartbeats = BrokerHeartbeatManager(self.rules, self.settings.broker_session_timeout_ms)
         for broker in self.state.image.cluster.brokers.values():
             heartbeats.register(broker.id, broker.fenced, now_ms)
             if not broker.fenced:
                 heartbeats.contact(broker.id, broker.epoch, now_ms)
         self.state.heartbeats = heartbeats
         self.state.offline_replicas = OfflineReplicas()
-        self.state.isr_proposals = IsrProposals()
+        self.state.pending_alter_isr = PendingAlterIsr()
         first = activation_records(
             settled,
             bootstrap=self._bootstrap,
@@ -295,7 +290,7 @@ class ControllerMachine:
 
     # Requests.
 
-    def handle_request(
+    def on_request(
         self,
         token: Any,
         request: Any,
@@ -316,8 +311,8 @@ class ControllerMachine:
         if api.cluster_action and not authorized:
             refused = error_response(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return [self._answer(token, refused, registered)]
-        if api.is_trivial(request):
-            return [self._answer(token, trivial_response(request), registered)]
+        if api.is_empty(request):
+            return [self._answer(token, api.nothing, registered)]
         call = Call(
             state=self.state,
             request=request,
@@ -402,10 +397,10 @@ class ControllerMachine:
         for change in decision.soft:
             if isinstance(change, ReplicaStateChange):
                 self.state.offline_replicas.apply(change)
-            elif isinstance(change, IsrProposalChange):
-                self.state.isr_proposals.apply(change)
+            elif isinstance(change, PendingAlterIsrChange):
+                self.state.pending_alter_isr.apply(change)
             elif heartbeats is not None and not isinstance(change, SetShutdownOffset):
-                apply_soft(heartbeats, change, now_ms, last_offset)
+                apply_soft(heartbeats, change, last_offset, now_ms)
         for start in range(0, len(records), size):
             batch = records[start : start + size]
             for offset, record in enumerate(batch, base_offset + start):
@@ -416,7 +411,7 @@ class ControllerMachine:
         if heartbeats is not None:
             for change in decision.soft:
                 if isinstance(change, SetShutdownOffset):
-                    apply_soft(heartbeats, change, now_ms, last_offset)
+                    apply_soft(heartbeats, change, last_offset, now_ms)
         return effects, tuple(range(base_offset, base_offset + len(records)))
 
     def _apply(self, record: VersionedRecord, offset: int, now_ms: int) -> None:
@@ -430,7 +425,7 @@ class ControllerMachine:
             self._before_transaction = None
         self.state.apply(record, offset)
         if self.state.heartbeats is not None:
-            follow_record(self.state.heartbeats, message, self.state.image, now_ms)
+            replay_registration(self.state.heartbeats, message, self.state.image, now_ms)
 
     def _point(self) -> _Point:
         return _Point(self._next_offset, self.state.image, self._before_transaction)

@@ -12,18 +12,18 @@ from minicluster.controller.deciding.broker_changes import broker_fenced
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.elections import ElectionType, elect_leader, election_record
 from minicluster.controller.deciding.partition_change import Election
-from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.heartbeat_manager import (
+from minicluster.controller.state.broker_heartbeat_manager import (
+    BrokerIdAndEpoch,
     DropSession,
     ForgetBroker,
-    Session,
     SoftChange,
 )
+from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol.records import NoOpRecord, VersionedRecord
 
 
 def maybe_fence_stale_broker(
-    state: ClusterState, now_ms: int, *, first: Session | None = None
+    state: ClusterState, now_ms: int, *, first: BrokerIdAndEpoch | None = None
 ) -> Decision:
     """Fence one broker whose session has run out; the answer says whether to look again at once.
 

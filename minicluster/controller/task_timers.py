@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.operations.alter_isr import decide_isr_proposal
-from minicluster.controller.operations.alter_replica_state import process_replica_state
+from minicluster.controller.operations.kip_texts.alter_isr import decide_isr_proposal
+from minicluster.controller.operations.kip_texts.alter_replica_state import process_replica_state
 from minicluster.controller.periodic_tasks import (
     maybe_balance_leaders,
     maybe_elect_unclean_leaders,
@@ -45,7 +45,7 @@ _RUN: dict[str, Callable[[ClusterState, int], Decision]] = {
 }
 
 
-class Tasks:
+class TaskTimers:
     """The timers of one controller's background tasks."""
 
     def __init__(self, rules: Rules, settings: ControllerSettings) -> None:
@@ -86,7 +86,7 @@ class Tasks:
         effects: list[Effect] = []
         for name, waits in (
             (REPLICA_STATES, state.offline_replicas.next_report() is not None),
-            (ISR_PROPOSALS, state.isr_proposals.next_proposal() is not None),
+            (ISR_PROPOSALS, state.pending_alter_isr.next_proposal() is not None),
         ):
             if waits and name not in self._due_ms:
                 effects.append(self._set(name, now_ms))

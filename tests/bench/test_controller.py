@@ -131,7 +131,7 @@ class Controller:
 
     def ask(self, request: Any) -> Any:
         """The answer to a request."""
-        return self.take(self.machine.handle_request(1, request, type(request).latest_version, 0))
+        return self.take(self.machine.on_request(1, request, type(request).latest_version, 0))
 
     def flip_isr(self, number: int, index: int) -> None:
         """Shrink a partition's ISR, then expand it again."""

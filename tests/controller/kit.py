@@ -129,9 +129,7 @@ class Cluster:
         self._tokens += 1
         if version is None:
             version = type(request).latest_version
-        self.take(
-            self.machine.handle_request(self._tokens, request, version, self.now_ms, **options)
-        )
+        self.take(self.machine.on_request(self._tokens, request, version, self.now_ms, **options))
         return self._tokens
 
     def ask(self, request: Any, version: int | None = None, **options: Any) -> Any:

@@ -8,7 +8,10 @@ import pytest
 
 from minicluster.controller.deciding.decision import KRaftVersion
 from minicluster.controller.operations.update_features import update_features
-from minicluster.controller.state.heartbeat_manager import BrokerState, Heartbeats
+from minicluster.controller.state.broker_heartbeat_manager import (
+    BrokerControlState,
+    BrokerHeartbeatManager,
+)
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
@@ -39,12 +42,12 @@ def test_a_broker_is_caught_up_with_the_very_record_of_its_registration(
 
 @pytest.mark.parametrize(
     ("slowest", "following"),
-    [(98, BrokerState.CONTROLLED_SHUTDOWN), (99, BrokerState.SHUTDOWN_NOW)],
+    [(98, BrokerControlState.CONTROLLED_SHUTDOWN), (99, BrokerControlState.SHUTDOWN_NOW)],
 )
 def test_a_broker_may_go_once_the_slowest_is_at_its_shutdown_offset(
-    slowest: int, following: BrokerState
+    slowest: int, following: BrokerControlState
 ) -> None:
-    heartbeats = Heartbeats(Rules.KAFKA_4_3, 9_000)
+    heartbeats = BrokerHeartbeatManager(Rules.KAFKA_4_3, 9_000)
     for broker_id, offset in ((1, slowest), (2, 200), (3, 150)):
         heartbeats.register(broker_id, True, 0)
         heartbeats.touch(broker_id, False, offset, 0)
@@ -97,7 +100,7 @@ def test_a_change_of_features_is_written_whole_or_not_at_all() -> None:
     cluster = Cluster(metadata_version="4.2-IV1")
 
     def decide(request: m.UpdateFeaturesRequest) -> Any:
-        return update_features(cluster.machine.state, request, 2, 0, kraft=KRaftVersion())
+        return update_features(cluster.machine.state, request, 2, KRaftVersion(), 0)
 
     turned_on = decide(update(ELR, 1))
     assert len(turned_on.records) == 2 and turned_on.atomic

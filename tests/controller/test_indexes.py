@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.deciding.decision import ControllerFault
+from minicluster.controller.errors import ControllerFault
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import ElrIndex, PartitionSet

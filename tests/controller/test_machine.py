@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.controller.deciding.decision import ControllerFault, Decision
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.indexes import Indexes
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode

@@ -11,12 +11,11 @@ import pytest
 
 from minicluster.controller.deciding.partition_change import (
     Election,
-    Gates,
+    PartitionChangeBuilder,
     Targets,
     change_partition,
-    elect,
-    is_no_op,
 )
+from minicluster.controller.state.gates import Gates
 from minicluster.metadata.image.directory_id import LOST, MIGRATING, UNASSIGNED
 from minicluster.metadata.image.partition import (
     NO_LEADER_CHANGE,
@@ -113,14 +112,10 @@ def winner(
     **targets: Any,
 ) -> tuple[int, bool]:
     """The leader to be and whether that is unclean."""
-    return elect(
-        partition,
-        Targets(**targets),
-        gates=gates(mv),
-        acceptable=acceptable,
-        min_isr=2,
-        election=election,
+    builder = PartitionChangeBuilder(
+        partition, Targets(**targets), gates(mv), acceptable, min_isr=2, election=election
     )
+    return builder.elect_leader()
 
 
 P, O, U = Election.PREFERRED, Election.ONLINE, Election.UNCLEAN  # noqa: E741
@@ -378,19 +373,18 @@ def test_B41_directories_are_set_one_by_one() -> None:
     assert changed == {"directories": (a, LOST, x)}
 
 
-def test_B42_a_record_that_sets_anything_is_no_no_op() -> None:
-    assert is_no_op(PartitionChangeRecord(topic_id=TOPIC, partition_id=1))
-    for fields in (
-        {"isr": (1,)},
-        {"leader": 1},
-        {"removing_replicas": ()},
-        {"adding_replicas": ()},
-        {"eligible_leader_replicas": ()},
-        {"last_known_elr": ()},
-        {"leader_recovery_state": RECOVERED},
-        {"directories": ()},
+def test_B42_a_change_is_written_where_anything_differs_and_only_there() -> None:
+    partition = replace(BAR, directories=(LOST,) * 4)
+    assert build(partition, Targets(isr=partition.isr, replicas=partition.replicas)) is None
+    for targets in (
+        Targets(isr=(2, 3)),
+        Targets(replicas=(1, 2, 3, 4, 5)),
+        Targets(removing=()),
+        Targets(adding=()),
+        Targets(recovery_state=RECOVERING),
+        Targets(directories={1: MIGRATING}),
     ):
-        assert not is_no_op(PartitionChangeRecord(topic_id=TOPIC, **fields))  # type: ignore[arg-type]
+        assert build(partition, targets)
 
 
 @pytest.mark.parametrize("shipped", [True, False])

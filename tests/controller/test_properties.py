@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from minicluster.controller.api import APIS
+from minicluster.controller.controller_apis import APIS
 from minicluster.controller.machine import ControllerMachine
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode

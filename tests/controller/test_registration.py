@@ -8,8 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.operations.broker_heartbeat import expired_heartbeat
-from minicluster.controller.state.heartbeat_manager import BrokerState, Heartbeats, apply_soft
+from minicluster.controller.state.broker_heartbeat_manager import (
+    BrokerControlState,
+    BrokerHeartbeatManager,
+)
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -261,8 +263,8 @@ def test_a_new_incarnation_leaves_isr_and_leadership_before_it_is_registered() -
 # The heartbeat state, without a cluster.
 
 
-def beats(rules: Rules = Rules.KAFKA_3_9, session_timeout_ms: int = 10) -> Heartbeats:
-    return Heartbeats(rules, session_timeout_ms)
+def beats(rules: Rules = Rules.KAFKA_3_9, session_timeout_ms: int = 10) -> BrokerHeartbeatManager:
+    return BrokerHeartbeatManager(rules, session_timeout_ms)
 
 
 def test_E16_sessions_by_last_contact_3_9() -> None:
@@ -338,7 +340,9 @@ def test_E22_unfenced_brokers_stand_in_the_order_of_last_contact() -> None:
     assert heartbeats.by_last_contact() == (2, 1, 3, 0)
 
 
-def next_state(heartbeats: Heartbeats, broker_id: int, **fields: Any) -> BrokerState:
+def next_state(
+    heartbeats: BrokerHeartbeatManager, broker_id: int, **fields: Any
+) -> BrokerControlState:
     values: dict[str, Any] = {
         "want_fence": False,
         "want_shut_down": False,
@@ -349,7 +353,7 @@ def next_state(heartbeats: Heartbeats, broker_id: int, **fields: Any) -> BrokerS
     return heartbeats.next_state(broker_id, **(values | fields))
 
 
-def states() -> Heartbeats:
+def states() -> BrokerHeartbeatManager:
     """0 fenced; 1 active at 98; 2 at 99; 5 shuts down since 99."""
     heartbeats = beats()
     for broker_id in (0, 1, 2, 5):
@@ -361,8 +365,8 @@ def states() -> Heartbeats:
     return heartbeats
 
 
-FENCED, UNFENCED = BrokerState.FENCED, BrokerState.UNFENCED
-SHUTDOWN, NOW = BrokerState.CONTROLLED_SHUTDOWN, BrokerState.SHUTDOWN_NOW
+FENCED, UNFENCED = BrokerControlState.FENCED, BrokerControlState.UNFENCED
+SHUTDOWN, NOW = BrokerControlState.CONTROLLED_SHUTDOWN, BrokerControlState.SHUTDOWN_NOW
 
 
 @pytest.mark.parametrize(
@@ -384,7 +388,7 @@ SHUTDOWN, NOW = BrokerState.CONTROLLED_SHUTDOWN, BrokerState.SHUTDOWN_NOW
     ],
 )
 def test_what_a_heartbeat_makes_of_a_broker(
-    broker_id: int, fields: dict[str, Any], expected: BrokerState
+    broker_id: int, fields: dict[str, Any], expected: BrokerControlState
 ) -> None:
     assert next_state(states(), broker_id, **fields) is expected
 
@@ -404,24 +408,6 @@ def test_E27_an_unknown_broker_has_no_state() -> None:
     ):
         with pytest.raises(ValueError, match=r"Broker 6 is not registered\."):
             act()
-
-
-def test_C17_an_expired_heartbeat_is_a_sign_of_life_and_no_more() -> None:
-    cluster = Cluster(**V3_9)
-    cluster.start(0)
-    cluster.now_ms += 100
-    request = m.BrokerHeartbeatRequest(
-        broker_id=0, broker_epoch=cluster.epoch(0), current_metadata_offset=123, want_fence=True
-    )
-    decision = expired_heartbeat(cluster.machine.state, request)
-    assert decision.records == ()
-    heartbeats = cluster.machine.state.heartbeats
-    assert heartbeats is not None
-    for change in decision.soft:
-        apply_soft(heartbeats, change, cluster.now_ms, -1)
-    assert heartbeats.last_contact_ms(0) == 100
-    assert heartbeats.metadata_offset(0) == 123
-    assert not heartbeats.is_fenced(0)
 
 
 @pytest.mark.parametrize("again", [True, False])

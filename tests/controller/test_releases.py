@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from minicluster.controller import task_timers as timers
-from minicluster.controller.deciding.decision import ControllerFault
 from minicluster.controller.deciding.placement import PlacementError, RackList
+from minicluster.controller.errors import ControllerFault
 from minicluster.controller.operations.broker_registration import register_broker
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -73,7 +73,7 @@ def test_register_broker_is_atomic(on: bool) -> None:
             ),
         ),
     )
-    decision = register_broker(cluster.machine.state, request, 4, 0, next_offset=9)
+    decision = register_broker(cluster.machine.state, request, 4, 9, 0, 0)
     assert decision.atomic == on
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster.controller.operations.create_topics import name_problem
-from minicluster.controller.state.heartbeat_manager import follow_record
+from minicluster.controller.state.broker_heartbeat_manager import replay_registration
 from minicluster.faults import Faults
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.directory_id import UNASSIGNED
@@ -76,7 +76,7 @@ def shut_down_record(cluster: Cluster, broker_id: int) -> None:
     state = cluster.machine.state
     state.apply(VersionedRecord(record, 1), cluster.end)
     assert state.heartbeats is not None
-    follow_record(state.heartbeats, record, state.image, cluster.now_ms)
+    replay_registration(state.heartbeats, record, state.image, cluster.now_ms)
 
 
 def test_D03_placement_leads_with_kafkas_own_numbers() -> None:

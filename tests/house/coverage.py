@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from minicluster.broker import kafka_apis as client_api
-from minicluster.controller import api as controller_api
+from minicluster.controller import controller_apis
 from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
@@ -45,7 +45,7 @@ def parts() -> dict[str, str]:
 
 
 def _apis() -> str:
-    controller = {request.__name__ for request in controller_api.APIS}
+    controller = {request.__name__ for request in controller_apis.APIS}
     quorum = {request.__name__ for request in (*dispatch._AT_ONCE, *dispatch._MAYBE_LATER)}
     rows = []
     for key, api in APIS.items():

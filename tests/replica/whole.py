@@ -393,7 +393,7 @@ class Whole:
     def _request(self, node: int, hear: Callable[[Any], None], request: Any, version: int) -> None:
         if node == CONTROLLER:
             self.controller_requests.append(request)
-            effects = self.controller.handle_request(hear, request, version, self.now_ms)
+            effects = self.controller.on_request(hear, request, version, self.now_ms)
             answered_early = isinstance(request, (AlterReplicaStateRequest, AlterIsrRequest))
             if answered_early and self.after_reply is not None:
                 self.see(node, [e for e in effects if isinstance(e, Respond)])

@@ -7,29 +7,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from minicluster.controller.deciding.config_changes import ConfigOperation
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.elections import elect_leaders
-from minicluster.controller.operations.alter_configs import (
-    ConfigOperation,
-    incremental_alter_configs,
-)
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.operations.alter_partition_reassignments import (
     alter_partition_reassignments,
-    list_partition_reassignments,
 )
 from minicluster.controller.operations.assign_replicas_to_dirs import assign_replicas_to_dirs
 from minicluster.controller.operations.broker_heartbeat import broker_heartbeat
 from minicluster.controller.operations.broker_registration import register_broker
 from minicluster.controller.operations.create_partitions import create_partitions
-from minicluster.controller.operations.create_topics import create_topics, delete_topics
+from minicluster.controller.operations.create_topics import create_topics
+from minicluster.controller.operations.delete_topics import delete_topics
+from minicluster.controller.operations.elect_leaders import elect_leaders
+from minicluster.controller.operations.incremental_alter_configs import incremental_alter_configs
+from minicluster.controller.operations.list_partition_reassignments import (
+    list_partition_reassignments,
+)
 from minicluster.controller.operations.unregister_broker import unregister_broker
 from minicluster.controller.periodic_tasks import (
     maybe_balance_leaders,
     maybe_elect_unclean_leaders,
     maybe_fence_stale_broker,
 )
-from minicluster.controller.state.heartbeat_manager import Session
+from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.metadata_version import ELR_VERSION, FEATURE_NAME
 from minicluster.protocol import ErrorCode, format_uuid, parse_uuid
@@ -136,8 +137,9 @@ def _register_broker(player: Player, line: Json) -> Result:
             previous_broker_epoch=request["previous_broker_epoch"],
         ),
         request["version"],
+        line["base_offset"],
+        0,
         line["now_ms"],
-        next_offset=line["base_offset"],
     )
     return _result(decision, decision.response.broker_epoch)
 
@@ -145,7 +147,7 @@ def _register_broker(player: Player, line: Json) -> Result:
 def _broker_heartbeat(player: Player, line: Json) -> Result:
     request, now_ms = line["request"], line["now_ms"]
     player.heartbeats.contact(request["broker_id"], request["broker_epoch"], now_ms)
-    player.sessions.put(Session(request["broker_id"], request["broker_epoch"]))
+    player.sessions.put(BrokerIdAndEpoch(request["broker_id"], request["broker_epoch"]))
     cordoned = request.get("cordoned_log_dirs")
     decision = broker_heartbeat(
         player.state,
@@ -272,9 +274,9 @@ def _create_topics(player: Player, line: Json) -> Result:
             validate_only=request["validate_only"],
         ),
         7,
+        draws,
+        lambda: next(ids, UUID(int=0)),
         line["now_ms"],
-        draw=draws,
-        new_topic_id=lambda: next(ids, UUID(int=0)),
     )
     response = [
         {
@@ -293,9 +295,10 @@ def _create_topics(player: Player, line: Json) -> Result:
 
 
 def _delete_topics(player: Player, line: Json) -> Result:
-    topic_id = parse_uuid(line["request"]["topic_id"])
-    decision = delete_topics(player.state, [topic_id], 6, line["now_ms"])
-    return _result(decision, decision.response[topic_id].error.name)
+    Request = m.DeleteTopicsRequest
+    topic = Request.DeleteTopicState(name=None, topic_id=parse_uuid(line["request"]["topic_id"]))
+    decision = delete_topics(player.state, Request(topics=(topic,)), 6, line["now_ms"])
+    return _result(decision, _error(decision.response.responses[0].error_code))
 
 
 def _create_partitions(player: Player, line: Json) -> Result:
@@ -322,8 +325,8 @@ def _create_partitions(player: Player, line: Json) -> Result:
             )
         ),
         3,
+        draws,
         line["now_ms"],
-        draw=draws,
         model_partition=lambda topic: player.partitions[topic.id].first(),
     )
     result = _result(decision, _error(decision.response.results[0].error_code))
@@ -418,6 +421,7 @@ def _list_reassignments(player: Player, line: Json) -> Result:
             )
         ),
         0,
+        player.state.image,
         line["now_ms"],
     )
     return _result(
@@ -456,6 +460,7 @@ def _alter_configs(player: Player, line: Json) -> Result:
             )
         ),
         1,
+        True,
         line["now_ms"],
     )
     return _result(decision, _error(decision.response.responses[0].error_code))

@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.deciding.decision import Refused
+from minicluster.controller.errors import Refused
 from minicluster.controller.settings import ControllerSettings
+from minicluster.controller.state.broker_heartbeat_manager import (
+    BrokerHeartbeatManager,
+    BrokerIdAndEpoch,
+    replay_registration,
+)
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.heartbeat_manager import Heartbeats, Session, follow_record
 from minicluster.errors import UserError
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.metadata_version import (
@@ -100,7 +104,7 @@ class Player:
     """The state after Kafka's records so far."""
 
     state: ClusterState
-    heartbeats: Heartbeats
+    heartbeats: BrokerHeartbeatManager
     full_range: range
     level: int
     elr_offered: bool
@@ -128,7 +132,7 @@ class Player:
             if level:
                 record = FeatureLevelRecord(name=name, feature_level=level)
                 state.apply(VersionedRecord(record, 0), -1)
-        heartbeats = Heartbeats(rules, settings.broker_session_timeout_ms)
+        heartbeats = BrokerHeartbeatManager(rules, settings.broker_session_timeout_ms)
         state.heartbeats = heartbeats
         return cls(
             state,
@@ -219,7 +223,7 @@ class Player:
             offset += 1
             self._put_partitions(record.record)
             self.state.apply(record, offset)
-            follow_record(self.heartbeats, record.record, self.state.image, now_ms)
+            replay_registration(self.heartbeats, record.record, self.state.image, now_ms)
         if beats and kafka.response["in_controlled_shutdown"]:
             self.heartbeats.set_shutdown_offset(request["broker_id"], offset)
 
@@ -234,7 +238,7 @@ class Player:
                 ):
                     self.partitions[topic.id].put(index)
 
-    def stale_session(self, now_ms: int) -> Session | None:
+    def stale_session(self, now_ms: int) -> BrokerIdAndEpoch | None:
         """Which of the expired sessions Kafka takes: the first one in its hash map."""
         expired = set(self.heartbeats.expired_sessions(now_ms))
         return next((session for session in self.sessions if session in expired), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from minicluster.controller.state.heartbeat_manager import Session
+from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
 
 _INT = 0xFFFFFFFF
 
@@ -17,14 +17,14 @@ class SessionMap:
     """
 
     def __init__(self) -> None:
-        self._bins: list[list[Session]] = [[] for _ in range(16)]
+        self._bins: list[list[BrokerIdAndEpoch]] = [[] for _ in range(16)]
         self._size = 0
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[BrokerIdAndEpoch]:
         for entries in self._bins:
             yield from entries
 
-    def put(self, session: Session) -> None:
+    def put(self, session: BrokerIdAndEpoch) -> None:
         """Put a session in, if it is not in."""
         entries = self._bins[self._slot(session)]
         if session in entries:
@@ -34,14 +34,14 @@ class SessionMap:
         while self._size >= len(self._bins) * 3 // 4:
             self._resize()
 
-    def remove(self, session: Session) -> None:
+    def remove(self, session: BrokerIdAndEpoch) -> None:
         """Take a session out, if it is in."""
         entries = self._bins[self._slot(session)]
         if session in entries:
             entries.remove(session)
             self._size -= 1
 
-    def _slot(self, session: Session) -> int:
+    def _slot(self, session: BrokerIdAndEpoch) -> int:
         return _spread(session) & (len(self._bins) - 1)
 
     def _resize(self) -> None:
@@ -86,7 +86,7 @@ class PartitionMap:
         return mixed >> (64 - (len(self._slots).bit_length() - 1))
 
 
-def _spread(session: Session) -> int:
+def _spread(session: BrokerIdAndEpoch) -> int:
     epoch = session.epoch & (1 << 64) - 1
     code = (31 * session.broker_id + ((epoch ^ (epoch >> 32)) & _INT)) & _INT
     return (code ^ (code >> 16)) & 0x7FFFFFFF

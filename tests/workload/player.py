@@ -310,7 +310,7 @@ class Player:
             version = type(request).latest_version
 
         def handle() -> list[Effect]:
-            effects = self.active.handle_request(token, request, version, self.now_ms)
+            effects = self.active.on_request(token, request, version, self.now_ms)
             asked.expected = changed_partitions(request, self.active.image)
             return effects
 

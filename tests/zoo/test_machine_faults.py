@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster.controller.periodic_tasks import maybe_fence_stale_broker
-from minicluster.controller.state.heartbeat_manager import Session
+from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
 from minicluster.faults import Faults
 from minicluster.log.batch import metadata_batch
 from minicluster.log.control import control_batch
@@ -34,7 +34,7 @@ def test_s16_a_session_that_is_over_fences_nobody_else(fault: str | None) -> Non
     cluster.now_ms += 9_001
     assert cluster.register(1, number=1).error_code == 0
     state = cluster.machine.state
-    decided = maybe_fence_stale_broker(state, cluster.now_ms, first=Session(1, old_epoch))
+    decided = maybe_fence_stale_broker(state, cluster.now_ms, first=BrokerIdAndEpoch(1, old_epoch))
 
     assert state.take_hits() == ([fault] if fault else [])
     assert len(decided.records) == (1 if fault else 0)

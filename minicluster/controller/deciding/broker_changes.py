@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.deciding.decision import ControllerFault
 from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
 from minicluster.controller.deciding.reassignment import without
+from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.cluster import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from minicluster.controller.deciding.decision import Refused
 from minicluster.controller.deciding.placement import Draw, UsableBroker, place_replicas
+from minicluster.controller.errors import Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.protocol import ErrorCode
@@ -74,7 +74,7 @@ def active_replicas(state: ClusterState, replicas: Sequence[int]) -> tuple[int, 
     return tuple(replica for replica in replicas if state.is_active(replica))
 
 
-def first_state(
+def new_partition(
     state: ClusterState, replicas: Sequence[int], active: tuple[int, ...], hits: list[str]
 ) -> PartitionRegistration:
     """A new partition's state: the active replicas are in sync, the first of them leads."""

@@ -19,18 +19,15 @@ from minicluster.controller.deciding.reassignment import (
     complete_reassignment,
     contains_all,
 )
+from minicluster.controller.state.gates import Gates
 from minicluster.java_order import java_set_order
 from minicluster.metadata.image.partition import (
     NO_LEADER,
     NO_LEADER_CHANGE,
-    NO_RECOVERY_CHANGE,
-    RECOVERED,
     RECOVERING,
     PartitionRegistration,
 )
-from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
-from minicluster.rules import Rules
 
 Replicas = tuple[int, ...]
 
@@ -41,15 +38,6 @@ class Election(Enum):
     ONLINE = "online"  # the leader if it can stay, else a clean candidate
     PREFERRED = "preferred"  # the first replica before the leader
     UNCLEAN = "unclean"  # as online, but rather an unclean candidate than none
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gates:
-    """What the cluster's features and the release say about partition changes."""
-
-    rules: Rules
-    metadata_version: MetadataVersion
-    elr_enabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +74,7 @@ def change_partition(
     Errors:  whatever acceptable raises.
     Source:  PartitionChangeBuilder.
     """
-    builder = _Builder(partition, targets, gates, acceptable, min_isr, election)
+    builder = PartitionChangeBuilder(partition, targets, gates, acceptable, min_isr, election)
     builder.decide()
     builder.write_assignment(targets.directories, default_dir)
     changes = builder.changes
@@ -96,20 +84,7 @@ def change_partition(
     return VersionedRecord(record, gates.metadata_version.partition_change_record_version)
 
 
-def elect(
-    partition: PartitionRegistration,
-    targets: Targets,
-    *,
-    gates: Gates,
-    acceptable: Callable[[int], bool],
-    min_isr: int,
-    election: Election,
-) -> tuple[int, bool]:
-    """Who would lead, and whether that is unclean, without making a record of it."""
-    return _Builder(partition, targets, gates, acceptable, min_isr, election).elect()
-
-
-class _Builder:
+class PartitionChangeBuilder:
     """The steps share their targets and the record so far."""
 
     __slots__ = (
@@ -153,7 +128,7 @@ class _Builder:
         """Every step but the assignment and the recovery state."""
         self._complete_reassignment()
         self._aim_at_elr()
-        self._elect_leader()
+        self._write_leader()
         self._restate_leader_for_lost_replica()
         self._write_elr()
         self._write_isr()
@@ -183,7 +158,7 @@ class _Builder:
             lost.update(r for r in candidates if r not in self.replicas)
         self.elr = tuple(r for r in candidates if r not in lost)
 
-    def elect(self) -> tuple[int, bool]:
+    def elect_leader(self) -> tuple[int, bool]:
         """The leader to be and whether its election is unclean."""
         old = self.old
         first: Replicas = ()
@@ -212,8 +187,8 @@ class _Builder:
             return len(last) == 1
         return len(last) == 1 and self.acceptable(last[0])
 
-    def _elect_leader(self) -> None:
-        leader, unclean = self.elect()
+    def _write_leader(self) -> None:
+        leader, unclean = self.elect_leader()
         if leader == self.old.leader:
             return
         if leader in self.elr:
@@ -303,35 +278,3 @@ class _Builder:
             self.changes["adding_replicas"] = self.adding
         if self.recovery != old.leader_recovery_state:
             self.changes["leader_recovery_state"] = self.recovery
-
-
-def is_no_op(record: PartitionChangeRecord) -> bool:
-    """Whether a record names its partition and nothing else (it would still count an epoch)."""
-    return (
-        record.leader == NO_LEADER_CHANGE
-        and record.leader_recovery_state == NO_RECOVERY_CHANGE
-        and all(
-            getattr(record, name) is None
-            for name in (
-                "isr",
-                "replicas",
-                "removing_replicas",
-                "adding_replicas",
-                "eligible_leader_replicas",
-                "last_known_elr",
-                "directories",
-            )
-        )
-    )
-
-
-__all__ = [
-    "RECOVERED",
-    "RECOVERING",
-    "Election",
-    "Gates",
-    "Targets",
-    "change_partition",
-    "elect",
-    "is_no_op",
-]

@@ -1,13 +1,13 @@
-"""AlterPartitionReassignments (45) and ListPartitionReassignments (46).
+"""AlterPartitionReassignments (45): start, replace or cancel the reassignment of partitions.
 
-Versions:  0-1 (1: AllowReplicationFactorChange, KIP-860) and 0.
+Versions:  0-1; AllowReplicationFactorChange from 1 on (KIP-860).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from minicluster.controller.deciding.decision import ApiError, Decision, Refused
+from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import validate_assignment
 from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
 from minicluster.controller.deciding.reassignment import (
@@ -17,23 +17,19 @@ from minicluster.controller.deciding.reassignment import (
     start_reassignment,
     without,
 )
+from minicluster.controller.errors import ApiError, Refused
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 
 PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
-Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
-OngoingTopic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 
 
 def alter_partition_reassignments(
@@ -77,66 +73,6 @@ def alter_partition_reassignments(
         ),
         atomic=True,
     )
-
-
-def list_partition_reassignments(
-    state: ClusterState,
-    request: ListPartitionReassignmentsRequest,
-    version: int,
-    now_ms: int,
-    *,
-    committed: MetadataImage | None = None,
-) -> Decision:
-    """What is being reassigned, of all topics or of those named, as far as it is committed.
-
-    Shapes:  committed is None when everything in the state is.
-    Source:  ReplicationControlManager.listPartitionReassignments (at the last stable offset).
-    """
-    committed = state.image if committed is None else committed
-    topics: list[OngoingTopic] = []
-    if request.topics is None:
-        for topic in _reassigned(state, committed):
-            topics += _ongoing(topic, _candidates(state, topic))
-    else:
-        for asked in request.topics:
-            named = committed.topics.named(asked.name)
-            if named is not None:
-                topics += _ongoing(named, asked.partition_indexes)
-    return Decision(
-        response=ListPartitionReassignmentsResponse(error_message=None, topics=tuple(topics))
-    )
-
-
-def _reassigned(state: ClusterState, committed: MetadataImage) -> list[TopicImage]:
-    """Topics that may have partitions under way, by name.
-
-    The index knows them up to the last record; what is not committed yet makes a topic differ.
-    """
-    known, now = committed.topics.by_id, state.image.topics.by_id
-    found = [known[i] for i in state.indexes.reassigning.topics() if known.get(i) is now.get(i)]
-    if committed is not state.image:
-        found += [topic for topic_id, topic in known.items() if now.get(topic_id) is not topic]
-    return sorted(found, key=lambda topic: topic.name)
-
-
-def _candidates(state: ClusterState, topic: TopicImage) -> tuple[int, ...]:
-    if state.image.topics.get(topic.id) is topic:
-        return state.indexes.reassigning.of_topic(topic.id)
-    return tuple(index for index, _ in topic.items())
-
-
-def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
-    found = [
-        Ongoing(
-            partition_index=index,
-            replicas=partition.replicas,
-            adding_replicas=partition.adding_replicas,
-            removing_replicas=partition.removing_replicas,
-        )
-        for index in indexes
-        if (partition := topic.partitions.get(index)) is not None and partition.is_reassigning
-    ]
-    return [OngoingTopic(name=topic.name, partitions=tuple(found))] if found else []
 
 
 def _alter(

@@ -9,8 +9,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.deciding.broker_changes import partition_updates
-from minicluster.controller.deciding.decision import Decision, Refused
+from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Targets, change_partition
+from minicluster.controller.errors import Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.protocol import ErrorCode

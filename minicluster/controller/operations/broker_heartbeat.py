@@ -14,14 +14,15 @@ from minicluster.controller.deciding.broker_changes import (
     directories_cordoned,
     directories_offline,
 )
-from minicluster.controller.deciding.decision import Decision, Refused
-from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.heartbeat_manager import (
-    BrokerState,
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import Refused
+from minicluster.controller.state.broker_heartbeat_manager import (
+    BrokerControlState,
     SetShutdownOffset,
     SoftChange,
     Touch,
 )
+from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest
@@ -29,7 +30,7 @@ from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatReply:
+class BrokerHeartbeatReply:
     """What the controller makes of a broker; the wire carries all but the controlled shutdown."""
 
     is_caught_up: bool
@@ -67,7 +68,7 @@ def broker_heartbeat(
     gates = state.gates.metadata_version
     dirs = gates.directory_assignment_supported
     if dirs and _lost_last_directory(state, broker, request):
-        following = BrokerState.SHUTDOWN_NOW
+        following = BrokerControlState.SHUTDOWN_NOW
     records: list[VersionedRecord] = []
     if following is not current:
         if following.is_fenced:
@@ -89,7 +90,7 @@ def broker_heartbeat(
         soft.append(SetShutdownOffset(broker_id))
     return Decision(
         records=tuple(records),
-        response=HeartbeatReply(
+        response=BrokerHeartbeatReply(
             is_caught_up=request.current_metadata_offset >= broker.register_offset,
             is_fenced=following.is_fenced,
             in_controlled_shutdown=following.in_controlled_shutdown,
@@ -122,18 +123,6 @@ def _no_ops(state: ClusterState, broker_id: int) -> list[VersionedRecord]:
             version = state.gates.metadata_version.partition_change_record_version
             return [VersionedRecord(change, version)]
     return []
-
-
-def expired_heartbeat(state: ClusterState, request: BrokerHeartbeatRequest) -> Decision:
-    """A heartbeat that waited too long to be handled counts as a sign of life, and no more.
-
-    Errors:  Refused with REQUEST_TIMED_OUT is the caller's to give; STALE_BROKER_EPOCH.
-    Source:  ReplicationControlManager.processExpiredBrokerHeartbeat.
-    """
-    heartbeats = state.active_heartbeats()
-    state.check_broker_epoch(request.broker_id, request.broker_epoch)
-    fenced = heartbeats.is_fenced(request.broker_id)
-    return Decision(soft=(Touch(request.broker_id, fenced, request.current_metadata_offset),))
 
 
 def _lost_last_directory(

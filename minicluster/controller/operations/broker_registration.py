@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from minicluster.controller.deciding.broker_changes import broker_restarted
-from minicluster.controller.deciding.decision import ControllerFault, Decision, Refused
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import ControllerFault, Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.directory_id import is_reserved
@@ -26,7 +27,7 @@ Feature = BrokerRegistrationRequest.Feature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrationReply:
+class BrokerRegistrationReply:
     """The epoch that a broker got."""
 
     broker_epoch: int
@@ -36,10 +37,9 @@ def register_broker(
     state: ClusterState,
     request: BrokerRegistrationRequest,
     version: int,
-    now_ms: int,
-    *,
     next_offset: int,
-    kraft_version: int = 0,
+    kraft_version: int,
+    now_ms: int,
 ) -> Decision:
     """Decide one registration: refuse it, renew it, or replace the incarnation before.
 
@@ -88,7 +88,7 @@ def register_broker(
     assert isinstance(record.record, RegisterBrokerRecord)
     return Decision(
         records=tuple(records),
-        response=RegistrationReply(broker_epoch=record.record.broker_epoch),
+        response=BrokerRegistrationReply(broker_epoch=record.record.broker_epoch),
         atomic=state.rules.register_broker_is_atomic,
     )
 

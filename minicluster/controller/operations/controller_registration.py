@@ -1,29 +1,25 @@
-"""ControllerRegistration (70) and AllocateProducerIds (67): small services to other nodes."""
+"""ControllerRegistration (70): a controller announces its endpoints and features.
+
+Versions:  0; needs metadata.version 3.7-IV0.
+"""
 
 from __future__ import annotations
 
-from minicluster.controller.deciding.decision import Decision, Refused
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from minicluster.protocol.records import (
-    ProducerIdsRecord,
-    RegisterControllerRecord,
-    VersionedRecord,
-)
-
-PRODUCER_ID_BLOCK = 1_000
+from minicluster.protocol.records import RegisterControllerRecord, VersionedRecord
 
 
 def register_controller(
     state: ClusterState, request: ControllerRegistrationRequest, version: int, now_ms: int
 ) -> Decision:
-    """Note a controller's endpoints and features.
+    """Write a controller's endpoints and features.
 
     Errors:  Refused with UNSUPPORTED_VERSION below metadata.version 3.7-IV0.
     Source:  KIP-919; ClusterControlManager.registerController.
@@ -60,27 +56,4 @@ def register_controller(
         records=(VersionedRecord(record, gates.register_controller_record_version),),
         response=ControllerRegistrationResponse(error_message=None),
         atomic=True,
-    )
-
-
-def allocate_producer_ids(
-    state: ClusterState, request: AllocateProducerIdsRequest, version: int, now_ms: int
-) -> Decision:
-    """Give a broker the next block of producer ids.
-
-    Errors:  Refused with STALE_BROKER_EPOCH.
-    Source:  KIP-730; ProducerIdControlManager.generateNextProducerId.
-    """
-    state.check_broker_epoch(request.broker_id, request.broker_epoch)
-    first = max(0, state.image.producer_ids.next_producer_id)
-    record = ProducerIdsRecord(
-        broker_id=request.broker_id,
-        broker_epoch=request.broker_epoch,
-        next_producer_id=first + PRODUCER_ID_BLOCK,
-    )
-    return Decision(
-        records=(VersionedRecord(record, 0),),
-        response=AllocateProducerIdsResponse(
-            producer_id_start=first, producer_id_len=PRODUCER_ID_BLOCK
-        ),
     )

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from minicluster.controller.deciding.decision import (
-    ApiError,
-    Decision,
-    Refused,
-    TooLarge,
-    refuse_too_many_records,
-)
+from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
     active_replicas,
-    first_state,
+    new_partition,
     place,
     validate_assignment,
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
+from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -32,9 +27,9 @@ def create_partitions(
     state: ClusterState,
     request: CreatePartitionsRequest,
     version: int,
+    draw: Draw,
     now_ms: int,
     *,
-    draw: Draw,
     model_partition: Callable[[TopicImage], int] = lambda topic: min(topic.partitions),
 ) -> Decision:
     """Add partitions; each topic succeeds or fails by itself, all records are one batch.
@@ -105,7 +100,7 @@ def _add_partitions(
                 f"Unable to replicate the partition {factor} time(s): All brokers are currently "
                 "fenced or in controlled shutdown.",
             )
-        new = first_state(state, replicas, active, hits)
+        new = new_partition(state, replicas, active, hits)
         records.append(new.to_record(topic.id, index, gates.metadata_version, gates.elr_enabled))
 
 

@@ -1,43 +1,38 @@
-"""CreateTopics (19) and DeleteTopics (20).
+"""CreateTopics (19).
 
-Versions:  all; a request's version decides nothing here. DeleteTopics comes as ids: who handles
-           the request resolves names first.
+Versions:  2-7 in 4.x, from 0 on in 3.9; the version decides nothing here.
 Leaves out: quotas, which no cluster here has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
-from minicluster.controller.deciding.decision import (
-    ApiError,
-    Decision,
-    Refused,
-    TooLarge,
-    refuse_too_many_records,
-)
-from minicluster.controller.deciding.initial_assignment import (
-    active_replicas,
-    first_state,
-    place,
-    validate_assignment,
-)
-from minicluster.controller.deciding.placement import Draw, PlacementError
-from minicluster.controller.operations.alter_configs import (
+from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
     alter_resource,
     clear_elr_records,
 )
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.deciding.initial_assignment import (
+    active_replicas,
+    new_partition,
+    place,
+    validate_assignment,
+)
+from minicluster.controller.deciding.placement import Draw, PlacementError
+from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
-from minicluster.protocol.records import RemoveTopicRecord, TopicRecord, VersionedRecord
+from minicluster.protocol.records import TopicRecord, VersionedRecord
 
+METADATA_TOPIC = "__cluster_metadata"
 MAX_NAME_LENGTH = 249
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -57,15 +52,14 @@ def create_topics(
     state: ClusterState,
     request: CreateTopicsRequest,
     version: int,
-    now_ms: int,
-    *,
     draw: Draw,
     new_topic_id: Callable[[], UUID],
+    now_ms: int,
 ) -> Decision:
     """Create topics; each succeeds or fails by itself, all records are one batch.
 
     Records: per topic TopicRecord, its configs, its partitions in ascending order.
-    Chance:  placement draws and one id per topic that succeeds, for validate_only, too.
+    Chance:  placement draws and one id per topic that succeeds, for validate_only as well.
     Errors:  per topic; the first of: name, collision, existence, configs, placement. Refused with
              POLICY_VIOLATION when the request is too large as a whole.
     Source:  ReplicationControlManager.createTopics.
@@ -84,10 +78,10 @@ def create_topics(
         if not error:
             try:
                 result = _create_topic(state, topic, work, draw, new_topic_id)
-            except Refused as refused:
-                if isinstance(refused, TooLarge):
+            except Refused as refusal:
+                if isinstance(refusal, TooLarge):
                     raise
-                error = ApiError.of(refused)
+                error = ApiError.of(refusal)
         if result is None:
             result = TopicResult(
                 name=topic.name, error_code=error.error, error_message=error.message
@@ -102,30 +96,24 @@ def create_topics(
     )
 
 
-def delete_topics(
-    state: ClusterState, topic_ids: Sequence[UUID], version: int, now_ms: int
-) -> Decision:
-    """Delete topics; the answer is an error, or none, per id.
+def refuse_duplicate_topics(
+    request: CreateTopicsRequest,
+) -> tuple[CreateTopicsRequest, list[TopicResult]]:
+    """The request without duplicate names and the metadata topic, and the results of those.
 
-    Source:  ReplicationControlManager.deleteTopics.
+    Source:  ControllerApis.createTopics.
     """
-    records: list[VersionedRecord] = []
-    errors: dict[UUID, ApiError] = {}
-    for topic_id in topic_ids:
-        if topic_id in errors:
-            continue
-        if state.image.topics.get(topic_id) is None:
-            errors[topic_id] = ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-            continue
-        errors[topic_id] = ApiError()
-        records.append(VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0))
-    in_pieces = state.faults.z23_deletion_in_pieces and len(records) > 1
-    return Decision(
-        records=tuple(records),
-        response=errors,
-        atomic=not in_pieces,
-        fault_hits=("Z23",) if in_pieces else (),
-    )
+    names = [topic.name for topic in request.topics]
+    duplicates = dict.fromkeys(name for name in names if names.count(name) > 1)
+    refused = [_refused(name, "Duplicate topic name.") for name in duplicates]
+    if METADATA_TOPIC in names and METADATA_TOPIC not in duplicates:
+        refused.append(_refused(METADATA_TOPIC, f"Creation of {METADATA_TOPIC} is prohibited."))
+    out = {*duplicates, METADATA_TOPIC}
+    return replace(request, topics=tuple(t for t in request.topics if t.name not in out)), refused
+
+
+def _refused(name: str, message: str) -> TopicResult:
+    return TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
 
 
 def name_problem(name: str) -> str | None:
@@ -277,7 +265,7 @@ def _assigned(
                 "All brokers specified in the manual partition assignment for partition "
                 f"{index} are fenced or in controlled shutdown.",
             )
-        partitions[index] = first_state(state, assignment.broker_ids, active, hits)
+        partitions[index] = new_partition(state, assignment.broker_ids, active, hits)
     if sorted(partitions) != list(range(len(partitions))):
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -316,5 +304,5 @@ def _placed(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 prefix + "All brokers are currently fenced or in controlled shutdown.",
             )
-        partitions[index] = first_state(state, replicas, active, hits)
+        partitions[index] = new_partition(state, replicas, active, hits)
     return partitions

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from minicluster.controller.deciding.broker_changes import broker_unregistered
-from minicluster.controller.deciding.decision import Decision, Refused
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from minicluster.controller.activation import cluster_min_isr
-from minicluster.controller.deciding.decision import ApiError, Decision, KRaftVersion
+from minicluster.controller.deciding.decision import Decision, KRaftVersion
+from minicluster.controller.errors import ApiError
 from minicluster.controller.settings import MIN_ISR
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
@@ -59,9 +60,8 @@ def update_features(
     state: ClusterState,
     request: UpdateFeaturesRequest,
     version: int,
-    now_ms: int,
-    *,
     kraft: KRaftVersion,
+    now_ms: int,
 ) -> Decision:
     """Change feature levels, all or none.
 

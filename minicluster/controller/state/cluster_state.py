@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from minicluster.controller.deciding.decision import ControllerFault, Refused
-from minicluster.controller.deciding.partition_change import Gates
+from minicluster.controller.errors import ControllerFault, Refused
 from minicluster.controller.settings import (
     DEFAULTS,
     MIN_ISR,
     UNCLEAN_ELECTION,
     ControllerSettings,
 )
-from minicluster.controller.state.heartbeat_manager import Heartbeats
+from minicluster.controller.state.broker_heartbeat_manager import BrokerHeartbeatManager
+from minicluster.controller.state.gates import Gates
 from minicluster.controller.state.indexes import Indexes, TopicPartition
 from minicluster.controller.state.offline_replicas import OfflineReplicas
-from minicluster.controller.state.pending_alter_isr import IsrProposals
+from minicluster.controller.state.pending_alter_isr import PendingAlterIsr
 from minicluster.faults import Faults
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC
@@ -59,9 +59,9 @@ class ClusterState:
         self.rules = rules
         self.faults = faults
         self.settings = settings or ControllerSettings()
-        self.heartbeats: Heartbeats | None = None
+        self.heartbeats: BrokerHeartbeatManager | None = None
         self.offline_replicas = OfflineReplicas()
-        self.isr_proposals = IsrProposals()
+        self.pending_alter_isr = PendingAlterIsr()
         self.planted_hits: list[str] = []  # the planted faults that acted since last asked
         self.reset(image, offset)
 
@@ -133,7 +133,7 @@ class ClusterState:
             self._gates = (features, gates)
         return self._gates[1]
 
-    def active_heartbeats(self) -> Heartbeats:
+    def active_heartbeats(self) -> BrokerHeartbeatManager:
         """The heartbeat state.
 
         Errors:  ControllerFault on a controller that is not active.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.deciding.decision import ControllerFault
+from minicluster.controller.errors import ControllerFault
 from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration

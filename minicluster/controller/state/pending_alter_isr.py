@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IsrProposed:
+class AlterIsrReceived:
     """A leader's proposal, checked and not yet decided. A soft change."""
 
     broker_id: int
@@ -24,30 +24,30 @@ class IsrProposed:
 
 
 @dataclass(frozen=True, slots=True)
-class IsrDecided:
+class AlterIsrDecided:
     """The oldest proposal has been decided, for or against. A soft change."""
 
-    proposal: IsrProposed
+    proposal: AlterIsrReceived
 
 
-IsrProposalChange = IsrProposed | IsrDecided
+PendingAlterIsrChange = AlterIsrReceived | AlterIsrDecided
 
 
-class IsrProposals:
+class PendingAlterIsr:
     """The proposals that wait, the oldest first."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: deque[IsrProposed] = deque()
+        self._waiting: deque[AlterIsrReceived] = deque()
 
-    def next_proposal(self) -> IsrProposed | None:
+    def next_proposal(self) -> AlterIsrReceived | None:
         """The oldest proposal, or None."""
         return self._waiting[0] if self._waiting else None
 
-    def apply(self, change: IsrProposalChange) -> None:
+    def apply(self, change: PendingAlterIsrChange) -> None:
         """Take a soft change."""
-        if isinstance(change, IsrProposed):
+        if isinstance(change, AlterIsrReceived):
             self._waiting.append(change)
         elif self._waiting and self._waiting[0] is change.proposal:
             self._waiting.popleft()

@@ -1,7 +1,6 @@
-"""From requests on the wire to decisions, and to the errors that answer a whole request.
+"""The APIs of a controller: one row per request, and the error responses to whole requests.
 
-One row per API that the active controller serves. What comes in as names leaves as Kafka's own
-responses; operations know nothing of tokens, tracing or who is asking.
+Source:  ControllerApis.
 """
 
 from __future__ import annotations
@@ -11,26 +10,37 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.deciding.decision import ApiError, Decision, KRaftVersion
-from minicluster.controller.deciding.elections import elect_leaders
+from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
-from minicluster.controller.operations.alter_configs import alter_configs, incremental_alter_configs
-from minicluster.controller.operations.alter_isr import alter_isr_of_kip_497, alter_isr_of_kip_704
+from minicluster.controller.operations.allocate_producer_ids import allocate_producer_ids
+from minicluster.controller.operations.alter_configs import alter_configs
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.operations.alter_partition_reassignments import (
     alter_partition_reassignments,
+)
+from minicluster.controller.operations.assign_replicas_to_dirs import assign_replicas_to_dirs
+from minicluster.controller.operations.broker_heartbeat import (
+    BrokerHeartbeatReply,
+    broker_heartbeat,
+)
+from minicluster.controller.operations.broker_registration import (
+    BrokerRegistrationReply,
+    register_broker,
+)
+from minicluster.controller.operations.controller_registration import register_controller
+from minicluster.controller.operations.create_partitions import create_partitions
+from minicluster.controller.operations.create_topics import create_topics, refuse_duplicate_topics
+from minicluster.controller.operations.delete_topics import delete_topics
+from minicluster.controller.operations.elect_leaders import elect_leaders
+from minicluster.controller.operations.incremental_alter_configs import incremental_alter_configs
+from minicluster.controller.operations.kip_texts.alter_isr import (
+    alter_isr_of_kip_497,
+    alter_isr_of_kip_704,
+)
+from minicluster.controller.operations.kip_texts.alter_replica_state import alter_replica_state
+from minicluster.controller.operations.list_partition_reassignments import (
     list_partition_reassignments,
 )
-from minicluster.controller.operations.alter_replica_state import alter_replica_state
-from minicluster.controller.operations.assign_replicas_to_dirs import assign_replicas_to_dirs
-from minicluster.controller.operations.broker_heartbeat import HeartbeatReply, broker_heartbeat
-from minicluster.controller.operations.broker_registration import RegistrationReply, register_broker
-from minicluster.controller.operations.controller_registration import (
-    allocate_producer_ids,
-    register_controller,
-)
-from minicluster.controller.operations.create_partitions import create_partitions
-from minicluster.controller.operations.create_topics import create_topics, delete_topics
 from minicluster.controller.operations.unregister_broker import unregister_broker
 from minicluster.controller.operations.update_features import update_features
 from minicluster.controller.state.cluster_state import ClusterState
@@ -42,7 +52,6 @@ from minicluster.protocol.messages.kip_texts.kip_589 import (
     AlterReplicaStateRequest,
     AlterReplicaStateResponse,
 )
-from minicluster.protocol.uuids import ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +65,13 @@ class Call:
     state: ClusterState
     request: Any
     version: int
-    now_ms: int
     next_offset: int
     kraft: KRaftVersion
     forwarded: bool
     draw: Draw
     new_topic_id: Callable[[], UUID]
     committed: MetadataImage
+    now_ms: int
 
     @property
     def plain(self) -> tuple[ClusterState, Any, int, int]:
@@ -74,32 +83,33 @@ class Call:
 class Api:
     """How one request is served.
 
-    Shapes:  cluster_action: only brokers and controllers may ask. trivial: what an empty request
-             is called by, which is answered at once, by any controller. reads: any controller
-             answers, from what is committed.
+    Shapes:  cluster_action: only brokers and controllers are authorized. items: the field that
+             lists what the request is about; where it is empty any controller responds, at once,
+             with ``nothing``. reads: any controller responds, from what is committed.
     """
 
     decide: Callable[[Call], Decision]
     cluster_action: bool = False
     items: str | None = None
+    nothing: Any = None
     reads: bool = False
 
-    def is_trivial(self, request: Any) -> bool:
-        """Whether there is nothing to do."""
+    def is_empty(self, request: Any) -> bool:
+        """Whether the request lists nothing to do."""
         return self.items is not None and getattr(request, self.items) == ()
 
 
 def _register_broker(call: Call) -> Decision:
     decision = register_broker(
-        *call.plain, next_offset=call.next_offset, kraft_version=call.kraft.level
+        call.state, call.request, call.version, call.next_offset, call.kraft.level, call.now_ms
     )
-    reply: RegistrationReply = decision.response
+    reply: BrokerRegistrationReply = decision.response
     return replace(decision, response=m.BrokerRegistrationResponse(broker_epoch=reply.broker_epoch))
 
 
 def _broker_heartbeat(call: Call) -> Decision:
     decision = broker_heartbeat(*call.plain)
-    reply: HeartbeatReply = decision.response
+    reply: BrokerHeartbeatReply = decision.response
     response = m.BrokerHeartbeatResponse(
         is_caught_up=reply.is_caught_up,
         is_fenced=reply.is_fenced,
@@ -109,80 +119,40 @@ def _broker_heartbeat(call: Call) -> Decision:
 
 
 def _create_topics(call: Call) -> Decision:
-    """Names that come twice, and the metadata topic, are refused before the others are tried.
-
-    Source:  ControllerApis.createTopics.
-    """
-    request: m.CreateTopicsRequest = call.request
-    names = [topic.name for topic in request.topics]
-    twice = {name: None for name in names if names.count(name) > 1}
-    refused = [_refused_topic(name, "Duplicate topic name.") for name in twice]
-    metadata = "__cluster_metadata"
-    if metadata in names and metadata not in twice:
-        refused.append(_refused_topic(metadata, f"Creation of {metadata} is prohibited."))
-    left = tuple(t for t in request.topics if t.name not in twice and t.name != metadata)
+    request, refused = refuse_duplicate_topics(call.request)
     decision = create_topics(
-        call.state,
-        replace(request, topics=left),
-        call.version,
-        call.now_ms,
-        draw=call.draw,
-        new_topic_id=call.new_topic_id,
+        call.state, request, call.version, call.draw, call.new_topic_id, call.now_ms
     )
-    answers: m.CreateTopicsResponse = decision.response
-    return replace(decision, response=m.CreateTopicsResponse(topics=(*answers.topics, *refused)))
+    created: m.CreateTopicsResponse = decision.response
+    return replace(decision, response=m.CreateTopicsResponse(topics=(*created.topics, *refused)))
 
 
-def _refused_topic(name: str, message: str) -> m.CreateTopicsResponse.CreatableTopicResult:
-    return m.CreateTopicsResponse.CreatableTopicResult(
-        name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message
+def _create_partitions(call: Call) -> Decision:
+    return create_partitions(call.state, call.request, call.version, call.draw, call.now_ms)
+
+
+def _list_partition_reassignments(call: Call) -> Decision:
+    return list_partition_reassignments(
+        call.state, call.request, call.version, call.committed, call.now_ms
     )
 
 
-def _delete_topics(call: Call) -> Decision:
-    """Topics by id or by name; below version 6 by name only.
+def _incremental_alter_configs(call: Call) -> Decision:
+    return incremental_alter_configs(
+        call.state, call.request, call.version, call.forwarded, call.now_ms
+    )
 
-    Source:  ControllerApis.deleteTopics.
-    """
-    request: m.DeleteTopicsRequest = call.request
-    asked: list[tuple[str | None, UUID]] = [(name, ZERO_UUID) for name in request.topic_names]
-    asked += [(topic.name, topic.topic_id) for topic in request.topics]
-    topics = call.state.image.topics
-    found: dict[int, UUID] = {}
-    errors: dict[int, ApiError] = {}
-    for place, (name, topic_id) in enumerate(asked):
-        if (name is None) == (topic_id == ZERO_UUID):
-            which = "Neither topic name nor id" if name is None else "Both topic name and id"
-            errors[place] = ApiError(ErrorCode.INVALID_REQUEST, f"{which} were specified.")
-            continue
-        topic = topics.get(topic_id) if name is None else topics.named(name)
-        if topic is None:
-            errors[place] = ApiError(
-                ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
-        elif topic.id in found.values():
-            errors[place] = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic.")
-        else:
-            found[place] = topic.id
-    decision = delete_topics(call.state, list(found.values()), call.version, call.now_ms)
-    results = []
-    for place, (name, topic_id) in enumerate(asked):
-        topic = topics.get(found[place]) if place in found else None
-        error = errors.get(place, ApiError())
-        results.append(
-            m.DeleteTopicsResponse.DeletableTopicResult(
-                name=name if topic is None else topic.name,
-                topic_id=topic_id if topic is None else topic.id,
-                error_code=error.error,
-                error_message=error.message,
-            )
-        )
-    return replace(decision, response=m.DeleteTopicsResponse(responses=tuple(results)))
+
+def _update_features(call: Call) -> Decision:
+    return update_features(call.state, call.request, call.version, call.kraft, call.now_ms)
 
 
 APIS: dict[type, Api] = {
     m.AlterPartitionRequest: Api(
-        lambda call: alter_partition(*call.plain), cluster_action=True, items="topics"
+        lambda call: alter_partition(*call.plain),
+        cluster_action=True,
+        items="topics",
+        nothing=m.AlterPartitionResponse(),
     ),
     m.BrokerRegistrationRequest: Api(_register_broker, cluster_action=True),
     m.BrokerHeartbeatRequest: Api(_broker_heartbeat, cluster_action=True),
@@ -190,25 +160,33 @@ APIS: dict[type, Api] = {
     m.AssignReplicasToDirsRequest: Api(
         lambda call: assign_replicas_to_dirs(*call.plain), cluster_action=True
     ),
-    m.CreateTopicsRequest: Api(_create_topics, items="topics"),
-    m.DeleteTopicsRequest: Api(_delete_topics),
+    m.CreateTopicsRequest: Api(_create_topics, items="topics", nothing=m.CreateTopicsResponse()),
+    m.DeleteTopicsRequest: Api(lambda call: delete_topics(*call.plain)),
     m.CreatePartitionsRequest: Api(
-        lambda call: create_partitions(*call.plain, draw=call.draw), items="topics"
+        _create_partitions, items="topics", nothing=m.CreatePartitionsResponse()
     ),
-    m.ElectLeadersRequest: Api(lambda call: elect_leaders(*call.plain), items="topic_partitions"),
+    m.ElectLeadersRequest: Api(
+        lambda call: elect_leaders(*call.plain),
+        items="topic_partitions",
+        nothing=m.ElectLeadersResponse(),
+    ),
     m.AlterPartitionReassignmentsRequest: Api(
-        lambda call: alter_partition_reassignments(*call.plain), items="topics"
+        lambda call: alter_partition_reassignments(*call.plain),
+        items="topics",
+        nothing=m.AlterPartitionReassignmentsResponse(error_message=None),
     ),
-    m.ListPartitionReassignmentsRequest: Api(
-        lambda call: list_partition_reassignments(*call.plain, committed=call.committed),
-        reads=True,
-    ),
+    m.ListPartitionReassignmentsRequest: Api(_list_partition_reassignments, reads=True),
     m.IncrementalAlterConfigsRequest: Api(
-        lambda call: incremental_alter_configs(*call.plain, forwarded=call.forwarded),
+        _incremental_alter_configs,
         items="resources",
+        nothing=m.IncrementalAlterConfigsResponse(),
     ),
-    m.AlterConfigsRequest: Api(lambda call: alter_configs(*call.plain), items="resources"),
-    m.UpdateFeaturesRequest: Api(lambda call: update_features(*call.plain, kraft=call.kraft)),
+    m.AlterConfigsRequest: Api(
+        lambda call: alter_configs(*call.plain),
+        items="resources",
+        nothing=m.AlterConfigsResponse(),
+    ),
+    m.UpdateFeaturesRequest: Api(_update_features),
     m.ControllerRegistrationRequest: Api(
         lambda call: register_controller(*call.plain), cluster_action=True
     ),
@@ -225,25 +203,6 @@ APIS: dict[type, Api] = {
         lambda call: alter_replica_state(*call.plain), cluster_action=True
     ),
 }
-
-
-def trivial_response(request: Any) -> Any:
-    """The answer to a request that asks for nothing."""
-    match request:
-        case m.AlterPartitionRequest():
-            return m.AlterPartitionResponse()
-        case m.CreateTopicsRequest():
-            return m.CreateTopicsResponse()
-        case m.CreatePartitionsRequest():
-            return m.CreatePartitionsResponse()
-        case m.ElectLeadersRequest():
-            return m.ElectLeadersResponse()
-        case m.AlterPartitionReassignmentsRequest():
-            return m.AlterPartitionReassignmentsResponse(error_message=None)
-        case m.IncrementalAlterConfigsRequest():
-            return m.IncrementalAlterConfigsResponse()
-        case _:
-            return m.AlterConfigsResponse()
 
 
 def error_response(request: Any, error: ErrorCode, message: str | None = None) -> Any:

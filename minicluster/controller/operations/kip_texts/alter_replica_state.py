@@ -7,7 +7,8 @@ Versions:  0, of the KIP's text; never shipped. Served where the rules say so, a
 from __future__ import annotations
 
 from minicluster.controller.deciding.broker_changes import partition_updates
-from minicluster.controller.deciding.decision import Decision, Refused
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.controller.state.offline_replicas import ReplicasReported, ReportHandled

@@ -28,7 +28,7 @@ NO_OFFSET = -1
 MAX_OFFSET = (1 << 63) - 1
 
 
-class BrokerState(Enum):
+class BrokerControlState(Enum):
     """How the controller treats a broker. SHUTDOWN_NOW is only ever a next state."""
 
     FENCED = "fenced"
@@ -39,17 +39,17 @@ class BrokerState(Enum):
     @property
     def is_fenced(self) -> bool:
         """Whether the broker must not serve."""
-        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+        return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
     @property
     def in_controlled_shutdown(self) -> bool:
         """Whether the broker is handing over."""
-        return self is BrokerState.CONTROLLED_SHUTDOWN
+        return self is BrokerControlState.CONTROLLED_SHUTDOWN
 
     @property
     def should_shut_down(self) -> bool:
         """Whether the broker may go."""
-        return self is BrokerState.SHUTDOWN_NOW
+        return self is BrokerControlState.SHUTDOWN_NOW
 
 
 @dataclass(slots=True)
@@ -69,21 +69,21 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Session:
+class BrokerIdAndEpoch:
     """A broker's session: its id and the epoch that its heartbeats carry."""
 
     broker_id: int
     epoch: int
 
 
-class Heartbeats:
+class BrokerHeartbeatManager:
     """The heartbeat state of all brokers on one active controller."""
 
     def __init__(self, rules: Rules, session_timeout_ms: int) -> None:
         self._rules = rules
         self._session_timeout_ms = session_timeout_ms
         self._brokers: dict[int, _Entry] = {}
-        self._contacts: dict[Session, int] = {}
+        self._contacts: dict[BrokerIdAndEpoch, int] = {}
 
     def __contains__(self, broker_id: object) -> bool:
         return broker_id in self._brokers
@@ -93,7 +93,7 @@ class Heartbeats:
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
         """Note that a heartbeat has come in, before anything in it is checked (4.x)."""
         if self._rules.sessions_by_epoch:
-            self._contacts[Session(broker_id, epoch)] = now_ms
+            self._contacts[BrokerIdAndEpoch(broker_id, epoch)] = now_ms
 
     def has_valid_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
         """Whether the registered incarnation is alive, so that no other may take its place."""
@@ -104,10 +104,10 @@ class Heartbeats:
             return entry.last_contact_ms + self._session_timeout_ms >= now_ms
         if not self._rules.fenced_broker_holds_session and (entry is None or entry.fenced):
             return False
-        contact_ms = self._contacts.get(Session(broker_id, epoch))
+        contact_ms = self._contacts.get(BrokerIdAndEpoch(broker_id, epoch))
         return contact_ms is not None and not self._expired(contact_ms, now_ms)
 
-    def expired_sessions(self, now_ms: int) -> tuple[Session, ...]:
+    def expired_sessions(self, now_ms: int) -> tuple[BrokerIdAndEpoch, ...]:
         """The sessions that have run out, the one with the oldest contact first (4.x)."""
         expired = [
             (contact_ms, session)
@@ -164,7 +164,7 @@ class Heartbeats:
         """Forget a broker; its sessions, if they count by epoch, run out by themselves."""
         self._brokers.pop(broker_id, None)
 
-    def drop_session(self, session: Session) -> None:
+    def drop_session(self, session: BrokerIdAndEpoch) -> None:
         """Forget one session."""
         self._contacts.pop(session, None)
 
@@ -213,15 +213,15 @@ class Heartbeats:
 
     # The state machine.
 
-    def current_state(self, broker_id: int) -> BrokerState:
+    def current_state(self, broker_id: int) -> BrokerControlState:
         """How a known broker is treated now.
 
         Errors:  ValueError for an unknown one.
         """
         entry = self._entry(broker_id)
         if entry.shutting_down:
-            return BrokerState.CONTROLLED_SHUTDOWN
-        return BrokerState.FENCED if entry.fenced else BrokerState.UNFENCED
+            return BrokerControlState.CONTROLLED_SHUTDOWN
+        return BrokerControlState.FENCED if entry.fenced else BrokerControlState.UNFENCED
 
     def next_state(
         self,
@@ -232,32 +232,34 @@ class Heartbeats:
         metadata_offset: int,
         register_offset: int,
         has_leaderships: Callable[[], bool],
-    ) -> BrokerState:
+    ) -> BrokerControlState:
         """What a heartbeat turns the broker into.
 
         Errors:  ValueError for an unknown broker.
         Source:  BrokerHeartbeatManager.calculateNextBrokerState.
         """
         current = self.current_state(broker_id)
-        if current is BrokerState.FENCED:
+        if current is BrokerControlState.FENCED:
             if want_shut_down:
-                return BrokerState.SHUTDOWN_NOW
+                return BrokerControlState.SHUTDOWN_NOW
             if want_fence or metadata_offset < register_offset:
-                return BrokerState.FENCED
-            return BrokerState.UNFENCED
-        if current is BrokerState.UNFENCED:
+                return BrokerControlState.FENCED
+            return BrokerControlState.UNFENCED
+        if current is BrokerControlState.UNFENCED:
             if want_fence:
-                return BrokerState.SHUTDOWN_NOW if want_shut_down else BrokerState.FENCED
+                return (
+                    BrokerControlState.SHUTDOWN_NOW if want_shut_down else BrokerControlState.FENCED
+                )
             if not want_shut_down:
-                return BrokerState.UNFENCED
+                return BrokerControlState.UNFENCED
             if has_leaderships():
-                return BrokerState.CONTROLLED_SHUTDOWN
-            return BrokerState.SHUTDOWN_NOW
+                return BrokerControlState.CONTROLLED_SHUTDOWN
+            return BrokerControlState.SHUTDOWN_NOW
         if has_leaderships():
-            return BrokerState.CONTROLLED_SHUTDOWN
+            return BrokerControlState.CONTROLLED_SHUTDOWN
         if self._entry(broker_id).shutdown_offset <= self.lowest_active_offset():
-            return BrokerState.SHUTDOWN_NOW
-        return BrokerState.CONTROLLED_SHUTDOWN
+            return BrokerControlState.SHUTDOWN_NOW
+        return BrokerControlState.CONTROLLED_SHUTDOWN
 
     def _entry(self, broker_id: int) -> _Entry:
         entry = self._brokers.get(broker_id)
@@ -279,7 +281,7 @@ class Touch:
 class DropSession:
     """A session has run out and is taken off the list."""
 
-    session: Session
+    session: BrokerIdAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +301,8 @@ class SetShutdownOffset:
 SoftChange = Touch | DropSession | ForgetBroker | SetShutdownOffset
 
 
-def follow_record(
-    heartbeats: Heartbeats, record: object, image: MetadataImage, now_ms: int
+def replay_registration(
+    heartbeats: BrokerHeartbeatManager, record: object, image: MetadataImage, now_ms: int
 ) -> None:
     """What applying a record does to the heartbeat state; the image has the record in it.
 
@@ -325,7 +327,9 @@ def follow_record(
         heartbeats.register(broker_id, broker.fenced, now_ms)
 
 
-def apply_soft(heartbeats: Heartbeats, change: SoftChange, now_ms: int, last_offset: int) -> None:
+def apply_soft(
+    heartbeats: BrokerHeartbeatManager, change: SoftChange, last_offset: int, now_ms: int
+) -> None:
     """Carry out a decision's change of the heartbeat state."""
     match change:
         case Touch(broker_id, fenced, offset):

@@ -9,10 +9,11 @@ the outcome is what the metadata say. KIP-704's is answered like AlterPartition,
 
 from __future__ import annotations
 
-from minicluster.controller.deciding.decision import Decision, Refused
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import Refused
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.pending_alter_isr import IsrDecided, IsrProposed
+from minicluster.controller.state.pending_alter_isr import AlterIsrDecided, AlterIsrReceived
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
@@ -35,7 +36,7 @@ def alter_isr_of_kip_497(
     _refuse_unless(state, IsrChanges.ALTER_ISR_OF_KIP_497)
     broker = state.check_broker_epoch(request.broker_id, request.broker_epoch)
     kind = kip_497.AlterIsrResponse
-    taken: list[IsrProposed] = []
+    taken: list[AlterIsrReceived] = []
     topics = []
     for asked in request.topics:
         topic = state.image.topics.named(asked.topic)
@@ -44,7 +45,7 @@ def alter_isr_of_kip_497(
             partition = None if topic is None else topic.partitions.get(data.partition_id)
             error = _refusal(request.broker_id, partition, data)
             if error is ErrorCode.NONE:
-                proposal = IsrProposed(
+                proposal = AlterIsrReceived(
                     broker_id=broker.id,
                     broker_epoch=broker.epoch,
                     topic=asked.topic,
@@ -61,7 +62,7 @@ def alter_isr_of_kip_497(
 
 def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
     """Decide the oldest proposal by the rules of today; what does not fit any more is dropped."""
-    proposal = state.isr_proposals.next_proposal()
+    proposal = state.pending_alter_isr.next_proposal()
     if proposal is None:
         return Decision(response=False)
     part = AlterPartitionRequest.PartitionData(
@@ -74,7 +75,7 @@ def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
     request = AlterPartitionRequest(
         broker_id=proposal.broker_id, broker_epoch=proposal.broker_epoch, topics=(topic,)
     )
-    decided = IsrDecided(proposal)
+    decided = AlterIsrDecided(proposal)
     try:
         decision = alter_partition(state, request, 0, now_ms)
     except Refused:

@@ -1,0 +1,61 @@
+"""The ways in which a controller refuses: a whole request, one item of it, or itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.errors import MiniclusterError
+from minicluster.protocol import ErrorCode
+
+MAX_RECORDS_PER_BATCH = 10_000
+MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
+"""A user's request that would need more is POLICY_VIOLATION."""
+
+
+class Refused(MiniclusterError):
+    """The whole operation is refused; the error goes back to the caller (Kafka's ApiException)."""
+
+    def __init__(self, error: ErrorCode, message: str = "") -> None:
+        super().__init__(message or error.name)
+        self.error = error
+        self.message = message or None
+
+
+class TooLarge(Refused):
+    """The request as a whole needs more records than one operation may write."""
+
+
+def refuse_too_many_records(count: int) -> None:
+    """Refuse a user's request that is too large to be one batch.
+
+    Errors:  TooLarge with POLICY_VIOLATION.
+    """
+    if count > MAX_RECORDS_PER_USER_OP:
+        raise TooLarge(
+            ErrorCode.POLICY_VIOLATION,
+            f"The request needs {count} records; {MAX_RECORDS_PER_USER_OP} are allowed.",
+        )
+
+
+class ControllerFault(MiniclusterError):
+    """The controller's own state is broken: UNKNOWN_SERVER_ERROR to the caller, and it renounces.
+
+    Source:  QuorumController.handleEventException, FaultHandler.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ApiError:
+    """The error of one item of a request, or none."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+    @classmethod
+    def of(cls, refused: Refused) -> ApiError:
+        """The error and message of an exception."""
+        return cls(refused.error, refused.message)
+
+    def __bool__(self) -> bool:
+        """Whether there is an error."""
+        return self.error is not ErrorCode.NONE

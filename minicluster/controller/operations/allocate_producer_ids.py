@@ -1,0 +1,36 @@
+"""AllocateProducerIds (67): a broker takes the next block of producer ids.
+
+Versions:  0.
+"""
+
+from __future__ import annotations
+
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from minicluster.protocol.records import ProducerIdsRecord, VersionedRecord
+
+PRODUCER_ID_BLOCK = 1_000
+
+
+def allocate_producer_ids(
+    state: ClusterState, request: AllocateProducerIdsRequest, version: int, now_ms: int
+) -> Decision:
+    """Give a broker the next block of producer ids.
+
+    Errors:  Refused with STALE_BROKER_EPOCH.
+    Source:  KIP-730; ProducerIdControlManager.generateNextProducerId.
+    """
+    state.check_broker_epoch(request.broker_id, request.broker_epoch)
+    first = max(0, state.image.producer_ids.next_producer_id)
+    record = ProducerIdsRecord(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        next_producer_id=first + PRODUCER_ID_BLOCK,
+    )
+    return Decision(
+        records=(VersionedRecord(record, 0),),
+        response=AllocateProducerIdsResponse(
+            producer_id_start=first, producer_id_len=PRODUCER_ID_BLOCK
+        ),
+    )

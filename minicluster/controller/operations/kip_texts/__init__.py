@@ -1,0 +1,1 @@
+"""Requests that the texts of KIPs specify and no release has: AlterIsr, AlterReplicaState."""

@@ -1,0 +1,17 @@
+"""The features of the cluster and the rules of the release, as partition changes need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.rules import Rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """What the finalized features allow; they change with FeatureLevelRecords only."""
+
+    rules: Rules
+    metadata_version: MetadataVersion
+    elr_enabled: bool = False
