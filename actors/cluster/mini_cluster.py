@@ -42,6 +42,7 @@ from minicluster.actors.recording.metadata_sink import (
 )
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.run_folder import replica_rows, write_run
+from minicluster.actors.recording.run_place import checked_run_id
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
@@ -104,7 +105,7 @@ class MiniCluster(QuorumChaos, Administration):
             raise UserError(f"runtime: {runtime!r} is not one of simulated, threaded")
         self.seed = seed
         self.runtime_name = runtime
-        self.run_id = run_id or f"{runtime}-{seed}"
+        self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
         self.broker_ids = tuple(range(1, brokers + 1))
         self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers))
         self.rules, self.faults = _rules_and_faults(rules, faults)

@@ -7,7 +7,6 @@ test say the same things. A step whose selector names nobody changes nothing and
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,8 @@ from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.play.liveness import converge
 from minicluster.actors.play.scenario_view import ScenarioView
 from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.run_folder import write_run
+from minicluster.actors.recording.run_place import check_place, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.durations import format_duration
 from minicluster.errors import UserError, WaitTimeout
@@ -27,7 +28,6 @@ from minicluster.scenario import Scenario, ScenarioError, Step, holds, select
 from minicluster.scenario.scenario import scenario_of
 from minicluster.scenario.vocabulary import ACTIONS, Kind
 
-SCENARIO_NAME = "scenario.yaml"
 OnStep = Callable[[int, str, int], None]
 
 
@@ -56,37 +56,31 @@ def play(
     seed: int | None = None,
     on_step: OnStep | None = None,
     twice: bool = False,
+    repeat: str | None = None,
 ) -> Played:
     """Play a scenario from its start to its end and leave its run folder.
 
     Shapes:  on_step(steps done, what comes now, cluster time in ms), for progress displays;
-             twice: play it again and note the second trace hash, which rule X1 compares (only a
-             simulated run promises the same).
+             twice: play it again for the second trace hash, which rule X1 compares (only a
+             simulated run promises the same); repeat: that hash, where it is there already.
     Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
     """
     if seed is not None:
         scenario = replace(scenario, seed=seed)
+    check_place(runs / run_name(scenario))
     cluster, failure = play_once(scenario, on_step)
-    path = save_run(cluster, scenario, runs)
     if twice and scenario.runtime == "simulated":
         again, _ = play_once(scenario)
-        note_repeat(path, again.trace_hash)
+        repeat = again.trace_hash
+    path = save_run(cluster, scenario, runs, repeat=repeat)
     return Played(path, cluster.trace_hash, failure)
 
 
-def note_repeat(run: Path, trace_hash: str) -> None:
-    """Write down in a run's header what the same scenario and seed came to another time."""
-    header_path = run / RUN_NAME
-    header = json.loads(header_path.read_text(encoding="utf-8"))
-    header["repeat_trace_hash"] = trace_hash
-    header_path.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-
-
-def save_run(cluster: MiniCluster, scenario: Scenario, runs: Path) -> Path:
+def save_run(
+    cluster: MiniCluster, scenario: Scenario, runs: Path, *, repeat: str | None = None
+) -> Path:
     """Leave the run folder of a cluster that has played a scenario."""
-    path = cluster.save(runs / run_name(scenario))
-    (path / SCENARIO_NAME).write_text(scenario.to_yaml(), encoding="utf-8")
-    return path
+    return write_run(cluster, runs / run_name(scenario), repeat=repeat)
 
 
 def play_once(
@@ -137,8 +131,11 @@ def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:
 
 
 def run_name(scenario: Scenario) -> str:
-    """The name of a run's folder: story, seed and planted faults."""
-    story = re.sub(r"[^a-z0-9]+", "-", scenario.name.lower()).strip("-") or "scenario"
+    """The name of a run's folder: story, seed and planted faults.
+
+    Errors:  UserError for a name that is too long for a folder.
+    """
+    story = escaped_name(scenario.name)
     return "-".join([story, str(scenario.seed), *scenario.faults])
 
 
@@ -159,9 +156,7 @@ def replay_run(run: Path, *, runs: Path) -> tuple[str, Played]:
         raise UserError(f"{run}: no scenario made this run; only a scenario can be played again")
     scenario = scenario_of(header["scenario"], where=str(header_path))
     first = str(header.get("trace_hash"))
-    again = play(scenario, runs=runs / "replay")
-    note_repeat(again.path, first)
-    return first, again
+    return first, play(scenario, runs=runs / "replay", repeat=first)
 
 
 class _Failed(Exception):

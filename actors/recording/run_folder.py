@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 import minicluster
 from minicluster.actors.nodes.quorum_shell import QUORUM_STATE
+from minicluster.actors.recording.run_place import put_in_place
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
-from minicluster.log.directory import METADATA_DIRECTORY, RUN_NAME, write_controller_directory
+from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
 
@@ -19,13 +20,24 @@ if TYPE_CHECKING:
     from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 FORMAT = 1
+SCENARIO_NAME = "scenario.yaml"
 
 
-def write_run(cluster: MiniCluster, path: Path) -> Path:
-    """Write a cluster's run folder; an older run in the same place is replaced."""
-    if (path / RUN_NAME).exists():
-        shutil.rmtree(path)
-    path.mkdir(parents=True, exist_ok=True)
+def write_run(cluster: MiniCluster, path: Path, *, repeat: str | None = None) -> Path:
+    """Write a cluster's run folder; an earlier run in the same place is replaced.
+
+    Shapes:  repeat: the trace hash of the same scenario and seed played another time.
+    """
+
+    def write(folder: Path) -> dict[str, Any]:
+        header = _write_files(cluster, folder)
+        return header if repeat is None else {**header, "repeat_trace_hash": repeat}
+
+    return put_in_place(path, write)
+
+
+def _write_files(cluster: MiniCluster, path: Path) -> dict[str, Any]:
+    """Write everything but the header, and return that."""
     trace_hash = cluster.trace_hash
     end = {"replica_log": [r for n in cluster.broker_ids for r in replica_rows(cluster, n, "end")]}
     for node_id in cluster.controller_ids:
@@ -43,13 +55,15 @@ def write_run(cluster: MiniCluster, path: Path) -> Path:
                 timestamp_ms=0,
             ),
         )
-    header = run_header(cluster, trace_hash)
+    header = _header(cluster, trace_hash)
     header["trace_rows"] = cluster.recorder.write(path / "trace", end)
-    (path / RUN_NAME).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-    return path
+    if cluster.scenario is not None:
+        text = yaml.safe_dump(dict(cluster.scenario), sort_keys=False, width=100)
+        (path / SCENARIO_NAME).write_text(text, encoding="utf-8")
+    return header
 
 
-def run_header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
+def _header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
     """The content of ``run.json``, but for how many rows each trace table has."""
     return {
         "format": FORMAT,

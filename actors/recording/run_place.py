@@ -1,0 +1,246 @@
+"""A run folder's place: written beside it, then renamed, and nothing else is touched.
+
+    .orders-7.writing-4711-1/   every file of the new run, run.json last
+    orders-7/                   the run before, whole, until the rename
+
+**Invariant:** a folder owns what ``run.json`` lists under ``files``; any other file in it stays
+(tests/actors/test_saving.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import blake2s
+from pathlib import Path
+from typing import Any
+
+from minicluster.errors import UserError
+from minicluster.log.directory import RUN_NAME
+
+if sys.platform != "win32":  # there, concurrent saves to one place are not ordered
+    import fcntl
+
+FILES = "files"  # the list in run.json
+NAME_BYTES_MAX = 200  # a file name has 255; seed and faults come behind it
+FILE_NAME_BYTES_MAX = 255
+HEADER_BYTES_MAX = 64 << 20
+WRITTEN_LATER = ("report.html", "report.json")  # of the same run, once it is judged
+_number = itertools.count(1)
+
+
+def escaped_name(text: str) -> str:
+    """Text as a file name: different texts never share one.
+
+    A space is ``-``, a dash is ``_``, anything but letters, digits and inner dots is ``%XX``.
+
+    Errors:  UserError if the name has more bytes than are allowed.
+    """
+    name = "".join(_escaped(character, index) for index, character in enumerate(text))
+    if len(name) > NAME_BYTES_MAX:
+        raise UserError(
+            f"the name {text[:30]!r}… makes a folder name of {len(name)} bytes; "
+            f"at most {NAME_BYTES_MAX} are allowed"
+        )
+    return name
+
+
+def _escaped(character: str, index: int) -> str:
+    if character in " -":
+        return "-" if character == " " else "_"
+    if character.isascii() and (character.isalnum() or (character == "." and index)):
+        return character
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def checked_run_id(run_id: object) -> str:
+    """A run's id, which names a folder and never leads out of one.
+
+    Errors:  UserError for anything else.
+    """
+    odd = not isinstance(run_id, str) or run_id in ("", ".", "..") or not run_id.isprintable()
+    if odd or any(c in "/\\" for c in str(run_id)):
+        raise UserError(f"run_id: {run_id!r} is not the name of a folder, such as orders-7")
+    if len(str(run_id).encode("utf-8")) > FILE_NAME_BYTES_MAX:
+        raise UserError(f"run_id: a name has at most {FILE_NAME_BYTES_MAX} bytes")
+    return str(run_id)
+
+
+def put_in_place(path: Path, write: Callable[[Path], Mapping[str, Any]]) -> Path:
+    """Write a run folder beside its place and rename it once it is whole.
+
+    Shapes:  write: an empty folder -> the header, which becomes ``run.json`` with the list of
+             files. What lies at the place and is no file of an earlier run stays there.
+    Errors:  UserError where the place cannot be a run folder; OSError of the file system.
+    """
+    place = check_place(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _folder_beside(place) as new:
+        header = dict(write(new))
+        header[FILES] = sorted([*_files_in(new), RUN_NAME, *WRITTEN_LATER])
+        text = json.dumps(header, indent=1) + "\n"
+        (new / RUN_NAME).write_text(text, encoding="utf-8")
+        with _locked(place.parent):
+            _swap(new, place, path)
+    return path
+
+
+def check_place(shown: Path) -> Path:
+    """The real path of a place for a run folder, before anything is played or written.
+
+    Errors:  UserError where the place cannot be a run folder; OSError of the file system.
+    """
+    place = shown.resolve()
+    if len(place.name.encode("utf-8", "surrogatepass")) > FILE_NAME_BYTES_MAX:
+        raise UserError(
+            f"{str(shown)[:60]}…: a folder's name has at most {FILE_NAME_BYTES_MAX} bytes"
+        )
+    if place.parent.exists() and not place.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(shown))
+    if place.exists() and not place.is_dir():
+        raise UserError(f"{shown}: is a file; name a folder")
+    if Path.cwd().is_relative_to(place):
+        raise UserError(f"{shown}: is where this process works; name a folder in it")
+    if place.is_dir():
+        _owned(place, shown)
+    return place
+
+
+def _owned(place: Path, shown: Path) -> frozenset[str]:
+    """The files of the run that lies at a place; none where there is no run.
+
+    Errors:  UserError for a ``run.json`` that is not a run's.
+    """
+    header = place / RUN_NAME
+    if not header.is_symlink() and not header.exists():
+        return frozenset()
+    status = header.lstat()
+    listed: Any = None
+    if stat.S_ISREG(status.st_mode) and status.st_size <= HEADER_BYTES_MAX:
+        with suppress(ValueError, LookupError, TypeError, RecursionError, OSError):
+            listed = json.loads(header.read_text(encoding="utf-8"))[FILES]
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise UserError(
+            f"{shown}: its {RUN_NAME} lists no files of a run, so it stays; name another folder"
+        )
+    return frozenset(listed)
+
+
+def _swap(new: Path, place: Path, shown: Path) -> None:
+    """Put the new folder at its place; what the run before did not write moves with it."""
+    _finish_swap(place, shown)
+    if not place.exists():
+        new.rename(place)
+        return
+    owned = _owned(place, shown)
+    for name in _files_in(place):
+        if name not in owned:
+            _keep(place / name, new / name, f"{shown}/{name}")
+    before = _before(place)
+    place.rename(before)
+    try:
+        new.rename(place)
+    except OSError:
+        before.rename(place)
+        raise
+    _finish_swap(place, shown)
+
+
+def _before(place: Path) -> Path:
+    """Where a run lies for the moment between two renames."""
+    return (
+        place.parent / f".{place.name[:40]}.before-{blake2s(place.name.encode()).hexdigest()[:8]}"
+    )
+
+
+def _finish_swap(place: Path, shown: Path) -> None:
+    """Finish a swap, this process's own or that of a process that was killed in between."""
+    before = _before(place)
+    if not before.exists():
+        return
+    if not place.exists():
+        before.rename(place)
+        return
+    owned = _owned(before, shown)
+    for name in _files_in(before):
+        if name not in owned and not os.path.lexists(place / name):
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (before / name).rename(place / name)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def _keep(old: Path, new: Path, shown: str) -> None:
+    """Let a user's file be in the new folder, the same file where links are possible."""
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        taken = os.path.lexists(new)
+    except (FileExistsError, NotADirectoryError):
+        taken = True
+    if taken:
+        raise UserError(f"{shown}: is no file of a run and has the name of one; move it away")
+    try:
+        os.link(old, new, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(old, new, follow_symlinks=False)
+
+
+def _files_in(folder: Path) -> list[str]:
+    """Everything below a folder but folders, by name; links are not followed."""
+    found = []
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        found += [(Path(parent) / name).relative_to(folder).as_posix() for name in files + links]
+    return sorted(found)
+
+
+@contextmanager
+def _folder_beside(place: Path) -> Iterator[Path]:
+    """A hidden folder beside a place; it goes in the end, and those of killed processes do now.
+
+    Its maker holds a lock on it, which the operating system lifts when the process dies.
+    """
+    stem = f".{place.name[:40]}.writing-"
+    _remove_abandoned(place.parent, stem)
+    with ExitStack() as held:
+        folder = _claimed(place.parent, stem, held)
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield folder
+
+
+def _claimed(parent: Path, stem: str, held: ExitStack) -> Path:
+    while True:
+        folder = parent / f"{stem}{os.getpid()}-{next(_number)}"
+        with suppress(FileExistsError, FileNotFoundError):
+            folder.mkdir()
+            held.enter_context(_locked(folder))
+            if folder.exists():  # else another process took it for abandoned before the lock
+                return folder
+
+
+def _remove_abandoned(parent: Path, stem: str) -> None:
+    if sys.platform == "win32":
+        return
+    for folder in parent.iterdir():
+        if folder.name.startswith(stem) and not folder.is_symlink():
+            with suppress(OSError), _locked(folder, wait=False):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(descriptor)
