@@ -25,8 +25,8 @@ from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_versions import versions_of
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.replica.error_responses import error_response
 from minicluster.replica.to_controller.controller_channel import (
     Answer,
     ControllerChannel,
@@ -91,7 +91,8 @@ class ClientApi:
         """A request came; a token stands for whoever waits for the answer."""
         handler = HANDLERS.get(request.api_key)
         if handler is None:
-            return [Respond(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
+            refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            return [Respond(token, refusal)]
         return handler(self, now_ms, token, request, version)
 
     def owns(self, correlation_id: int) -> bool:
@@ -131,7 +132,7 @@ class ClientApi:
                 continue
             if response is None:
                 response = error_response(
-                    answer.request, ErrorCode.REQUEST_TIMED_OUT, answer.version
+                    answer.request, ErrorCode.REQUEST_TIMED_OUT, version=answer.version
                 )
             effects.append(Respond(answer.token, response))
         return effects

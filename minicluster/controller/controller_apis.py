@@ -1,4 +1,4 @@
-"""The APIs of a controller: one row per request, and the error responses to whole requests.
+"""The APIs of a controller: one row per request.
 
 Source:  ControllerApis.
 """
@@ -45,13 +45,9 @@ from minicluster.controller.operations.unregister_broker import unregister_broke
 from minicluster.controller.operations.update_features import update_features
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
-from minicluster.protocol.messages.kip_texts.kip_589 import (
-    AlterReplicaStateRequest,
-    AlterReplicaStateResponse,
-)
+from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,77 +199,3 @@ APIS: dict[type, Api] = {
         lambda call: alter_replica_state(*call.plain), cluster_action=True
     ),
 }
-
-
-def error_response(request: Any, error: ErrorCode, message: str | None = None) -> Any:
-    """The answer that refuses a whole request: at its top, or item by item where it has no top.
-
-    Source:  getErrorResponse of each request class.
-    """
-    match request:
-        case m.AlterPartitionRequest():
-            return m.AlterPartitionResponse(error_code=error)
-        case kip_497.AlterIsrRequest():
-            return kip_497.AlterIsrResponse(error_code=error)
-        case kip_704.AlterIsrRequest():
-            return kip_704.AlterIsrResponse(error_code=error)
-        case m.BrokerRegistrationRequest():
-            return m.BrokerRegistrationResponse(error_code=error, broker_epoch=-1)
-        case m.BrokerHeartbeatRequest():
-            return m.BrokerHeartbeatResponse(error_code=error)
-        case m.UnregisterBrokerRequest():
-            return m.UnregisterBrokerResponse(error_code=error, error_message=message)
-        case m.AssignReplicasToDirsRequest():
-            return m.AssignReplicasToDirsResponse(error_code=error)
-        case m.ElectLeadersRequest():
-            return m.ElectLeadersResponse(error_code=error)
-        case m.AlterPartitionReassignmentsRequest():
-            return m.AlterPartitionReassignmentsResponse(error_code=error, error_message=message)
-        case m.ListPartitionReassignmentsRequest():
-            return m.ListPartitionReassignmentsResponse(error_code=error, error_message=message)
-        case m.UpdateFeaturesRequest():
-            return m.UpdateFeaturesResponse(error_code=error, error_message=message)
-        case m.ControllerRegistrationRequest():
-            return m.ControllerRegistrationResponse(error_code=error, error_message=message)
-        case m.AllocateProducerIdsRequest():
-            return m.AllocateProducerIdsResponse(error_code=error)
-        case AlterReplicaStateRequest():
-            return AlterReplicaStateResponse(error_code=error)
-        case _:
-            return _error_per_item(request, error, message)
-
-
-def _error_per_item(request: Any, error: ErrorCode, message: str | None) -> Any:
-    said: dict[str, Any] = {"error_code": error, "error_message": message}
-    match request:
-        case m.CreateTopicsRequest(topics=topics):
-            result = m.CreateTopicsResponse.CreatableTopicResult
-            return m.CreateTopicsResponse(topics=tuple(result(name=t.name, **said) for t in topics))
-        case m.DeleteTopicsRequest(topics=states, topic_names=names):
-            deleted = m.DeleteTopicsResponse.DeletableTopicResult
-            by_name = [deleted(name=name, **said) for name in names]
-            by_state = [deleted(name=t.name, topic_id=t.topic_id, **said) for t in states]
-            return m.DeleteTopicsResponse(responses=(*by_name, *by_state))
-        case m.CreatePartitionsRequest(topics=wanted):
-            grown = m.CreatePartitionsResponse.CreatePartitionsTopicResult
-            return m.CreatePartitionsResponse(
-                results=tuple(grown(name=t.name, **said) for t in wanted)
-            )
-        case m.IncrementalAlterConfigsRequest(resources=resources):
-            changed = m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-            return m.IncrementalAlterConfigsResponse(
-                responses=tuple(
-                    changed(resource_type=r.resource_type, resource_name=r.resource_name, **said)
-                    for r in resources
-                )
-            )
-        case m.AlterConfigsRequest(resources=replaced):
-            set_anew = m.AlterConfigsResponse.AlterConfigsResourceResponse
-            return m.AlterConfigsResponse(
-                responses=tuple(
-                    set_anew(resource_type=r.resource_type, resource_name=r.resource_name, **said)
-                    for r in replaced
-                )
-            )
-        case _:
-            raise TypeError(f"{type(request).__name__} is no request to a controller")

@@ -31,7 +31,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.activation import activation_records
-from minicluster.controller.controller_apis import APIS, Call, error_response
+from minicluster.controller.controller_apis import APIS, Call
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.effects import Append, ControllerRespond, RaiseKRaftVersion, Resign
@@ -53,6 +53,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import BrokerHeartbeatRequest
 from minicluster.protocol.records import (
     AbortTransactionRecord,
@@ -89,6 +90,7 @@ class _Waiting:
     end_offset: int
     token: Any
     request: Any
+    version: int
     response: Any
     records_written: tuple[int, ...]
     registered_epoch: int | None
@@ -270,7 +272,7 @@ class ControllerMachine:
         self._next_offset = self._seen_end
         waiting, self._waiting = self._waiting, deque()
         for entry in waiting:
-            refusal = error_response(entry.request, ErrorCode.NOT_CONTROLLER)
+            refusal = error_response(entry.request, ErrorCode.NOT_CONTROLLER, version=entry.version)
             effects.append(
                 ControllerRespond(
                     entry.token,
@@ -309,7 +311,9 @@ class ControllerMachine:
         api = APIS[type(request)]
         registered = self._registered_epoch(request)
         if api.cluster_action and not authorized:
-            refused = error_response(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            refused = error_response(
+                request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, version=version
+            )
             return [self._answer(token, refused, registered)]
         if api.is_empty(request):
             return [self._answer(token, api.nothing, registered)]
@@ -329,7 +333,7 @@ class ControllerMachine:
             decision = api.decide(call)
             return [self._answer(token, decision.response, registered)]
         if not self.is_active:
-            refused = error_response(request, ErrorCode.NOT_CONTROLLER)
+            refused = error_response(request, ErrorCode.NOT_CONTROLLER, version=version)
             return [self._answer(token, refused, registered)]
         if isinstance(request, BrokerHeartbeatRequest):
             # Before anything in it is checked, and whatever comes of it.
@@ -338,12 +342,14 @@ class ControllerMachine:
             decision = api.decide(call)
             effects, offsets = self._carry_out(decision, now_ms)
         except Refused as refusal:
-            refused = error_response(request, refusal.error, refusal.message)
+            refused = error_response(request, refusal.error, refusal.message, version=version)
             return [self._answer(token, refused, registered)]
         except (ControllerFault, ReplayError) as fault:
-            unknown = error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
+            unknown = error_response(
+                request, ErrorCode.UNKNOWN_SERVER_ERROR, str(fault), version=version
+            )
             return [self._answer(token, unknown, registered), *self._fail(str(fault), now_ms)]
-        effects += self._park(token, request, decision.response, offsets, registered)
+        effects += self._park(token, request, version, decision.response, offsets, registered)
         return effects + self._tasks.after_write(self.state, now_ms)
 
     def _registered_epoch(self, request: Any) -> int | None:
@@ -437,13 +443,14 @@ class ControllerMachine:
         self,
         token: Any,
         request: Any,
+        version: int,
         response: Any,
         offsets: tuple[int, ...],
         registered: int | None,
     ) -> list[Effect]:
         """Answer now or later: after one's own records, or after all that is under way."""
         end_offset = offsets[-1] + 1 if offsets else self._last_append_end
-        entry = _Waiting(end_offset, token, request, response, offsets, registered)
+        entry = _Waiting(end_offset, token, request, version, response, offsets, registered)
         if end_offset <= self._stable_end():
             return [self._reply(entry)]
         if self.faults.s26_reply_before_commit:

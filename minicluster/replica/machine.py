@@ -27,6 +27,7 @@ from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
     FetchRequest,
@@ -36,7 +37,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.apply_delta import apply_delta
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
-from minicluster.replica.error_responses import error_response
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.fetching.following import Following
@@ -276,7 +276,8 @@ class ReplicaManagerMachine:
         """Answer, or let it wait."""
         handler = HANDLERS.get(type(request).__name__)
         if handler is None:
-            return [Respond(token, error_response(request, ErrorCode.UNSUPPORTED_VERSION, version))]
+            refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            return [Respond(token, refusal)]
         return self.settle(now_ms, handler(self, now_ms, token, request, version))
 
     # -- answers and timers ----------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""Hypothesis strategies for messages, built from their declarations."""
+"""Values of messages, built from their declarations: Hypothesis strategies and fixed ones."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -105,3 +105,32 @@ def versioned(cls: type[Message]) -> st.SearchStrategy[tuple[Message, int]]:
     return st.sampled_from(cls.valid_versions).flatmap(
         lambda version: structs(cls, version).map(lambda message: (message, version))
     )
+
+
+def filled(kind: type[Struct], version: int) -> Any:
+    """A value with one item in every array of this version."""
+    values: dict[str, Any] = {}
+    for spec in kind.schema:
+        if version not in spec.versions:
+            continue
+        if spec.type_ == "array":
+            item = filled(spec.struct, version) if spec.struct else _plain(spec.element)
+            values[spec.name] = (item,)
+        elif spec.default is None and version not in spec.nullable:
+            values[spec.name] = _plain(spec.element)
+    return kind(**values)
+
+
+def _plain(element: str) -> Any:
+    return {"string": "orders", "bytes": b"x", "uuid": uuid.UUID(int=3)}.get(element, 3)
+
+
+def error_codes(value: Any) -> Iterator[int]:
+    """Every error code that a response carries."""
+    for spec in value.schema if isinstance(value, Struct) else ():
+        held = getattr(value, spec.name)
+        if spec.name in ("error_code", "partition_error_code"):
+            yield held
+        elif spec.type_ == "array":
+            for item in held or ():
+                yield from error_codes(item)

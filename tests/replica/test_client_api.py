@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from minicluster.broker.kafka_apis import (
+    HANDLERS,
     ClientApi,
     ClientApiConfig,
     ToReplicas,
@@ -17,6 +18,7 @@ from minicluster.broker.kafka_apis import (
 from minicluster.effects import Effect, Respond, Send, SetTimer
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode, decode, encode
+from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -41,6 +43,7 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 from minicluster.rules import Rules
+from tests.protocol.values import error_codes, filled
 
 ORDERS = uuid.UUID(int=0xA)
 CONTROLLER, OTHER_CONTROLLER = 101, 102
@@ -235,16 +238,19 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: type(r).__name__)
-def test_what_no_controller_answers_within_a_minute_times_out(request_: Any) -> None:
-    story = Story()
-    (timer,) = story.ask(request_, request_.latest_version)
-    assert isinstance(timer, SetTimer)
-    assert timer.at_ms == 60_000
-    replies = [e for e in story.api.on_timer(60_000, timer.name) if isinstance(e, Respond)]
-    assert len(replies) == 1
-    assert f"{ErrorCode.REQUEST_TIMED_OUT.value}" in str(replies[0].response)
-    encode(replies[0].response, request_.latest_version)
+@pytest.mark.parametrize(
+    "key", [key for key, handler in HANDLERS.items() if handler is ClientApi.forward]
+)
+def test_every_forwarded_request_times_out_after_a_minute_without_a_controller(key: int) -> None:
+    api = APIS[key]
+    for version in api.request.valid_versions:
+        story = Story()
+        (timer,) = story.ask(filled(api.request, version), version)
+        assert isinstance(timer, SetTimer)
+        assert timer.at_ms == 60_000
+        (reply,) = [e for e in story.api.on_timer(60_000, timer.name) if isinstance(e, Respond)]
+        assert ErrorCode.REQUEST_TIMED_OUT in set(error_codes(reply.response))
+        encode(reply.response, version)
 
 
 def test_what_is_not_for_brokers_is_refused() -> None:

@@ -12,7 +12,7 @@ from minicluster.effects import Respond
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.protocol import ErrorCode, UnsupportedVersion, encode
 from minicluster.protocol import messages as m
-from minicluster.replica.error_responses import error_response
+from minicluster.protocol.error_responses import error_response
 from minicluster.rules import Rules
 from tests.replica.cluster import TOPIC_IDS, Cluster
 from tests.replica.test_client_api import ORDERS, REQUESTS, Story
@@ -50,7 +50,7 @@ def test_every_api_of_the_table_has_versions() -> None:
     ("request_", "version"), versions(*REQUESTS, m.DeleteTopicsRequest(topic_names=("orders",)))
 )
 def test_an_error_about_everything(request_: Any, version: int) -> None:
-    encode(error_response(request_, ErrorCode.REQUEST_TIMED_OUT, version), version)
+    encode(error_response(request_, ErrorCode.REQUEST_TIMED_OUT, version=version), version)
 
 
 ASKED = m.MetadataRequest.MetadataRequestTopic

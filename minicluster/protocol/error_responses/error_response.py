@@ -1,0 +1,122 @@
+"""The response that carries one error about a whole request, for every API and version.
+
+Source:  the getErrorResponse methods of Kafka's requests; ApiError.fromThrowable.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.error_responses.plans import NAMES, PLANS, Each, Plan, Text
+from minicluster.protocol.error_responses.texts import TEXTS
+from minicluster.protocol.schema import Message, Struct
+from minicluster.protocol.versions import parse_versions
+
+
+@dataclass(frozen=True, slots=True)
+class _Error:
+    code: int
+    message: str | None
+    version: int
+
+
+def error_response(
+    request: Message, error: ErrorCode, message: str | None = None, *, version: int
+) -> Any:
+    """The response to a request that failed as a whole, as this version carries it.
+
+    Shapes:  message is the exception's own text, None where it has only the text of its code.
+    """
+    kind = type(request)
+    name = kind.__name__.removesuffix("Request")
+    response = getattr(sys.modules[kind.__module__], f"{name}Response")
+    plan = PLANS.get(name, Plan())
+    failure = _Error(error, message, version)
+    values = {
+        **_error_fields(response, failure, plan.text),
+        **{field: getattr(request, of) for field, of in plan.copies.items()},
+        **plan.values,
+        **_arrays(response, (request,), plan.inside, failure),
+    }
+    return response(**_carried(response, values, version))
+
+
+def _arrays(
+    kind: type[Struct], owners: tuple[Struct, ...], inside: Mapping[str, Each], error: _Error
+) -> dict[str, tuple[Any, ...]]:
+    structs = {spec.name: spec.struct for spec in kind.schema}
+    found = {}
+    for name, each in inside.items():
+        struct = structs[name]
+        assert struct is not None, f"{kind.__name__}.{name} holds no structures"
+        if error.version not in parse_versions(each.versions):
+            continue
+        made = [
+            _item(struct, each, chain, error) for path in each.of for chain in _items(owners, path)
+        ]
+        if each.filled:
+            made = [item for item in made if any(getattr(item, inner) for inner in each.inside)]
+        found[name] = tuple(dict.fromkeys(made)) if each.distinct else tuple(made)
+    return found
+
+
+def _items(owners: tuple[Any, ...], path: str) -> Iterator[tuple[Any, ...]]:
+    """The items at a path, each before the structures that hold it."""
+    name, _, rest = path.partition(".")
+    for item in getattr(owners[0], name) or ():
+        chain = (item, *owners)
+        yield from _items(chain, rest) if rest else (chain,)
+
+
+def _item(kind: type[Struct], each: Each, chain: tuple[Any, ...], error: _Error) -> Any:
+    values = _error_fields(kind, error, each.text)
+    for spec in kind.schema:
+        if spec.name in NAMES or spec.name in each.copies:
+            values |= _copied(spec.name, each, chain, error.version)
+    if not each.nulls:
+        values = {name: value for name, value in values.items() if value is not None}
+    if not isinstance(chain[0], Struct):
+        values[each.plain] = chain[0]
+    values |= each.values
+    values |= _arrays(kind, chain, each.inside, error)
+    return kind(**_carried(kind, values, error.version))
+
+
+def _copied(name: str, each: Each, chain: tuple[Any, ...], version: int) -> dict[str, Any]:
+    """A field of the request: of the item itself, else of the nearest structure that has it."""
+    sources = {each.copies.get(name, name), name}
+    for owner in chain:
+        for spec in owner.schema if isinstance(owner, Struct) else ():
+            if spec.name in sources and version in spec.versions:
+                return {name: getattr(owner, spec.name)}
+    return {}
+
+
+def _error_fields(kind: type[Struct], error: _Error, text: Text) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    of_code = TEXTS[error.code]
+    texts = {
+        Text.GIVEN: None if error.message == of_code else error.message,
+        Text.OF_EXCEPTION: error.message or of_code,
+        Text.OF_CODE: of_code,
+    }
+    for spec in kind.schema:
+        if spec.name in ("error_code", "partition_error_code"):
+            values[spec.name] = error.code
+        elif spec.name == "error_message" and text in texts:
+            values[spec.name] = texts[text]
+    return values
+
+
+def _carried(kind: type[Struct], values: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """The values that this version has a field for; its default where it carries no null."""
+    specs = {spec.name: spec for spec in kind.schema if version in spec.versions}
+    return {
+        name: value
+        for name, value in values.items()
+        if name in specs and (value is not None or version in specs[name].nullable)
+    }
