@@ -27,13 +27,15 @@ class Entry:
     """One record of the committed log as an operation holds it.
 
     Units:  ``clean_from`` is the offset of the first of the partition changes that come right
-            before it in its batch, its own offset if none do.
+            before it in its batch, its own offset if none do; ``unseen_from`` is lower where that
+            begins the batch and control batches come right before: their first offset.
     """
 
     offset: int
     record: Message
     version: int
     clean_from: int
+    unseen_from: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,13 @@ class Operation:
 class Operations:
     """Cuts a committed log into operations, batch by batch."""
 
-    __slots__ = ("_open", "_transaction", "markers")
+    __slots__ = ("_control_from", "_open", "_transaction", "markers")
 
     def __init__(self) -> None:
         self.markers: list[tuple[int, str]] = []  # where transactions begin and end
         self._open: list[Entry] = []
         self._transaction = False
+        self._control_from = -1  # the first offset of the control batches right before
 
     @property
     def waiting(self) -> int:
@@ -62,7 +65,10 @@ class Operations:
     def feed(self, batch: RecordBatch) -> list[Operation]:
         """Take one committed batch; give the operations that it completes."""
         if batch.is_control:
+            self._control_from = batch.base_offset if self._control_from < 0 else self._control_from
             return []
+        control_from = batch.base_offset if self._control_from < 0 else self._control_from
+        self._control_from = -1
         plain: list[Entry] = []
         ended: list[Entry] = []
         change_from = -1
@@ -84,7 +90,8 @@ class Operations:
                 self._transaction, self._open = False, []
                 self.markers.append((offset, "Abort"))
             else:
-                entry = Entry(offset, record, versioned.version, clean_from)
+                unseen_from = control_from if clean_from == batch.base_offset else clean_from
+                entry = Entry(offset, record, versioned.version, clean_from, unseen_from)
                 (self._open if self._transaction else plain).append(entry)
         entries = sorted(ended + plain, key=lambda entry: entry.offset) if ended else plain
         return [Operation(batch.last_offset, tuple(entries))] if entries else []

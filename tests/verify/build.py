@@ -20,13 +20,15 @@ RECOVERED, RECOVERING = 0, 1
 class LogBuilder:
     """A log that grows by one operation per call; offsets and epochs come by themselves."""
 
-    def __init__(self, *, mv: int = 30, elr: bool = False, leader: int = 101) -> None:
+    def __init__(self, *, mv: int | None = 30, elr: bool = False, leader: int = 101) -> None:
         self.batches: list[RecordBatch] = []
         self.offset = 0
         self.epoch = 1
         self.mv, self.elr = mv, elr
         self.broker_epochs: dict[int, int] = {}
         self.lead(leader)
+        if mv is None:  # Kafka 3.0 to 3.2
+            return
         features = [r.FeatureLevelRecord(name="metadata.version", feature_level=mv)]
         if elr:
             features.append(

@@ -494,6 +494,30 @@ def below_the_promise() -> LogBuilder:
     return log.topic(partition((1, 2), (1, 2)))
 
 
+def without_metadata_version() -> LogBuilder:
+    """Kafka 3.0 to 3.2: no FeatureLevelRecord, the first broker's epoch is 0, a leader's next one
+    is that of its LeaderChange, and a fenced broker is in an ISR."""
+    log = LogBuilder(mv=None).register(1, epoch=0)
+    log.op(r.UnfenceBrokerRecord(id=1, epoch=0))
+    log.lead(102, epoch=2)
+    log.register(2, epoch=log.offset - 1)
+    log.topic(partition((1, 2), (1, 2)))
+    return log.op(change((1,), leader=1)).op(change((1, 2)))
+
+
+def without_metadata_version_yet() -> LogBuilder:
+    """A log of Kafka 3.2 that was upgraded: promises begin with the FeatureLevelRecord."""
+    log = without_metadata_version()
+    log.op(r.FeatureLevelRecord(name="metadata.version", feature_level=7))
+    return log.op(change((1,), leader=1)).op(change((1, 2)))
+
+
+def epoch_of_nothing() -> LogBuilder:
+    """No LeaderChange lies between the epoch and the registration, and one is not enough."""
+    log = LogBuilder(mv=None).register(1, epoch=0)
+    return log.register(2, epoch=log.offset - 1)
+
+
 def aborted_transaction() -> LogBuilder:
     """What an aborted transaction wrote never happened."""
     log = cluster().op(r.BeginTransactionRecord(name="never"), change((2, 3)))

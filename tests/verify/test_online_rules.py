@@ -92,6 +92,23 @@ def test_what_was_not_promised_is_counted_apart() -> None:
     assert checker.not_promised["A1"] == 2
 
 
+def test_a_log_without_metadata_version_is_judged_as_3_0() -> None:
+    checker = judged(cases.without_metadata_version())
+
+    assert checker.findings == []
+    for rule in ("A1", "A2", "A3", "E17"):
+        assert checker.looked_at[rule] == 0
+        assert checker.not_promised[rule] > 0
+    assert checker.looked_at["E20"] == 2
+
+
+def test_a_log_promises_from_its_first_metadata_version_on() -> None:
+    checker = judged(cases.without_metadata_version_yet())
+
+    assert {finding.rule for finding in checker.findings} == {"A1", "A3"}
+    assert judged(cases.epoch_of_nothing()).findings[0].rule == "E20"
+
+
 def test_a_finding_comes_with_the_batch_that_breaks_the_rule() -> None:
     log = cluster().op(change((2, 3)))
     checker = OnlineChecker("r")

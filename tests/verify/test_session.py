@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,13 @@ def test_spark_needs_no_java_on_the_path_and_no_place_to_keep_things(report: lis
 def test_a_session_that_the_user_gives_is_used_as_it_is(spark: object) -> None:
     assert session.spark_session(spark) is spark  # type: ignore[arg-type]
     assert session.spark_session() is spark
+
+
+def test_local_users_cannot_join_the_session_without_its_secret(spark: Any) -> None:
+    settings = spark.sparkContext.getConf()
+
+    assert settings.get("spark.authenticate") == "true"
+    assert settings.get("spark.driver.bindAddress") == "127.0.0.1"
 
 
 def test_a_session_that_cannot_be_reached_is_one_clear_line() -> None:

@@ -25,6 +25,9 @@ EVERY_CASE = {
     case.__name__: case
     for case in (
         cases.below_the_promise,
+        cases.without_metadata_version,
+        cases.without_metadata_version_yet,
+        cases.epoch_of_nothing,
         cases.aborted_transaction,
         cases.transaction,
         cases.merged_operations,
@@ -77,6 +80,9 @@ def test_a_near_miss_is_valid(rule: str, case: cases.Case, judged: Judged) -> No
 def test_below_its_metadata_version_a_rule_promises_nothing(judged: Judged) -> None:
     assert judged.verdict("A1", "below_the_promise") == (Verdict.NOT_PROMISED, 0)
     assert judged.verdict("E10", "below_the_promise")[0] is Verdict.VALID
+    for rule in ("A1", "A3"):
+        assert judged.verdict(rule, "without_metadata_version") == (Verdict.NOT_PROMISED, 0)
+    assert judged.verdict("E20", "without_metadata_version") == (Verdict.VALID, 2)
 
 
 def compare(checker: OnlineChecker, report: Report, run: str, rules: list[str]) -> None:

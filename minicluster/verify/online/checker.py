@@ -30,7 +30,7 @@ from minicluster.verify.online.state import (
     TopicHistory,
 )
 from minicluster.verify.operations import Operation, Operations
-from minicluster.verify.rules.model import Finding
+from minicluster.verify.rules.model import WITHOUT_RECORD, Finding
 from minicluster.verify.rules.partition import FIELDS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class OnlineChecker:
         self._batches = BatchRules(self._say, node, begins_well)
         self._more = OperationRules(self._say, self._active)
         self._skip_to = 0
-        self._mv: int | None = None
+        self._mv: int | None = None  # none: the log has no FeatureLevelRecord yet
         self._elr = False
         self._min_isr = MinIsr()
         self._topics: dict[UUID, TopicHistory] = {}
@@ -111,7 +111,8 @@ class OnlineChecker:
     def _operation(self, operation: Operation) -> None:
         for entry in operation.entries:
             if entry.offset >= self._skip_to:
-                self._say.offset, self._clean_from = entry.offset, entry.clean_from
+                self._say.offset = entry.offset
+                self._clean_from = entry.unseen_from if self._mv is None else entry.clean_from
                 self._take(entry.record)
         self._end_of_operation()
 
@@ -138,6 +139,10 @@ class OnlineChecker:
 
     # --- settings ---------------------------------------------------------------------------
 
+    @property
+    def _level(self) -> int:
+        return WITHOUT_RECORD if self._mv is None else self._mv
+
     def _feature(self, record: r.FeatureLevelRecord) -> None:
         if record.name == "metadata.version":
             self._mv = record.feature_level
@@ -147,7 +152,7 @@ class OnlineChecker:
     def _config(self, record: r.ConfigRecord) -> None:
         if self._judged and record.resource_type == TOPIC_RESOURCE and record.value is not None:
             name = record.resource_name
-            self._more.config(name, self._say.offset, self._mv, alive=name in self._live)
+            self._more.config(name, self._say.offset, self._level, alive=name in self._live)
         self._min_isr.set(record)
 
     # --- topics and partitions --------------------------------------------------------------
@@ -155,7 +160,7 @@ class OnlineChecker:
     def _topic(self, record: r.TopicRecord) -> None:
         topic = self._topics.setdefault(record.topic_id, TopicHistory())
         if self._judged:
-            self._say.look("E25", 0, self._mv)
+            self._say.look("E25", 0, self._level)
             if topic.topics:
                 self._say.find("E25", 0, topic=record.name)
             elif topic.partitions:
@@ -172,7 +177,7 @@ class OnlineChecker:
         """The topic that a partition or a removal names, judged by E26."""
         topic = self._topics.setdefault(topic_id, TopicHistory())
         if self._judged:
-            self._say.look("E26", 0, self._mv)
+            self._say.look("E26", 0, self._level)
             if topic.kind != "Topic":
                 self._say.find("E26", 0, topic=topic.name, part=part)
         return topic
@@ -263,7 +268,7 @@ class OnlineChecker:
             offset=self._say.offset,
             topic=topic.name,
             part=part,
-            mv=self._mv,
+            mv=self._level,
             elr_on=self._elr,
             min_isr=self._min_isr.of(topic),
             sets=sets,
@@ -315,18 +320,18 @@ class OnlineChecker:
         epoch, who = record.broker_epoch, record.broker_id
         again = broker.registered and broker.incarnation == record.incarnation_id
         if self._judged and again:
-            self._say.look("E22", 0, self._mv)
+            self._say.look("E22", 0, self._level)
             standing = (epoch, record.fenced, record.in_controlled_shutdown)
             if standing != (broker.epoch, broker.fenced, broker.in_controlled_shutdown):
                 self._say.find("E22", 0, broker=who, number=epoch)
         elif self._judged:
-            self._say.look("E20", 0, self._mv)
+            self._say.look("E20", 0, self._level)
             if not self._clean_from <= epoch <= self._say.offset:
                 self._say.find("E20", 0, broker=who, number=epoch)
             if broker.highest_epoch is not None and epoch <= broker.highest_epoch:
                 self._say.find("E20", 1, broker=who, number=epoch)
         if self._judged and broker.incarnation not in (None, record.incarnation_id):
-            self._say.look("A8", 0, self._mv)
+            self._say.look("A8", 0, self._level)
             self._more.newcomers.append((who, self._say.offset))
         self._more.registered(who, record, broker.log_dirs, self._say.offset, judged=self._judged)
         highest = broker.highest_epoch
@@ -358,7 +363,7 @@ class OnlineChecker:
             self._judge_broker(broker, who, epoch, fenced)
             turns = bool(fenced) and broker.registered and not broker.fenced
             if turns and not isinstance(record, r.UnregisterBrokerRecord):
-                self._more.fenced(who, self._say.offset, self._mv, self._partitions.values())
+                self._more.fenced(who, self._say.offset, self._level, self._partitions.values())
         if fenced is not None:
             broker.fenced = fenced
         if isinstance(record, r.UnregisterBrokerRecord):
@@ -375,15 +380,15 @@ class OnlineChecker:
     def _judge_broker(
         self, broker: BrokerHistory, who: int, epoch: int, fenced: bool | None
     ) -> None:
-        self._say.look("E23", 0, self._mv)
+        self._say.look("E23", 0, self._level)
         if not broker.registered:
             self._say.find("E23", 0, broker=who)
             return
-        self._say.look("D4", 0, self._mv)
+        self._say.look("D4", 0, self._level)
         if epoch != broker.epoch:
             self._say.find("D4", 0, broker=who, number=epoch)
         if fenced is not None:
-            self._say.look("E21", 0, self._mv)
+            self._say.look("E21", 0, self._level)
             if not fenced and not broker.fenced:
                 self._say.find("E21", 0, broker=who)
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from minicluster.verify.rules import BY_ID, RULES
 from minicluster.verify.rules.model import Finding, finding_message
 
-_NEVER = 99  # a metadata.version that nobody told promises everything
-
 
 def _no_cases() -> dict[str, int]:
     return {rule.id: 0 for rule in RULES if rule.online}
@@ -31,7 +29,7 @@ class Findings:
         if rule_id in self.silent:
             return False
         level = BY_ID[rule_id].promised_from
-        return level is None or (_NEVER if mv is None else mv) >= level
+        return level is None or (mv is not None and mv >= level)
 
     def look(self, rule_id: str, index: int, mv: int | None) -> bool:
         """Count a case of a check; whether its rule promises anything about it."""

@@ -41,7 +41,7 @@ class OperationRules:
             self.say.find("E30", 0, offset=offset)
         self.in_transaction = kind == "Begin"
 
-    def config(self, name: str, offset: int, mv: int | None, *, alive: bool) -> None:
+    def config(self, name: str, offset: int, mv: int, *, alive: bool) -> None:
         """A topic's config is set."""
         self.say.look("E38", 0, mv)
         if not alive:  # Kafka 3.3 writes a topic's configs before the topic
@@ -74,7 +74,7 @@ class OperationRules:
         self,
         who: int,
         offset: int,
-        mv: int | None,
+        mv: int,
         partitions: Iterable[PartitionHistory],
     ) -> None:
         """A broker turns from unfenced to fenced, whatever its operation goes on to do."""

@@ -46,13 +46,13 @@ def _eligible(step: Step) -> bool:
 
 
 def _old_bump(step: Step) -> bool:
-    return step.mv is not None and step.mv < 12 and step.shrank
+    return step.mv < 12 and step.shrank
 
 
 def _moves(step: Step) -> bool:
     sets = step.sets
     named = sets["isr"] is not None or sets["replicas"] is not None
-    return step.change and step.mv is not None and (named or _restated(step))
+    return step.change and (named or _restated(step))
 
 
 def _isrs(step: Step) -> Mapping[str, Any]:
@@ -107,7 +107,7 @@ CHECKS: tuple[StepCheck, ...] = (
         lambda s: not (s.after["rec"] == 1 and list(s.after["isr"]) == [s.after["leader"]]),
         lambda s: {**_isrs(s), "broker": s.after["leader"], "number": s.after["rec"]},
     ),
-    StepCheck("C5", 0, lambda s: s.unclean and s.mv is not None, lambda s: False, _isrs),
+    StepCheck("C5", 0, lambda s: s.unclean, lambda s: False, _isrs),
     StepCheck(
         "E10",
         0,
@@ -202,7 +202,7 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E16",
         1,
-        lambda s: s.change and s.mv is not None and s.replicas_removed,
+        lambda s: s.change and s.replicas_removed,
         lambda s: s.sets["leader"] is None,
         lambda s: {"old": s.before["replicas"], "new": s.after["replicas"]},
     ),
@@ -216,9 +216,7 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E17",
         0,
-        lambda s: (
-            s.judged and s.kind == "Partition" and s.alive_before is None and s.mv is not None
-        ),
+        lambda s: s.judged and s.kind == "Partition" and s.alive_before is None,
         lambda s: (
             s.leader_epoch != 0
             or s.partition_epoch != 0

@@ -28,7 +28,7 @@ class Step:
     offset: int
     topic: str | None
     part: int
-    mv: int | None
+    mv: int
     elr_on: bool
     min_isr: int | None
     sets: State

@@ -97,7 +97,7 @@ select * from (
 """
 
 # KIP-589 keeps what has failed out of the log, so who could have led is not to be seen there.
-_CANDIDATES_KNOWN = f"(failures_told and coalesce(mv, 99) >= {FROM_3_3})"
+_CANDIDATES_KNOWN = f"(failures_told and mv >= {FROM_3_3})"
 ACTIVE = "coalesce(seen.active, false)"
 _TURNS = "coalesce(seen.next_inactive.op < next_op, false)"
 # MIGRATING, UNASSIGNED and LOST have ids of their own (KIP-858).
@@ -267,7 +267,7 @@ RULES = (
         checks=(
             Check(
                 group="partition",
-                when="unclean and mv is not null",
+                when="unclean",
                 bad="false",
                 message="",
                 promised=_CANDIDATES_KNOWN,

@@ -33,7 +33,8 @@ class Verdict(StrEnum):
     NOT_APPLICABLE = "not_applicable"
 
 
-# Levels of metadata.version from which promises hold.
+# Levels of metadata.version from which promises hold. Kafka 3.0 to 3.2 write no FeatureLevelRecord.
+WITHOUT_RECORD = 1  # 3.0-IV1 (MetadataVersion.MINIMUM_KRAFT_VERSION)
 FROM_3_2 = 3  # 3.2-IV0: leader recovery states are in the log
 FROM_3_3 = 7  # 3.3-IV3: controlled shutdown is in the log (KIP-841)
 

@@ -337,8 +337,8 @@ RULES = (
         checks=(
             Check(
                 group="partition",
-                when="change and mv is not null "
-                "and (d_isr is not null or d_replicas is not null or d_leader = p_leader)",
+                when="change and "
+                "(d_isr is not null or d_replicas is not null or d_leader = p_leader)",
                 bad="d_leader = p_leader and d_leader >= 0 and not replicas_removed "
                 "and not (mv < 12 and shrank)",
                 message="leader {broker} was restated (ISR {old} to {new}) with nothing that "
@@ -349,7 +349,7 @@ RULES = (
             ),
             Check(
                 group="partition",
-                when="change and mv is not null and replicas_removed",
+                when="change and replicas_removed",
                 counts=False,
                 bad="d_leader is null",
                 message="replicas {old} became {new} without a new leader epoch",
@@ -382,7 +382,7 @@ DIRECTORIES = Check(
 # The part of E17 that one record shows; whether the ISR is the active part, another group says.
 CREATION = Check(
     group="partition",
-    when="judged and kind = 'Partition' and p_alive is null and mv is not null",
+    when="judged and kind = 'Partition' and p_alive is null",
     bad="leader_epoch <> 0 or partition_epoch <> 0 or size(isr) = 0 or leader <> get(isr, 0)",
     message="a new partition begins with leader {broker}, ISR {new}, epochs not both 0 or a leader "
     "that is not the first of the ISR",

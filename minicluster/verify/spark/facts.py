@@ -20,6 +20,7 @@ from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.inputs import Run
 from minicluster.verify.operations import Entry, Operation, Operations
+from minicluster.verify.rules.model import WITHOUT_RECORD
 
 _INTS = pa.list_(pa.int32())
 _STRINGS = pa.list_(pa.string())
@@ -195,7 +196,7 @@ class _Reader:
         self._partitions = rows["partitions"]
         self._brokers = rows["brokers"]
         self._topics = rows["topics"]
-        self._mv: int | None = None
+        self._mv: int | None = None  # none: the log has no FeatureLevelRecord yet
         self._elr = False
         self._names: dict[UUID, str] = {}  # of every topic ever, dead ones too
         self._ids: dict[str, UUID] = {}  # of live topics
@@ -217,7 +218,7 @@ class _Reader:
             r.FeatureLevelRecord: self._feature,
             r.ConfigRecord: self._config,
         }
-        self._entry = Entry(0, r.NoOpRecord(), 0, 0)
+        self._entry = Entry(0, r.NoOpRecord(), 0, 0, 0)
         self._where: tuple[int, int, int, bool] = (0, 0, 0, False)
 
     def preload(self, records: tuple[r.VersionedRecord, ...], end_offset: int) -> None:
@@ -229,7 +230,7 @@ class _Reader:
         for index, versioned in enumerate(records):
             at = end_offset - 1
             self._where = (at, end_offset - len(records) + index, at, False)
-            self._entry = Entry(at, versioned.record, versioned.version, at)
+            self._entry = Entry(at, versioned.record, versioned.version, at, at)
             take = self._takes.get(type(versioned.record))
             if take is not None:
                 take(versioned.record)
@@ -247,6 +248,10 @@ class _Reader:
 
     # --- settings ---------------------------------------------------------------------------
 
+    @property
+    def _level(self) -> int:
+        return WITHOUT_RECORD if self._mv is None else self._mv
+
     def _feature(self, record: Message) -> None:
         assert isinstance(record, r.FeatureLevelRecord)
         if record.name == "metadata.version":
@@ -258,7 +263,7 @@ class _Reader:
         assert isinstance(record, r.ConfigRecord)
         if record.resource_type == _TOPIC_RESOURCE and record.value is not None:
             offset, pos, op, judged = self._where
-            mv, name = self._mv, record.resource_name
+            mv, name = self._level, record.resource_name
             self._topics.append(
                 (self._run, offset, pos, op, "Config", judged, mv, name, None, None)
             )
@@ -288,7 +293,7 @@ class _Reader:
         offset, pos, op, judged = self._where
         name = self._names.get(topic_id)
         self._topics.append(
-            (self._run, offset, pos, op, kind, judged, self._mv, name, self._id(topic_id), part)
+            (self._run, offset, pos, op, kind, judged, self._level, name, self._id(topic_id), part)
         )
 
     def _partition_row(self, kind: str, topic_id: UUID, part: int, *fields: Any) -> None:
@@ -301,7 +306,7 @@ class _Reader:
                 op,
                 kind,
                 judged,
-                self._mv,
+                self._level,
                 self._elr,
                 self._effective_min_isr(topic_id),
                 self._names.get(topic_id),
@@ -411,8 +416,8 @@ class _Reader:
                 op,
                 kind,
                 judged,
-                self._mv,
-                self._entry.clean_from,
+                self._level,
+                self._entry.unseen_from if self._mv is None else self._entry.clean_from,
                 broker,
                 epoch,
                 *(fields or (None,) * 4),

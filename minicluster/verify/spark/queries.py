@@ -220,7 +220,7 @@ def _promise(rule: Rule, check: Check) -> str | None:
     if check.promised is not None:
         return check.promised
     level = rule.promised_from
-    return None if level is None else f"coalesce(mv, 99) >= {level}"
+    return None if level is None else f"mv >= {level}"
 
 
 def _counters(group: str, items: Sequence[Item]) -> str:

@@ -76,6 +76,11 @@ _LEAN = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+# The driver listens on the loopback, where any local user may connect. In local mode Spark draws
+# the secret itself (SecurityManager.initializeAuth); a cluster has its own settings.
+_LOCAL_MASTER = re.compile(r"local(\[.+\])?")
+_AUTHENTICATED = {"spark.authenticate": "true"}
+
 FEW_ROWS = 20_000
 _BY_SIZE = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
@@ -259,9 +264,11 @@ def spark_session(
         else:
             warm_up(master=master)
             _connect()
-            for key, value in _LEAN.items():
+            chosen = master or "local[2]"
+            safe = _AUTHENTICATED if _LOCAL_MASTER.fullmatch(chosen) else {}
+            for key, value in {**_LEAN, **safe}.items():
                 builder = builder.config(key, value)
-            _session = builder.master(master or "local[2]").getOrCreate()
+            _session = builder.master(chosen).getOrCreate()
             _forget_connection()
     except SparkUnavailable:
         raise
