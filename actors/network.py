@@ -165,6 +165,10 @@ class Network:
             if endpoint is not None:
                 for exchange in list(endpoint.exchanges.values()):
                     self._later(self._disconnected, exchange)
+            for other in self.endpoints.values():
+                for exchange in other.exchanges.values():
+                    if exchange.src == node:
+                        exchange.caller = None  # an open exchange keeps no dead process alive
 
     # Requests and replies.
 

@@ -158,6 +158,10 @@ class Shell(ClusterActor):
         wakeup = Wakeup(name)
         self._timers[name] = (self.rt.schedule(at_ms, self.hear, wakeup), wakeup)
 
+    def cancel_timers(self) -> None:
+        for timer, _ in self._timers.values():
+            timer.cancel()
+
     def _set_timer(self, timer: fx.SetTimer) -> None:
         self.set_timer(timer.name, timer.at_ms)
 

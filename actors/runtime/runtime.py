@@ -114,6 +114,9 @@ class ClusterActor(pykka.Actor):
         if not self.actor_stopped.is_set():
             self.actor_inbox.put(_envelope(message))
 
+    def cancel_timers(self) -> None:
+        """Cancel what would wake this actor, which has ended; it must not live until then."""
+
     def _handle_receive(self, message: Any) -> Any:
         if self.actor_stopped.is_set():  # killed while messages were queued
             return None
@@ -178,6 +181,7 @@ class Runtime(ABC):
         with self._spawning:  # an actor's __init__ may spawn children
             if name in self._actors:
                 raise ValueError(f"an actor named {name} is running")
+            self._open()
             bound = self._bound.get(cls)
             if bound is None:
                 bound = type(cls.__name__, (self.backend, cls), {"rt": self})
@@ -206,6 +210,7 @@ class Runtime(ABC):
         if actor is not None:
             actor.actor_stopped.set()
             self._discard(actor)
+            actor.cancel_timers()
 
     def stop(self, name: str) -> None:
         """End an actor after the messages that are in its inbox now."""
@@ -280,6 +285,10 @@ class Runtime(ABC):
     @abstractmethod
     def resume(self, names: tuple[str, ...]) -> None:
         """Undo a pause."""
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Take what the back end needs to run, once; a runtime without actors holds nothing."""
 
     @abstractmethod
     def _discard(self, actor: ClusterActor) -> None:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, ClassVar
+from weakref import finalize
 
 import pykka
 from pykka import messages
@@ -31,10 +32,13 @@ class Livelock(MiniclusterError, AssertionError):
 
 
 class _Idle(BaseException):
-    """Leaves Pykka's receive loop after one message."""
+    """Leaves Pykka's receive loop after one message.
+
+    Each raise is a new one: an exception keeps the frames that it passed through, and those hold
+    the cluster.
+    """
 
 
-_IDLE = _Idle()
 _fire = Timer.fire
 _Envelope = pykka._envelope.Envelope
 
@@ -61,7 +65,7 @@ class SimulatedInbox:
 
     def get(self) -> Any:
         if not self.granted and not (self.owner and self.owner.actor_stopped.is_set()):
-            raise _IDLE
+            raise _Idle
         self.granted = False
         return self.waiting.popleft()
 
@@ -147,10 +151,15 @@ class SimulatedRuntime(Runtime):
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._ready: list[SimulatedBackend] = []
         self._running: SimulatedBackend | None = None
+        self._guard: Callable[[], Any] | None = None
         self._guarded = guard
         self.future: type[SimulatedFuture] = type("Future", (SimulatedFuture,), {"rt": self})
-        if guard:
+
+    def _open(self) -> None:
+        """Set the trip-wire; it goes with the runtime, whether that is closed or only forgotten."""
+        if self._guarded and self._guard is None:
             tripwire.install()
+            self._guard = finalize(self, tripwire.uninstall)
 
     def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
         timer = Timer(call, argument)
@@ -360,6 +369,5 @@ class SimulatedRuntime(Runtime):
     def _close(self) -> None:
         self._timers.clear()
         self._ready.clear()
-        if self._guarded:
-            self._guarded = False
-            tripwire.uninstall()
+        if self._guard is not None:
+            self._guard()

@@ -64,8 +64,7 @@ class ThreadedBackend(pykka.ThreadingActor):
         name: str = self.name  # type: ignore[attr-defined]
         thread = threading.Thread(target=self._actor_loop, name=f"minicluster-{name}", daemon=True)
         self.thread = thread
-        self.rt._threads.append(thread)
-        thread.start()
+        self.rt._start_thread(thread)
 
     def _actor_loop_setup(self) -> None:
         _here.actor = self.name  # type: ignore[attr-defined]
@@ -91,9 +90,6 @@ class ThreadedRuntime(Runtime):
         self._timers: list[tuple[int, int, Timer]] = []
         self._wake = threading.Condition()
         self._closed = False
-        self._clock = threading.Thread(target=self._tick, name="minicluster-timers", daemon=True)
-        self._threads.append(self._clock)
-        self._clock.start()
 
     @property
     def now_ms(self) -> int:  # type: ignore[override]
@@ -151,6 +147,17 @@ class ThreadedRuntime(Runtime):
                     return
                 timer = heapq.heappop(self._timers)[2]
             timer.fire()
+
+    def _open(self) -> None:
+        if not self._threads:
+            clock = threading.Thread(target=self._tick, name="minicluster-timers", daemon=True)
+            self._start_thread(clock)
+
+    def _start_thread(self, thread: threading.Thread) -> None:
+        """Start a thread that ``_close`` waits for; those that have ended are forgotten."""
+        self._threads = [other for other in self._threads if other.is_alive()]
+        self._threads.append(thread)
+        thread.start()
 
     def _discard(self, actor: ClusterActor) -> None:
         threaded: Any = actor

@@ -27,7 +27,7 @@ GUARDED: tuple[tuple[Any, tuple[str, ...]], ...] = (
 ALLOWED = ("logging", "pykka", "threading", "queue", "concurrent", "coverage", "_pytest", "pytest")
 
 _installed = 0
-_lock = threading.Lock()
+_lock = threading.RLock()  # a collection in install() may call uninstall()
 _originals: list[tuple[Any, str, Any]] = []
 _thread = 0  # the thread that takes a simulated step now
 

@@ -219,6 +219,8 @@ def test_real_time_and_chance_trip_a_wire_in_a_simulated_actor(question: str) ->
 def test_the_wire_is_gone_when_the_last_runtime_is_closed() -> None:
     before = time.time
     first, second = SimulatedRuntime(), SimulatedRuntime()
+    first.spawn(Echo, "echo")
+    second.spawn(Echo, "echo")
     first.close()
     assert hasattr(time.time, "__wrapped__")
     second.close()
