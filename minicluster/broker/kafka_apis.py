@@ -26,6 +26,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_versions import versions_of
 from minicluster.protocol.error_responses import error_response
+from minicluster.protocol.topics import INTERNAL_TOPICS, invalid_name_reason
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.to_controller.controller_channel import (
     Answer,
@@ -36,10 +37,8 @@ from minicluster.rules import Rules
 
 FORWARDING_TIMEOUT_MS = 60_000
 NO_CONTROLLER = -1
-MAX_TOPIC_NAME = 249
 _TOPICS_BY_ID = 12  # the first version of Metadata that can ask so
 _PRODUCER_IDS = "producer ids"  # the token of requests that this broker itself makes
-_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +255,7 @@ class ClientApi:
         if by_id:
             return _no_topic(ErrorCode.UNKNOWN_TOPIC_ID, None, item.topic_id)
         name = item.name or ""
-        if not is_valid_topic_name(name):
+        if invalid_name_reason(name) is not None:
             return _no_topic(ErrorCode.INVALID_TOPIC_EXCEPTION, name, ZERO_UUID)
         return _no_topic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, ZERO_UUID)
 
@@ -265,7 +264,7 @@ class ClientApi:
             error_code=ErrorCode.NONE,
             name=topic.name,
             topic_id=topic.id,
-            is_internal=topic.name in ("__consumer_offsets", "__transaction_state"),
+            is_internal=topic.name in INTERNAL_TOPICS,
             partitions=tuple(
                 self._partition(index, partition) for index, partition in topic.items()
             ),
@@ -295,11 +294,6 @@ class ClientApi:
             isr_nodes=partition.isr,
             offline_replicas=tuple(offline),
         )
-
-
-def is_valid_topic_name(name: str) -> bool:
-    """Whether Kafka takes a topic of this name."""
-    return 0 < len(name) <= MAX_TOPIC_NAME and name not in (".", "..") and _LEGAL.issuperset(name)
 
 
 def _no_topic(error: ErrorCode, name: str | None, topic_id: uuid.UUID) -> Any:

@@ -29,7 +29,6 @@ from minicluster.log.properties import (
     EPOCH_CHECKPOINT_NAME,
     META_PROPERTIES_NAME,
     PARTITION_METADATA_NAME,
-    read_epoch_checkpoint,
     read_properties,
     write_epoch_checkpoint,
     write_properties,
@@ -49,10 +48,10 @@ from minicluster.log.segment import (
     write_segment,
 )
 from minicluster.log.textfile import write_atomically
-from minicluster.protocol.uuids import format_uuid
+from minicluster.protocol.topics import METADATA_TOPIC
+from minicluster.protocol.uuids import METADATA_TOPIC_ID, format_uuid
 
-METADATA_DIRECTORY = "__cluster_metadata-0"
-METADATA_TOPIC_ID = UUID(int=1)
+METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 RUN_NAME = "run.json"
 SEGMENT_BYTES = 1 << 30
 _CONTROLLER = re.compile(r"controller-(\d+)")
@@ -201,34 +200,6 @@ def read_metadata_log(files: MetadataFiles) -> MetadataLogContent:
         placed += content.batches
         torn = content.torn
     return MetadataLogContent(files, tuple(placed), torn)
-
-
-def read_controller_directory(path: Path) -> tuple[Log, QuorumState | None, TornTail | None]:
-    """Load what a controller left as the log it would start from.
-
-    Shapes:  a ``controller-<id>`` or ``__cluster_metadata-0`` folder -> log, quorum state, cut.
-    """
-    located = locate(path)
-    files = located.logs[0]
-    content = read_metadata_log(files)
-    log = Log()
-    for checkpoint in files.checkpoints:
-        if snapshot_id := parse_checkpoint_name(checkpoint.name):
-            log.snapshots[snapshot_id] = checkpoint.read_bytes()
-    if content.batches:
-        log.truncate_fully(content.start_offset)
-        log.extend(placed.batch for placed in content.batches)
-    elif log.snapshots:
-        log.truncate_fully(max(log.snapshots)[0])
-    reached = [end for end, _ in sorted(log.snapshots) if end >= log.start_offset]
-    if reached and log.start_offset > 0:  # retention drops whole segments; the log begins later
-        log.start_offset = reached[0]
-        log.epochs.truncate_from_start(reached[0])
-    for epoch, start in read_epoch_checkpoint(files.path / EPOCH_CHECKPOINT_NAME):
-        if log.epochs.latest is None or epoch > log.epochs.latest:
-            log.epochs.assign(epoch, start)
-    log.flush()
-    return log, files.quorum_state, content.torn
 
 
 def write_controller_directory(

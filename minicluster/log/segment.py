@@ -132,15 +132,6 @@ def check_contents(path: Path, placed: PlacedBatch) -> None:
         ) from None
 
 
-def recover_segment(path: Path) -> SegmentContent:
-    """Read a segment and cut its torn tail off the file, as a broker does when it starts."""
-    content = read_segment(path)
-    if content.torn is not None:
-        with path.open("r+b") as file:
-            file.truncate(content.torn.position)
-    return content
-
-
 def write_segment(path: Path, batches: Iterable[RecordBatch]) -> int:
     """Write a file of batches.
 

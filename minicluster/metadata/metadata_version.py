@@ -108,11 +108,6 @@ class MetadataVersion(IntEnum):
     # Which records exist.
 
     @property
-    def bootstrap_supported(self) -> bool:
-        """A cluster can be formatted at this level (3.9 and before)."""
-        return self >= MetadataVersion.V3_3_IV0
-
-    @property
     def leader_recovery_supported(self) -> bool:
         """LeaderRecoveryState is written and sent (KIP-704)."""
         return self >= MetadataVersion.V3_2_IV0
@@ -168,19 +163,9 @@ class MetadataVersion(IntEnum):
         return self >= MetadataVersion.V3_7_IV2
 
     @property
-    def kraft_version_one_supported(self) -> bool:
-        """kraft.version can be 1 (KIP-853)."""
-        return self >= MetadataVersion.V3_9_IV0
-
-    @property
     def elr_supported(self) -> bool:
         """Eligible leader replicas can be written (KIP-966)."""
         return self >= MetadataVersion.V4_0_IV1
-
-    @property
-    def elr_enabled_by_default(self) -> bool:
-        """A new cluster at this level starts with eligible leader replicas (KIP-966)."""
-        return self >= MetadataVersion.V4_1_IV0
 
     @property
     def cordoned_log_dirs_supported(self) -> bool:
@@ -196,17 +181,6 @@ class MetadataVersion(IntEnum):
             (
                 self.in_controlled_shutdown_supported,
                 self.migration_supported,
-                self.directory_assignment_supported,
-                self.cordoned_log_dirs_supported,
-            )
-        )
-
-    @property
-    def broker_registration_change_record_version(self) -> int:
-        """0 to 3: controlled shutdown, log dirs, cordoned log dirs."""
-        return sum(
-            (
-                self.in_controlled_shutdown_supported,
                 self.directory_assignment_supported,
                 self.cordoned_log_dirs_supported,
             )

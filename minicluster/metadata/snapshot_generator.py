@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from minicluster.effects import Effect
 from minicluster.faults import Faults
-from minicluster.metadata.batch_loader import LogDeltaManifest, Provenance
+from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.metadata.loader import Publish
 from minicluster.metadata.snapshot import image_records
 from minicluster.protocol.records import (
     ConfigRecord,
@@ -93,13 +92,6 @@ class SnapshotGenerator:
         self._is_writing = False
         self.disabled_reason: str | None = None
         """Why no snapshot may be written, if none may: a fault has been seen."""
-
-    def on_publish(self, published: Publish, now_ms: int) -> list[Effect]:
-        """Count a delta; a whole image starts the counts anew, for it comes from a snapshot."""
-        manifest = published.manifest
-        if not isinstance(manifest, LogDeltaManifest):
-            return self.on_snapshot(now_ms)
-        return self.on_image(published.image, manifest.provenance, manifest.num_bytes, now_ms)
 
     def on_snapshot(self, now_ms: int) -> list[Effect]:
         """Start the counts anew: the node has a whole image from a snapshot."""

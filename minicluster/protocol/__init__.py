@@ -10,9 +10,6 @@ from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.errors import ProtocolError, UnsupportedVersion
 from minicluster.protocol.schema import Message, Struct
 from minicluster.protocol.uuids import (
-    DIRECTORY_LOST,
-    DIRECTORY_MIGRATING,
-    DIRECTORY_UNASSIGNED,
     METADATA_TOPIC_ID,
     ZERO_UUID,
     format_uuid,
@@ -20,9 +17,6 @@ from minicluster.protocol.uuids import (
 )
 
 __all__ = [
-    "DIRECTORY_LOST",
-    "DIRECTORY_MIGRATING",
-    "DIRECTORY_UNASSIGNED",
     "METADATA_TOPIC_ID",
     "ZERO_UUID",
     "ErrorCode",

@@ -11,16 +11,6 @@ ZERO_UUID = UUID(int=0)
 METADATA_TOPIC_ID = UUID(int=1)
 """The topic id of the metadata log (KIP-595)."""
 
-# Directory ids that name no directory (KIP-858, org.apache.kafka.common.DirectoryId).
-DIRECTORY_MIGRATING = UUID(int=0)
-DIRECTORY_UNASSIGNED = UUID(int=1)
-DIRECTORY_LOST = UUID(int=2)
-
-
-def is_reserved(value: UUID) -> bool:
-    """Whether Kafka never gives this id to a directory or topic: the first hundred."""
-    return value.int < 100
-
 
 @lru_cache(maxsize=65_536)
 def uuid_of(data: bytes) -> UUID:

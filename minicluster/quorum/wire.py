@@ -23,8 +23,8 @@ from minicluster.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
-from minicluster.quorum.settings import METADATA_TOPIC
 from minicluster.quorum.state.voters import Endpoint, Endpoints, Node, ReplicaKey
 
 FETCH_WITH_ENDPOINTS = 17

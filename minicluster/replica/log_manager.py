@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from minicluster.log import Log
+from minicluster.log.directory import METADATA_DIRECTORY
 
-METADATA_LOG = "__cluster_metadata-0"
 _CHECKPOINT = "replication-offset-checkpoint"
 _CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _OFFLINE_DIRECTORIES = "offline-directories"
@@ -85,7 +85,7 @@ class ReplicaStore:
 
     def names(self) -> tuple[str, ...]:
         """The logs that there are, the metadata log left out, by name."""
-        return tuple(sorted(name for name in self._disk.logs if name != METADATA_LOG))
+        return tuple(sorted(name for name in self._disk.logs if name != METADATA_DIRECTORY))
 
     def partition_file(self, name: str) -> PartitionFile | None:
         """Whose log this is; None if nobody has said."""

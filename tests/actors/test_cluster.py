@@ -13,9 +13,9 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.admin import RequestRefused
 from minicluster.errors import UserError, WaitTimeout
-from minicluster.log.directory import read_controller_directory
 from minicluster.protocol import ErrorCode
 from minicluster.trace import TABLES
+from tests.log.controller_directory import read_controller_directory
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.log.checkpoint import decode_snapshot
-from minicluster.log.directory import read_controller_directory
 from minicluster.log.log import Log
-from minicluster.metadata.committed import CommittedFold
 from minicluster.metadata.snapshot import image_from_records
+from tests.log.controller_directory import read_controller_directory
+from tests.metadata.committed_fold import CommittedFold
 
 LOG = "__cluster_metadata-0"
 

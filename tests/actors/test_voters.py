@@ -11,10 +11,10 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.admin import RequestRefused
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.control import control_records
-from minicluster.log.directory import read_controller_directory
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import KRaftVersionRecord, NoOpRecord, VotersRecord
+from tests.log.controller_directory import read_controller_directory
 
 DYNAMIC = {"kraft.version": 1}
 

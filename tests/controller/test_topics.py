@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller.operations.create_topics import name_problem
 from minicluster.controller.state.broker_heartbeat_manager import replay_registration
 from minicluster.faults import Faults
 from minicluster.metadata.image.configs import TOPIC
@@ -21,6 +20,7 @@ from minicluster.protocol.records import (
     TopicRecord,
     VersionedRecord,
 )
+from minicluster.protocol.topics import invalid_name_reason
 from minicluster.rules import Rules
 from tests.controller.kit import Cluster, dir_id
 
@@ -138,7 +138,7 @@ def test_D10_a_policy_can_refuse_a_topic() -> None:
     [("", False), (".", False), ("..", False), ("woo", True), ("a" * 250, False), ("a/b", False)],
 )
 def test_D12_topic_names(name: str, good: bool) -> None:
-    assert (name_problem(name) is None) == good
+    assert (invalid_name_reason(name) is None) == good
 
 
 def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:

@@ -12,12 +12,12 @@ from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.checkpoint import encode_snapshot, read_checkpoint
 from minicluster.log.directory import (
     locate,
-    read_controller_directory,
     read_metadata_log,
     write_controller_directory,
 )
 from minicluster.log.dump import dump_json, dump_text
 from minicluster.protocol.uuids import ZERO_UUID
+from tests.log.controller_directory import read_controller_directory
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 DUMPS = sorted(

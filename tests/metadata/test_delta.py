@@ -76,7 +76,7 @@ def test_a_deleted_topic_is_deleted_where_it_was() -> None:
     gone = delta(FOO, RemoveTopicRecord(topic_id=uid(1)))
     assert gone.local_changes(2).deletes == (FOO_0, FOO_1)
     assert gone.local_changes(1).deletes == (FOO_0,)
-    assert [one.name for one in gone.deleted_topics()] == ["foo"]
+    assert [one.topic.name for one in gone.topics().values() if one.after is None] == ["foo"]
 
 
 def test_a_topic_that_comes_back_is_a_deletion_and_then_another_topic() -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.batch_loader import LoaderFault
-from minicluster.metadata.committed import CommittedFold, images_by_end_offset
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply, apply_all
 from minicluster.metadata.loader import MetadataLoader, Publish
@@ -43,6 +42,7 @@ from minicluster.protocol.records import (
     decode_record,
     encode_record,
 )
+from tests.metadata.committed_fold import CommittedFold, images_by_end_offset
 from tests.metadata.records import batch, broker, feature, partition, topic, uid, version
 
 SMALL = st.integers(0, 3)

@@ -22,7 +22,6 @@ NAMES = """
 
 FIRST_LEVEL_OF_GATE = {
     "leader_recovery_supported": 3,
-    "bootstrap_supported": 4,
     "no_op_record_supported": 5,
     "broker_registration_change_supported": 6,
     "in_controlled_shutdown_supported": 7,
@@ -32,15 +31,12 @@ FIRST_LEVEL_OF_GATE = {
     "delegation_tokens_supported": 14,
     "controller_registration_supported": 15,
     "directory_assignment_supported": 17,
-    "kraft_version_one_supported": 21,
     "elr_supported": 23,
-    "elr_enabled_by_default": 26,
     "cordoned_log_dirs_supported": 30,
 }
 
 RECORD_VERSIONS = {
     "register_broker_record_version": {1: 0, 7: 1, 8: 2, 17: 3, 30: 4},
-    "broker_registration_change_record_version": {1: 0, 7: 1, 17: 2, 30: 3},
     "partition_record_version": {1: 0, 17: 1, 23: 2},
     "partition_change_record_version": {1: 0, 17: 1, 23: 2},
     "register_controller_record_version": {1: 0},

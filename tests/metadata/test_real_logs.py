@@ -11,12 +11,12 @@ from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
 from minicluster.log.directory import locate, read_metadata_log
 from minicluster.metadata.batch_loader import LoaderFault
 from minicluster.metadata.bootstrap import activation_records, bootstrap_records
-from minicluster.metadata.committed import CommittedFold, images_by_end_offset
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.loader import MetadataLoader
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.metadata.snapshot import image_from_records, image_records
 from minicluster.protocol.records import AbortTransactionRecord, RegisterBrokerRecord
+from tests.metadata.committed_fold import CommittedFold, images_by_end_offset
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 CONTROLLERS = sorted(path for path in LOGS.glob("*/controller-*"))

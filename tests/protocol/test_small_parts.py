@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minicluster.metadata.image import directory_id
 from minicluster.protocol import ErrorCode, UnsupportedVersion, format_uuid, messages, parse_uuid
 from minicluster.protocol import uuids as u
 from minicluster.protocol.api_keys import APIS, BY_NAME
@@ -47,11 +48,11 @@ def test_a_uuid_comes_back_from_kafkas_text(number: int) -> None:
 
 def test_reserved_uuids_are_kafkas() -> None:
     assert format_uuid(u.ZERO_UUID) == "AAAAAAAAAAAAAAAAAAAAAA"
-    assert format_uuid(u.DIRECTORY_MIGRATING) == "AAAAAAAAAAAAAAAAAAAAAA"
-    assert format_uuid(u.DIRECTORY_UNASSIGNED) == "AAAAAAAAAAAAAAAAAAAAAQ"
-    assert format_uuid(u.DIRECTORY_LOST) == "AAAAAAAAAAAAAAAAAAAAAg"
+    assert format_uuid(directory_id.MIGRATING) == "AAAAAAAAAAAAAAAAAAAAAA"
+    assert format_uuid(directory_id.UNASSIGNED) == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert format_uuid(directory_id.LOST) == "AAAAAAAAAAAAAAAAAAAAAg"
     assert format_uuid(u.METADATA_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAQ"
-    assert [u.is_reserved(uuid.UUID(int=n)) for n in (0, 99, 100)] == [True, True, False]
+    assert [directory_id.is_reserved(uuid.UUID(int=n)) for n in (0, 99, 100)] == [True, True, False]
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "A" * 21 + "!", "ü" * 22, "A" * 44])

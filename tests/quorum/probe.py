@@ -22,11 +22,12 @@ from minicluster.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID, ZERO_UUID
 from minicluster.quorum import effects as qx
 from minicluster.quorum import wire
 from minicluster.quorum.machine import QuorumMachine
-from minicluster.quorum.settings import METADATA_TOPIC, QuorumSettings
+from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.node import Draws
 from minicluster.quorum.state.voters import Node, ReplicaKey, VoterSet
 from minicluster.rules import Rules

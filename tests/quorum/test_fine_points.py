@@ -16,6 +16,7 @@ from minicluster.protocol.messages import (
     UpdateRaftVoterResponse,
 )
 from minicluster.protocol.records import ConfigRecord, KRaftVersionRecord, VersionedRecord
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import (
     IllegalArgument,
@@ -23,7 +24,7 @@ from minicluster.quorum.errors import (
     NotLeader,
     RecordBatchTooLarge,
 )
-from minicluster.quorum.settings import MAX_BATCH_BYTES, METADATA_TOPIC, QuorumSettings
+from minicluster.quorum.settings import MAX_BATCH_BYTES, QuorumSettings
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
 from minicluster.quorum.state.epoch_state import FetchingSnapshot, FollowerState
 from minicluster.quorum.state.leader_state import LeaderState, ReplicaState

@@ -31,10 +31,11 @@ from minicluster.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID, ZERO_UUID
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument, NotLeader
-from minicluster.quorum.settings import METADATA_TOPIC, QuorumSettings
+from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.voters import VoterSet
 from tests.quorum.bootstrap import bootstrap_checkpoint
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of, voter_of

@@ -14,9 +14,10 @@ from minicluster.protocol.messages import (
     FetchSnapshotResponse,
 )
 from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum.effects import LoadSnapshot, SnapshotInstalled
 from minicluster.quorum.errors import IllegalArgument
-from minicluster.quorum.settings import METADATA_TOPIC, QuorumSettings
+from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.voters import VoterSet
 from tests.quorum.probe import Probe, data_batch, log_of
 

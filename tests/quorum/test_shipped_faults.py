@@ -16,8 +16,8 @@ from minicluster.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum.errors import InconsistentState
-from minicluster.quorum.settings import METADATA_TOPIC
 from minicluster.rules import Rules
 from tests.quorum.network import CLUSTER_ID
 from tests.quorum.probe import ELECTION_MS, Probe

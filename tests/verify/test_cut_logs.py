@@ -10,13 +10,14 @@ import pytest
 
 from minicluster.actors.play.player import play
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
-from minicluster.log.directory import read_controller_directory, write_checkpoint
+from minicluster.log.directory import write_checkpoint
 from minicluster.log.segment import segment_name, write_segment
-from minicluster.metadata.committed import CommittedFold
 from minicluster.metadata.snapshot import image_records
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.verify import Finding, Verdict, verify
+from tests.log.controller_directory import read_controller_directory
+from tests.metadata.committed_fold import CommittedFold
 
 pytestmark = pytest.mark.spark
 

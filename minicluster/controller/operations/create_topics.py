@@ -31,10 +31,7 @@ from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from minicluster.protocol.records import TopicRecord, VersionedRecord
-
-METADATA_TOPIC = "__cluster_metadata"
-MAX_NAME_LENGTH = 249
-_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+from minicluster.protocol.topics import METADATA_TOPIC, invalid_name_reason
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult
@@ -116,28 +113,6 @@ def _refused(name: str, message: str) -> TopicResult:
     return TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
 
 
-def name_problem(name: str) -> str | None:
-    """Why a topic cannot have this name, or None.
-
-    Source:  org.apache.kafka.common.internals.Topic.
-    """
-    if not name:
-        return "Topic name is invalid: the empty string is not allowed"
-    if name in (".", ".."):
-        return f"Topic name is invalid: '{name}' is not allowed"
-    if len(name) > MAX_NAME_LENGTH:
-        return (
-            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
-            f"{MAX_NAME_LENGTH}"
-        )
-    if any(char not in _NAME_CHARS for char in name):
-        return (
-            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII "
-            "alphanumerics, '.', '_' and '-'"
-        )
-    return None
-
-
 def _refuse_too_many_partitions(state: ClusterState, topics: Sequence[CreatableTopic]) -> None:
     limit = state.rules.create_topics_partitions_max
     total = 0
@@ -163,9 +138,11 @@ def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[
         unified = {n.replace(".", "_"): n for n in names if "." in n or "_" in n}
     errors = {}
     for topic in topics:
-        problem = name_problem(topic.name)
-        if problem is not None:
-            errors[topic.name] = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        reason = invalid_name_reason(topic.name)
+        if reason is not None:
+            errors[topic.name] = ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}"
+            )
         elif "." in topic.name or "_" in topic.name:
             other = unified.get(topic.name.replace(".", "_"))
             if other is not None:

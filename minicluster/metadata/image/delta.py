@@ -161,10 +161,6 @@ class MetadataDelta:
         deltas.sort(key=lambda delta: (delta.after is not None, delta.topic.name))
         return {delta.topic.id: delta for delta in deltas}
 
-    def deleted_topics(self) -> tuple[TopicImage, ...]:
-        """The topics that are gone, as they were, by name."""
-        return tuple(d.topic for d in self.topics().values() if d.after is None)
-
     def brokers(self) -> dict[int, BrokerRegistration | None]:
         """Every broker that differs, as it is now; None where it is gone."""
         return {key: self.after.cluster.broker(key) for key in self.broker_ids}

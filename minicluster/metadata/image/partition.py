@@ -174,40 +174,6 @@ class PartitionRegistration:
         """
         return self.directories[self.replicas.index(replica)]
 
-    def diff(self, other: PartitionRegistration) -> str:
-        """What changes on the way to another state, field by field, for a person to read."""
-        return ", ".join(
-            f"{label}: {_shown(before)} -> {_shown(after)}"
-            for field, label in _SHOWN_FIELDS.items()
-            if (before := getattr(self, field)) != (after := getattr(other, field))
-        )
-
-
-def election_was_clean(leader: int, isr: tuple[int, ...]) -> bool:
-    """Whether a leader could be elected without losing data; no leader is never unclean."""
-    return leader == NO_LEADER or leader in isr
-
-
-_SHOWN_FIELDS = {
-    "replicas": "replicas",
-    "directories": "directories",
-    "isr": "isr",
-    "removing_replicas": "removingReplicas",
-    "adding_replicas": "addingReplicas",
-    "elr": "elr",
-    "last_known_elr": "lastKnownElr",
-    "leader": "leader",
-    "leader_recovery_state": "leaderRecoveryState",
-    "leader_epoch": "leaderEpoch",
-    "partition_epoch": "partitionEpoch",
-}
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(str(member) for member in value)}]"
-    return str(value)
-
 
 def _given(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]:
     return old if new is None else tuple(new)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.quorum import wire
-from minicluster.quorum.settings import METADATA_TOPIC
 from minicluster.quorum.state.leader_state import LeaderState, ReplicaState
 from minicluster.quorum.state.node import QuorumNode
 

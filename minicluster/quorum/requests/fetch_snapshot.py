@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum import wire
 from minicluster.quorum.requests import validation
-from minicluster.quorum.settings import METADATA_TOPIC
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT

@@ -16,6 +16,7 @@ from minicluster.log.batch import Records
 from minicluster.log.errors import InvalidBatch
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum import transitions, wire
 from minicluster.quorum.effects import (
     Appended,
@@ -26,7 +27,6 @@ from minicluster.quorum.effects import (
 )
 from minicluster.quorum.errors import InconsistentState
 from minicluster.quorum.message_epoch import follow
-from minicluster.quorum.settings import METADATA_TOPIC
 from minicluster.quorum.state.epoch_election import Vote
 from minicluster.quorum.state.epoch_state import (
     CandidateState,

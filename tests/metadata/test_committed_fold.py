@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from minicluster.metadata.committed import CommittedFold, images_by_end_offset
 from minicluster.metadata.errors import ReplayError
 from minicluster.protocol.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
 )
+from tests.metadata.committed_fold import CommittedFold, images_by_end_offset
 from tests.metadata.records import batch, partition, topic, version
 
 BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()

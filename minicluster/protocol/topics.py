@@ -1,0 +1,30 @@
+"""Topic names: those of Kafka's own topics, and the rule for all.
+
+Source:  org.apache.kafka.common.internals.Topic.
+"""
+
+from __future__ import annotations
+
+METADATA_TOPIC = "__cluster_metadata"
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+
+MAX_NAME_LENGTH = 249
+_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def invalid_name_reason(name: str) -> str | None:
+    """The reason why no topic can have a name, None for a valid one."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    if not _LEGAL.issuperset(name):
+        return (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, "
+            "'.', '_' and '-'"
+        )
+    return None

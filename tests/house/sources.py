@@ -1,0 +1,121 @@
+"""The Python files of the checkout: their rooms, their imports, their docstrings."""
+
+from __future__ import annotations
+
+import ast
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("minicluster", "actors", "fixtures")
+
+
+def sources(*folders: str) -> Iterator[Path]:
+    """Python files by their real place (the links inside minicluster are not followed)."""
+    for folder in folders or PACKAGES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not any(part.is_symlink() for part in path.parents if part != ROOT):
+                yield path
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text())
+
+
+def room_of(path: Path) -> str:
+    """The room of a file; of a file directly in minicluster the empty text."""
+    parts = path.relative_to(ROOT).parts
+    if parts[0] in ("actors", "fixtures"):
+        return parts[0]
+    return parts[1] if len(parts) > 2 else ""
+
+
+def module_of(path: Path) -> str:
+    """The name by which a file is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[0] in ("actors", "fixtures"):
+        parts = ("minicluster", *parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Every module or name that a file imports, with the line; for type checkers only as well."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the room"
+            assert node.module is not None
+            yield node.module, node.lineno
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+
+
+def import_graph() -> dict[str, set[str]]:
+    """The modules of the packages, each with those that it imports."""
+    paths = {module_of(path): path for path in sources()}
+    graph: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        needs: set[str] = set()
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Import):
+                needs |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                needs |= {name if name in paths else str(node.module) for name in names}
+        graph[module] = {need for need in needs if need in paths and need != module}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that need each other (Tarjan's strongly connected components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for need in sorted(graph[module]):
+            if need not in index:
+                visit(need)
+                low[module] = min(low[module], low[need])
+            elif need in stack:
+                low[module] = min(low[module], index[need])
+        if low[module] == index[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in sorted(graph):
+        if module not in index:
+            visit(module)
+    return found
+
+
+def docstrings_of(path: Path) -> Iterator[tuple[str, int]]:
+    """The docstrings of a file, also those of attributes, each with its line."""
+    for node in ast.walk(tree_of(path)):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for statement in body:
+            value = getattr(statement, "value", None)
+            text = getattr(value, "value", None)
+            if isinstance(statement, ast.Expr) and isinstance(text, str):
+                yield text, statement.lineno
+
+
+def comments_of(path: Path) -> Iterator[tuple[str, int]]:
+    """The comments of a file, each with its line."""
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string.lstrip("# "), token.start[0]

@@ -1,0 +1,117 @@
+"""The words of docstrings and comments: a Kafka engineer does not stop at any of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import minicluster
+from minicluster import verify
+from tests.house.sources import (
+    ROOT,
+    comments_of,
+    docstrings_of,
+    module_of,
+    room_of,
+    sources,
+    tree_of,
+)
+from tests.house.unfinished import SECTIONS, WORDS
+
+NOT_HERE = re.compile(
+    r"\b(answer(s|ed|ing)?|ask(s|ed|ing)?|questions?|repl(y|ies|ied|ying)|cuts?|cutting"
+    r"|stands?|standing|stood|hear(s|d|ing)?|tell(s|ing)?|told|say(s|ing)?|said"
+    r"|obey(s|ed|ing)?|knows?|knew|parted|parting|all the same|be it)\b",
+    re.IGNORECASE,
+)
+"""Kafka's words are respond, request, response, truncate, diverge, report, state and so on."""
+
+CODE = re.compile(r"``.*?``|`.*?`|\"[^\"\n]*\"", re.DOTALL)
+OPENING = re.compile(r"\s*(What|Who|Whether|How)\b")
+
+SECTION = re.compile(r"^(Shapes|Units|Errors|Source|Versions):", re.MULTILINE)
+
+
+def _prose(path: Path) -> Iterator[tuple[str, int]]:
+    yield from docstrings_of(path)
+    yield from comments_of(path)
+
+
+def _where(path: Path, line: int) -> str:
+    return f"{path.relative_to(ROOT)}:{line}"
+
+
+def test_docstrings_and_comments_use_kafkas_words() -> None:
+    wrong = [
+        f"{_where(path, line)} {match[0]}"
+        for path in sources()
+        if room_of(path) not in WORDS
+        for text, line in _prose(path)
+        for match in NOT_HERE.finditer(CODE.sub("", text))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_docstrings_begin_with_the_thing_or_the_action() -> None:
+    wrong = [
+        f"{_where(path, line)} {text.split()[0]}"
+        for path in sources()
+        if room_of(path) not in WORDS
+        for text, line in docstrings_of(path)
+        if OPENING.match(text)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_file_has_a_header() -> None:
+    wrong = [
+        path.relative_to(ROOT).as_posix()
+        for path in sources()
+        if not ast.get_docstring(tree_of(path)) and path.name != "__init__.py"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _needs_sections(path: Path) -> Iterator[ast.ClassDef | ast.FunctionDef]:
+    """The machines with their inputs, the effects, and what users import."""
+    homes = [
+        (home, name)
+        for face in (minicluster, verify)
+        for name, home in face._HOMES.items()
+        if home == module_of(path)
+    ]
+    for node in tree_of(path).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            if any(name == node.name for _, name in homes):
+                yield node
+            elif path.name == "machine.py" and node.name.endswith("Machine"):
+                yield node
+                yield from (
+                    inner
+                    for inner in getattr(node, "body", ())
+                    if isinstance(inner, ast.FunctionDef) and inner.name.startswith("on_")
+                )
+
+
+def test_machines_and_public_names_state_their_shapes_units_errors_or_source() -> None:
+    wrong = [
+        f"{_where(path, node.lineno)} {node.name}"
+        for path in sources()
+        if room_of(path) not in SECTIONS
+        for node in _needs_sections(path)
+        if not SECTION.search(ast.get_docstring(node) or "")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_effect_has_a_docstring() -> None:
+    wrong = [
+        f"{_where(path, node.lineno)} {node.name}"
+        for path in sources()
+        if path.name == "effects.py"
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef) and not ast.get_docstring(node)
+    ]
+    assert not wrong, "\n".join(wrong)
