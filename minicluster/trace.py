@@ -126,6 +126,38 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+# Columns that every row has; a row without them was not written by a run.
+REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "rpc": ("vt", "seq", "id", "api", "version", "src", "dst", "send_seq", "request"),
+    "partition_event": ("vt", "seq", "broker", "topic", "topic_id", "part", "kind"),
+    "publish": ("vt", "seq", "node", "offset"),
+    "raft_event": ("vt", "seq", "node", "kind"),
+    "replica_log": ("vt", "seq", "broker", "topic", "part", "offset", "at"),
+    "history": ("vt", "seq", "op_id", "f", "type"),
+    "fault": ("vt", "seq", "action", "phase"),
+}
+
+# Kafka's ids and epochs of 32 bits, whatever table they are in.
+INT32_COLUMNS = frozenset(
+    (
+        "acks",
+        "broker",
+        "dst",
+        "isr",
+        "kraft_version",
+        "leader",
+        "leader_epoch",
+        "maximal_isr",
+        "min_isr",
+        "node",
+        "part",
+        "partition_epoch",
+        "src",
+        "version",
+        "voted_for",
+    )
+)
+
 
 def row(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """One row with every column of its table, in order.

@@ -13,6 +13,7 @@ from minicluster.actors.nodes.quorum_shell import QUORUM_STATE
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
+from minicluster.log.written_files import WRITTEN, written_files
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
 
@@ -60,6 +61,7 @@ def _write_files(cluster: MiniCluster, path: Path) -> dict[str, Any]:
     if cluster.scenario is not None:
         text = yaml.safe_dump(dict(cluster.scenario), sort_keys=False, width=100)
         (path / SCENARIO_NAME).write_text(text, encoding="utf-8")
+    header[WRITTEN] = {name: file.to_json() for name, file in written_files(path).items()}
     return header
 
 

@@ -28,7 +28,7 @@ from minicluster.protocol.records import (
 CHECKPOINT_SUFFIX = ".checkpoint"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
 MAX_RECORDS_PER_BATCH = 1024
-_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 def checkpoint_name(snapshot_id: SnapshotId) -> str:

@@ -23,7 +23,7 @@ from minicluster.log.checkpoint import (
     checkpoint_name,
     parse_checkpoint_name,
 )
-from minicluster.log.errors import LogCorruption, NotALog
+from minicluster.log.errors import InvalidName, LogCorruption, NotALog
 from minicluster.log.log import Log, SnapshotId
 from minicluster.log.properties import (
     EPOCH_CHECKPOINT_NAME,
@@ -54,7 +54,10 @@ from minicluster.protocol.uuids import METADATA_TOPIC_ID, format_uuid
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 RUN_NAME = "run.json"
 SEGMENT_BYTES = 1 << 30
-_CONTROLLER = re.compile(r"controller-(\d+)")
+NODE_ID_MAX = 2**31 - 1
+_OFFSET_MAX, _EPOCH_MAX = 2**63 - 1, 2**31 - 1
+_CONTROLLER = re.compile(r"controller-([0-9]+)")
+_SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,11 @@ def locate(path: Path, *, partly: bool = False) -> Located:
         return Located(path, run_json, ())
     match = _CONTROLLER.fullmatch(path.name)
     if (path / METADATA_DIRECTORY).is_dir():
-        node = int(match[1]) if match else _node_id_of(path)
+        node = _node_id(match[1], path) if match else _node_id_of(path)
         return Located(path, None, (_controller(path, node),))
     if _files_in(path, LOG_SUFFIX) or _files_in(path, CHECKPOINT_SUFFIX):
         parent = _CONTROLLER.fullmatch(path.resolve().parent.name)
-        return Located(path, None, (_folder(path, int(parent[1]) if parent else None),))
+        return Located(path, None, (_folder(path, _node_id(parent[1], path) if parent else None),))
     what = "is empty" if not any(path.iterdir()) else "holds no metadata log"
     raise NotALog(
         f"{path}: the folder {what}; give a run folder, a controller-<id> folder, a "
@@ -131,12 +134,19 @@ def _located(path: Path, run_json: Path | None, controllers: list[tuple[int, Pat
 
 def _controllers_in(path: Path) -> list[tuple[int, Path]]:
     matches = [(_CONTROLLER.fullmatch(child.name), child) for child in path.iterdir()]
-    return sorted((int(m[1]), child) for m, child in matches if m and child.is_dir())
+    return sorted((_node_id(m[1], child), child) for m, child in matches if m and child.is_dir())
+
+
+def _node_id(digits: str, where: Path) -> int:
+    if len(digits) > len(str(NODE_ID_MAX)) or int(digits) > NODE_ID_MAX:
+        raise InvalidName(f"{where}: a node id is at most {NODE_ID_MAX}")
+    return int(digits)
 
 
 def _node_id_of(path: Path) -> int | None:
-    node_id = (read_properties(path / META_PROPERTIES_NAME) or {}).get("node.id", "")
-    return int(node_id) if node_id.isdecimal() else None
+    file = path / META_PROPERTIES_NAME
+    node_id = (read_properties(file) or {}).get("node.id", "")
+    return _node_id(node_id, file) if re.fullmatch("[0-9]+", node_id) else None
 
 
 def _files_in(path: Path, suffix: str) -> list[Path]:
@@ -146,8 +156,14 @@ def _files_in(path: Path, suffix: str) -> list[Path]:
 def _folder(path: Path, node_id: int | None) -> MetadataFiles:
     if not path.is_dir():
         raise NotALog(f"{path}: there is no such folder")
-    segments = [p for p in _files_in(path, LOG_SUFFIX) if p.stem.isdecimal()]
+    segments = [p for p in _files_in(path, LOG_SUFFIX) if _SEGMENT.fullmatch(p.name)]
     checkpoints = [p for p in _files_in(path, CHECKPOINT_SUFFIX) if parse_checkpoint_name(p.name)]
+    for file in (*segments, *checkpoints):
+        if int(file.name[:20]) > _OFFSET_MAX:
+            raise InvalidName(f"{file}: an offset is at most {_OFFSET_MAX}")
+    for file in checkpoints:
+        if int(file.name[21:31]) > _EPOCH_MAX:
+            raise InvalidName(f"{file}: an epoch is at most {_EPOCH_MAX}")
     if not segments and not checkpoints:
         raise NotALog(f"{path}: no segment (.log) and no checkpoint in this folder")
     return MetadataFiles(path, node_id, tuple(segments), tuple(checkpoints))

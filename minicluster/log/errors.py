@@ -15,6 +15,12 @@ class NotALog(LogError):
     exit_code = 66
 
 
+class InvalidName(LogError):
+    """The name of a file or folder holds a number that Kafka has no room for."""
+
+    exit_code = 65
+
+
 class LogCorruption(LogError):
     """A batch in the middle of a file is damaged: what follows it cannot be trusted."""
 

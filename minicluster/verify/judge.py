@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
-from minicluster.verify.inputs import Problem, Run, read_runs
+from minicluster.verify.evidence.reading import read_runs
+from minicluster.verify.evidence.run import Problem, Run
+from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verdict
 from minicluster.verify.rules.model import finding_message
-from minicluster.verify.spark import evidence, queries, session
+from minicluster.verify.spark import queries, session
+from minicluster.verify.spark import tables as spark_tables
 from minicluster.verify.spark.queries import Answer
 
 if TYPE_CHECKING:
@@ -53,12 +56,12 @@ def verify(
     read = read_runs(runs)
     folder = Path(tempfile.mkdtemp(prefix="minicluster-verify-"))
     try:
-        tables, read = evidence.gather(read, chosen)
-        files = evidence.write(tables, folder)
+        tables, read = spark_tables.gather(read, chosen)
+        files = spark_tables.write(tables, folder)
         started = session.spark_session(spark, master=master, remote=remote)
         local = remote is None and (master or "local").startswith("local") and spark is None
         few = session.tune(started, sum(table.num_rows for table in tables.values()))
-        frames = evidence.frames(started, tables, files if local else None, few=few)
+        frames = spark_tables.frames(started, tables, files if local else None, few=few)
         groups = queries.needed_groups(chosen, with_trace=any(run.is_run for run in read))
         groups = [group for group in groups if queries.has_rows(group, tables)]
         answers, crashes = _ask(started, frames, chosen, groups)
@@ -211,11 +214,13 @@ def _judge(
     rule: Rule, run: Run, tally: _Tally, crashes: Mapping[str, str]
 ) -> tuple[Verdict, list[str]]:
     """One rule on one run, with the reasons if it is unknown."""
-    if tally.findings and not run.lost:
+    reasons = [f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)]
+    # A violation in what is left of the logs stays one. What a trace seems to show may be an effect
+    # of the evidence that is missing beside it.
+    if tally.findings and not run.lost and not (reasons and rule.evidence in _RUN_EVIDENCE):
         return Verdict.INVALID, []
     if rule.evidence in _RUN_EVIDENCE and not run.is_run:
         return Verdict.NOT_APPLICABLE, []
-    reasons = [f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)]
     reasons += [f"{run.name}: it crashed: {crashes[g]}" for g in rule.groups if g in crashes]
     if reasons:
         return Verdict.UNKNOWN, reasons
@@ -236,27 +241,28 @@ def _concerns(problem: Problem, rule: Rule) -> bool:
     return problem.evidence is rule.evidence
 
 
-def _exercises(run: Run) -> list[str]:
-    told = (run.header or {}).get("exercises") or []
-    return [str(rule_id) for rule_id in told] if isinstance(told, list) else []
+def _exercises(run: Run) -> tuple[str, ...]:
+    return () if run.header is None else run.header.exercises
 
 
 def _run_reasons(run: Run) -> list[str]:
-    """Why a run proves nothing, whatever its rules say."""
-    header = run.header or {}
+    """Reasons why a run proves nothing, whatever its rules say."""
+    header = run.header or RunHeader()
     reasons = [
         f"{run.name}: {problem.why}"
         for problem in run.problems
         if problem.evidence is Evidence.META
     ]
-    raw = header.get("hits") or {}
-    hits = raw if isinstance(raw, dict) else {}
-    for fault in header.get("faults") or ():
-        if not hits.get(fault):
-            reasons.append(f"{run.name}: fault {fault} was on but never hit")
-    for rule_id in _exercises(run):
-        if rule_id not in BY_ID:
-            reasons.append(f"{run.name}: the scenario exercises {rule_id}, which is no rule")
+    reasons += [
+        f"{run.name}: fault {fault} was on but never hit"
+        for fault in header.faults
+        if not header.hits.get(fault)
+    ]
+    reasons += [
+        f"{run.name}: the scenario exercises {rule_id}, which is no rule"
+        for rule_id in header.exercises
+        if rule_id not in BY_ID
+    ]
     return reasons
 
 

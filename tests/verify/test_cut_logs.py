@@ -18,6 +18,7 @@ from minicluster.scenario.nemesis import generate
 from minicluster.verify import Finding, Verdict, verify
 from tests.log.controller_directory import read_controller_directory
 from tests.metadata.committed_fold import CommittedFold
+from tests.verify.damaged_runs import sign
 
 pytestmark = pytest.mark.spark
 
@@ -37,7 +38,10 @@ class Cut:
     def write(self) -> Path | None:
         """Where it is; None where a controller's log is too short for it."""
         shutil.copytree(self.run, self.folder)
-        return self.folder if all(map(self._cut, self.folder.glob("controller-*"))) else None
+        if not all(map(self._cut, self.folder.glob("controller-*"))):
+            return None
+        sign(self.folder)
+        return self.folder
 
     def _cut(self, controller: Path) -> bool:
         log, _, _ = read_controller_directory(controller)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.inputs import read_run
+from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.online.checker import check_run
 from minicluster.verify.rules import RULES
 from tests.verify.damage import Damage

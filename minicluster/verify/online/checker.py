@@ -15,6 +15,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.metadata.image.directory_id import is_online
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
+from minicluster.verify.evidence.operations import Operation, OperationDivider
 from minicluster.verify.online.batches import BatchRules
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.operations import OperationRules
@@ -29,12 +30,11 @@ from minicluster.verify.online.state import (
     Step,
     TopicHistory,
 )
-from minicluster.verify.operations import Operation, Operations
 from minicluster.verify.rules.model import WITHOUT_RECORD, Finding
 from minicluster.verify.rules.partition import FIELDS
 
 if TYPE_CHECKING:
-    from minicluster.verify.inputs import Run
+    from minicluster.verify.evidence.run import Run
 
 
 class OnlineChecker:
@@ -56,7 +56,7 @@ class OnlineChecker:
         self.findings: list[Finding] = []
         self._say = Findings(run, frozenset() if failures_told else frozenset({"C5"}))
         self.looked_at, self.not_promised = self._say.looked_at, self._say.not_promised
-        self._operations = Operations()
+        self._operations = OperationDivider()
         self._batches = BatchRules(self._say, node, begins_well)
         self._more = OperationRules(self._say, self._active)
         self._skip_to = 0
@@ -95,7 +95,8 @@ class OnlineChecker:
     def commit(self, batch: RecordBatch) -> list[Finding]:
         """Judge one committed batch; give what is newly found."""
         self._batches.batch(batch)
-        for operation in self._operations.feed(batch):
+        operation = self._operations.on_batch(batch)
+        if operation is not None:
             self._operation(operation)
         for offset, kind in self._operations.markers:
             if offset >= self._skip_to:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.protocol.json_form import to_json
-from minicluster.verify.inputs import Run
-from minicluster.verify.operations import operations
+from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.rules.model import Finding, Rule, Verdict
 
 SHOWN_FINDINGS = 20
@@ -78,8 +78,7 @@ class RunSummary:
     @classmethod
     def of(cls, run: Run) -> RunSummary:
         """Sum up what was read."""
-        header = run.header or {}
-        seed = header.get("seed")
+        header = run.header or RunHeader()
         return cls(
             name=run.name,
             path=str(run.path),
@@ -89,8 +88,8 @@ class RunSummary:
             end_offset=run.committed[-1].next_offset if run.committed else 0,
             traced=run.is_run,
             notes=run.notes,
-            seed=seed if isinstance(seed, int) else None,
-            repeat=f"replay {shlex.quote(str(run.path))}" if header.get("scenario") else None,
+            seed=header.seed,
+            repeat=f"replay {shlex.quote(str(run.path))}" if header.has_scenario else None,
         )
 
     def __str__(self) -> str:
@@ -175,7 +174,7 @@ def place(finding: Finding) -> str:
 def records_around(run: Run, offset: int, count: int = AROUND) -> list[tuple[int, str]]:
     """The records of the committed log next to an offset, those of its operation among them."""
     near: list[tuple[int, str]] = []
-    for operation in operations(run.committed):
+    for operation in run.history.operations:
         if operation.end < offset - 4 * count:
             continue
         for entry in operation.entries:

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
-from minicluster.verify.inputs import Run
-from minicluster.verify.operations import operations
+from minicluster.verify.evidence.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +73,7 @@ def timeline(run: Run) -> Timeline:
         end = max(end, first + 1)
         for versioned in run.start.records:
             reader.take(versioned.record, first)
-    for operation in operations(run.committed if run.foldable else ()):
+    for operation in run.history.operations if run.foldable else ():
         for entry in operation.entries:
             if entry.offset >= first:
                 reader.take(entry.record, entry.offset)

@@ -10,7 +10,6 @@ Source:  pyspark.sql.datasource.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +31,10 @@ from pyspark.sql.datasource import (
 )
 
 from minicluster.errors import UserError
-from minicluster.log.batch import LENGTH_END, RecordBatch
+from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import locate
+from minicluster.log.heads import batch_heads
 from minicluster.log.segment import read_batches
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
 
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SPLIT_BYTES = 2 << 20
-_HEAD = struct.Struct(">qi")  # base offset, length
-_DELTA = struct.Struct(">i")  # last offset delta, at byte 23
-_DELTA_AT = 23
 _NO_LIMIT = 2**62
 
 
@@ -246,28 +243,12 @@ def _bytes(piece: Piece) -> bytes:
         return file.read(piece.end - piece.start)
 
 
-def _heads(path: Path) -> Iterator[tuple[int, int, int, int]]:
-    """Position, end, first and last offset of each whole batch, by their headers alone."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        position = 0
-        while position + _DELTA_AT + _DELTA.size <= size:
-            file.seek(position)
-            head = file.read(_DELTA_AT + _DELTA.size)
-            base, length = _HEAD.unpack_from(head)
-            end = position + LENGTH_END + length
-            if length <= 0 or end > size:
-                return
-            yield position, end, base, base + _DELTA.unpack_from(head, _DELTA_AT)[0]
-            position = end
-
-
 def _ends(path: Path) -> tuple[int, int]:
     """The position and the offset after the last whole, undamaged batch of a segment."""
     position, offset = 0, 0
     last = 0
-    for begin, end, _, last_offset in _heads(path):
-        last, position, offset = begin, end, last_offset + 1
+    for head in batch_heads(path):
+        last, position, offset = head.position, head.end, head.last_offset + 1
     if position:
         with path.open("rb") as file:
             file.seek(last)
@@ -283,17 +264,17 @@ def _split(path: Path, first: int, last: int) -> Iterator[tuple[int, int]]:
     size = path.stat().st_size
     start: int | None = None
     reached = 0
-    for position, end, base, end_offset in _heads(path):
-        reached = end
-        if end_offset < first or base > last:
+    for head in batch_heads(path):
+        reached = head.end
+        if head.last_offset < first or head.base_offset > last:
             if start is not None:
-                yield start, position
+                yield start, head.position
                 start = None
             continue
         if start is None:
-            start = position
-        if end - start >= SPLIT_BYTES:
-            yield start, end
+            start = head.position
+        if head.end - start >= SPLIT_BYTES:
+            yield start, head.end
             start = None
     if reached < size:
         yield (reached if start is None else start), size

@@ -18,8 +18,8 @@ from minicluster.log.control import control_records
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.inputs import Run
-from minicluster.verify.operations import Entry, Operation, Operations
+from minicluster.verify.evidence.operations import Entry, Operation
+from minicluster.verify.evidence.run import Run
 from minicluster.verify.rules.model import WITHOUT_RECORD
 
 _INTS = pa.list_(pa.int32())
@@ -135,12 +135,10 @@ class Facts:
         if run.start is not None:
             skip_to = run.start.end_offset
             reader.preload(run.start.records, skip_to)
-        cutter = Operations()
-        for batch in run.committed:
-            for operation in cutter.feed(batch):
-                if operation.end >= skip_to:
-                    reader.take(operation, skip_to)
-        for offset, kind in cutter.markers:
+        for operation in run.history.operations:
+            if operation.end >= skip_to:
+                reader.take(operation, skip_to)
+        for offset, kind in run.history.markers:
             if offset >= skip_to:
                 self._rows["transactions"].append((run.name, offset, kind, None))
 

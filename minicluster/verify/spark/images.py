@@ -15,8 +15,7 @@ from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage, apply, apply_all
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol.errors import ProtocolError
-from minicluster.verify.inputs import Problem, Run
-from minicluster.verify.operations import Operations
+from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.rules.model import Evidence
 
 IMAGE_SCHEMA = pa.schema(
@@ -40,15 +39,18 @@ def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
             skip_to = run.start.end_offset
             image = apply_all(image, run.start.records)
             rows.append({"run": run.name, "offset": skip_to - 1, "hash": image.digest()})
-        cutter = Operations()
+        operations = iter(run.history.operations)
+        following = next(operations, None)
         for batch in run.committed:
-            for operation in cutter.feed(batch):
-                for entry in operation.entries:
+            while following is not None and following.end <= batch.last_offset:
+                for entry in following.entries:
                     if entry.offset >= skip_to:
                         image = apply(image, entry.record, offset=entry.offset)
+                following = next(operations, None)
             if batch.last_offset >= skip_to:
-                told = None if cutter.waiting else image.digest()
-                rows.append({"run": run.name, "offset": batch.last_offset, "hash": told})
+                is_open = batch.last_offset in run.history.open_at
+                digest = None if is_open else image.digest()
+                rows.append({"run": run.name, "offset": batch.last_offset, "hash": digest})
     except ReplayError as error:
         return rows, Problem(evidence=Evidence.IMAGES, why=f"the log cannot be folded: {error}")
     return rows, None

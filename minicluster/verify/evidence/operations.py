@@ -1,15 +1,14 @@
-"""Which records of a committed log make one operation.
+"""The operations of a committed log.
 
-Kafka appends an operation's records in one batch; while it lingers it may merge several operations
-into a batch, but it does not split one. So a batch end is an operation end, and between batch ends
-nothing is promised that holds only when an operation is done. A metadata transaction (KIP-868) is
-one operation, however many batches it takes; an aborted one never happened, and one that is still
-open has not happened yet.
+Kafka appends the records of an operation in one batch. While it lingers it may merge several
+operations into a batch, but it does not split one. So an operation ends where a batch does, and a
+rule that holds only after a whole operation is judged there. A metadata transaction (KIP-868) is
+one operation over any number of batches; an aborted one has no effect, an open one has none yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from minicluster.log.batch import RecordBatch
@@ -24,7 +23,7 @@ from minicluster.protocol.schema import Message
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record of the committed log as an operation holds it.
+    """One record of an operation.
 
     Units:  ``clean_from`` is the offset of the first of the partition changes that come right
             before it in its batch, its own offset if none do; ``unseen_from`` is lower where that
@@ -40,33 +39,49 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Records that take effect together, and the offset at which they all have."""
+    """Records that take effect together, at the offset where the last of their batches ends."""
 
     end: int
     entries: tuple[Entry, ...]
 
 
-class Operations:
-    """Cuts a committed log into operations, batch by batch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A committed log, divided into operations once.
+
+    Shapes:  markers: (offset, ``Begin``, ``End`` or ``Abort``) of metadata transactions.
+    Units:   open_at: the last offsets of batches that leave records of an open transaction.
+    """
+
+    operations: tuple[Operation, ...] = ()
+    markers: tuple[tuple[int, str], ...] = ()
+    open_at: frozenset[int] = frozenset()
+
+
+NO_HISTORY = History()
+
+
+class OperationDivider:
+    """Divides a committed log into operations, batch by batch."""
 
     __slots__ = ("_control_from", "_open", "_transaction", "markers")
 
     def __init__(self) -> None:
-        self.markers: list[tuple[int, str]] = []  # where transactions begin and end
+        self.markers: list[tuple[int, str]] = []
         self._open: list[Entry] = []
         self._transaction = False
         self._control_from = -1  # the first offset of the control batches right before
 
     @property
-    def waiting(self) -> int:
-        """How many records of an open transaction are held back."""
-        return len(self._open)
+    def has_open_records(self) -> bool:
+        """Whether records of an open transaction have no effect yet."""
+        return bool(self._open)
 
-    def feed(self, batch: RecordBatch) -> list[Operation]:
-        """Take one committed batch; give the operations that it completes."""
+    def on_batch(self, batch: RecordBatch) -> Operation | None:
+        """The operation that the next committed batch completes, if it completes one."""
         if batch.is_control:
             self._control_from = batch.base_offset if self._control_from < 0 else self._control_from
-            return []
+            return None
         control_from = batch.base_offset if self._control_from < 0 else self._control_from
         self._control_from = -1
         plain: list[Entry] = []
@@ -94,11 +109,22 @@ class Operations:
                 entry = Entry(offset, record, versioned.version, clean_from, unseen_from)
                 (self._open if self._transaction else plain).append(entry)
         entries = sorted(ended + plain, key=lambda entry: entry.offset) if ended else plain
-        return [Operation(batch.last_offset, tuple(entries))] if entries else []
+        return Operation(batch.last_offset, tuple(entries)) if entries else None
 
 
-def operations(batches: Iterable[RecordBatch]) -> Iterator[Operation]:
-    """Cut a whole log into operations."""
-    cutter = Operations()
+def history_of(batches: Iterable[RecordBatch]) -> History:
+    """Divide a whole committed log."""
+    divider = OperationDivider()
+    operations: list[Operation] = []
+    open_at: list[int] = []
     for batch in batches:
-        yield from cutter.feed(batch)
+        operation = divider.on_batch(batch)
+        if operation is not None:
+            operations.append(operation)
+        if divider.has_open_records:
+            open_at.append(batch.last_offset)
+    return History(
+        operations=tuple(operations),
+        markers=tuple(divider.markers),
+        open_at=frozenset(open_at),
+    )

@@ -11,21 +11,15 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from minicluster.trace import TABLES
-from minicluster.verify.inputs import Run
-from minicluster.verify.rules.model import Rule
+from minicluster.verify.evidence.run import Problem, Run
+from minicluster.verify.evidence.trace_tables import ARROW_TYPES, read_table
+from minicluster.verify.rules.model import Evidence, Rule
 from minicluster.verify.spark.facts import Facts
 from minicluster.verify.spark.images import IMAGE_SCHEMA, image_rows, snapshot_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TYPES = {
-    "int": pa.int64(),
-    "str": pa.string(),
-    "bool": pa.bool_(),
-    "ints": pa.list_(pa.int64()),
-    "json": pa.string(),
-}
 _SQL = {
     pa.string(): "string",
     pa.int32(): "int",
@@ -60,7 +54,7 @@ SNAPSHOT_SCHEMA = pa.schema(
 def trace_schema(table: str) -> pa.Schema:
     """The Arrow schema of a trace table as the queries see it."""
     columns = {"run": pa.string(), "vt": pa.int64(), "seq": pa.int64()}
-    columns |= {name: _TYPES[kind] for name, kind in TABLES[table].items()}
+    columns |= {name: ARROW_TYPES[kind] for name, kind in TABLES[table].items()}
     if table == "publish":
         columns["first_image"] = pa.int64()  # the first offset at which the log can be folded
     return pa.schema(columns)
@@ -77,71 +71,56 @@ def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Tab
     tables = facts.tables()
     if not any(run.is_run for run in runs):
         return tables, list(runs)
-    judged = list(runs)
+    problems: dict[str, list[Problem]] = {}
     wanted = dict.fromkeys(table for rule in rules for table in rule.tables)
     for table in wanted:
-        tables[table] = _trace(table, runs)
+        tables[table] = _trace(table, runs, problems)
     if "publish" in wanted:
         rows: list[dict[str, Any]] = []
         snapshots: list[dict[str, Any]] = []
-        for index, run in enumerate(runs):
+        for run in runs:
             if run.is_run:
-                told, problem = image_rows(run)
-                rows += told
-                snapshots += snapshot_rows(run, told)
+                images, problem = image_rows(run)
+                rows += images
+                snapshots += snapshot_rows(run, images)
                 if problem is not None:
-                    judged[index] = replace(run, problems=(*run.problems, problem))
+                    problems.setdefault(run.name, []).append(problem)
         tables["images"] = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
         tables["snapshots"] = pa.Table.from_pylist(snapshots, schema=SNAPSHOT_SCHEMA)
     headers = [
         {
             "run": run.name,
-            "trace_hash": _text(run.header, "trace_hash"),
-            "repeat_trace_hash": _text(run.header, "repeat_trace_hash"),
-            "crashes": _count(run.header, "crashes"),
-            "stale_indexes": _ids(run.header, "stale_indexes"),
+            "trace_hash": run.header.trace_hash,
+            "repeat_trace_hash": run.header.repeat_trace_hash,
+            "crashes": run.header.crashes,
+            "stale_indexes": run.header.stale_indexes,
         }
         for run in runs
-        if run.is_run
+        if run.header is not None
     ]
     tables["headers"] = pa.Table.from_pylist(headers, schema=HEADER_SCHEMA)
+    judged = [replace(run, problems=(*run.problems, *problems.get(run.name, ()))) for run in runs]
     return tables, judged
 
 
-def _text(header: Mapping[str, Any] | None, name: str) -> str | None:
-    value = (header or {}).get(name)
-    return None if value is None else str(value)
-
-
-def _count(header: Mapping[str, Any] | None, name: str) -> int | None:
-    value = (header or {}).get(name)
-    return len(value) if isinstance(value, list) else None
-
-
-def _ids(header: Mapping[str, Any] | None, name: str) -> list[int] | None:
-    value = (header or {}).get(name)
-    return [int(node) for node in value] if isinstance(value, list) else None
-
-
-def _trace(table: str, runs: Sequence[Run]) -> pa.Table:
-    """One trace table over all runs, named by run; columns that a run lacks are null."""
+def _trace(table: str, runs: Sequence[Run], problems: dict[str, list[Problem]]) -> pa.Table:
+    """One trace table over all runs, named by run; a run whose table cannot be read adds no row."""
     schema = trace_schema(table)
     parts = []
     for run in runs:
         if table not in run.trace:
             continue
-        read = parquet.read_table(run.trace[table])
-        columns = []
-        for column in schema:
-            if column.name == "run":
-                columns.append(pa.array([run.name] * read.num_rows, type=pa.string()))
-            elif column.name == "first_image":
-                first = 0 if run.start is None else run.start.end_offset - 1
-                columns.append(pa.array([first] * read.num_rows, type=pa.int64()))
-            elif column.name in read.column_names:
-                columns.append(read[column.name].cast(column.type))
-            else:
-                columns.append(pa.nulls(read.num_rows, column.type))
+        as_written = f"trace/{table}.parquet" in ((run.header and run.header.written) or {})
+        read, why = read_table(run.trace[table], table, as_written=as_written)
+        if read is None:
+            problem = Problem(evidence=Evidence.TRACE, why=str(why), table=table)
+            problems.setdefault(run.name, []).append(problem)
+            continue
+        more = {"run": pa.array([run.name] * read.num_rows, type=pa.string())}
+        if table == "publish":
+            first = 0 if run.start is None else run.start.end_offset - 1
+            more["first_image"] = pa.array([first] * read.num_rows, type=pa.int64())
+        columns = [more[name] if name in more else read[name] for name in schema.names]
         parts.append(pa.Table.from_arrays(columns, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 

@@ -1,0 +1,1 @@
+"""The evidence of a run: its header, its controllers' logs, the committed log, its trace."""

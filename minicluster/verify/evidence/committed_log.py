@@ -1,0 +1,91 @@
+"""The committed log of a run: the batches that a majority of the voters holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import read_checkpoint
+from minicluster.log.control import control_records
+from minicluster.protocol.records import LeaderChangeMessage, VotersRecord
+from minicluster.verify.evidence.run import NodeLog, Start
+
+_BatchKey = tuple[int, int, int]
+_NO_END = 2**62
+
+
+def committed_log(
+    nodes: Sequence[NodeLog],
+) -> tuple[tuple[RecordBatch, ...], NodeLog | None, int]:
+    """Compare the logs of a run's controllers; one log alone is taken as it is.
+
+    Shapes:  -> the batches that a majority holds, the log that they are taken from, the number of
+             records beyond them.
+    """
+    if len(nodes) <= 1:
+        only = nodes[0] if nodes else None
+        return (only.batches if only else ()), only, 0
+    needed = min(len(_voters(nodes)) // 2 + 1, len(nodes))
+    holders = Counter(_key(batch) for node in nodes for batch in node.batches)
+    starts = sorted(node.start for node in nodes)
+
+    def held(batch: RecordBatch) -> bool:
+        later = sum(1 for start in starts if start > batch.base_offset)
+        return holders[_key(batch)] + later >= needed
+
+    prefixes: list[tuple[tuple[RecordBatch, ...], NodeLog]] = []
+    for node in nodes:
+        length = next(
+            (i for i, batch in enumerate(node.batches) if not held(batch)), len(node.batches)
+        )
+        prefixes.append((node.batches[:length], node))
+    ends = [prefix[-1].last_offset if prefix else -1 for prefix, _ in prefixes]
+    usable = [one for one, end in zip(prefixes, ends, strict=True) if end == max(ends)]
+    best, reference = min(usable, key=lambda one: (not one[1].begins_well, one[1].start))
+    certain = {_key(batch) for batch in best}
+    beyond: dict[_BatchKey, int] = {}
+    for node in nodes:
+        for batch in node.batches:
+            if _key(batch) not in certain and batch.base_offset >= reference.start:
+                beyond[_key(batch)] = batch.count
+    return best, reference, sum(beyond.values())
+
+
+def starting_snapshot(
+    reference: NodeLog, nodes: Sequence[NodeLog], committed: tuple[RecordBatch, ...]
+) -> Start | None:
+    """The earliest snapshot from which the committed log can be read; None if it begins at 0.
+
+    Errors:  LogError, ProtocolError for a snapshot that is damaged.
+    """
+    if committed and committed[0].base_offset == 0:
+        return None
+    first = committed[0].base_offset if committed else 0
+    end_offset = committed[-1].next_offset if committed else _NO_END
+    every = sorted(one for node in nodes for one in node.snapshots)
+    usable = [one for one in every if first <= one[0] <= end_offset]
+    if not usable:
+        return None
+    end, epoch, file = usable[0] if committed else usable[-1]
+    snapshot = read_checkpoint(file)
+    return Start(end_offset=end, epoch=epoch, records=snapshot.records, file=file.name)
+
+
+def _key(batch: RecordBatch) -> _BatchKey:
+    """Equal for the same batch on two nodes."""
+    return batch.base_offset, batch.leader_epoch, batch.crc
+
+
+def _voters(nodes: Sequence[NodeLog]) -> list[int]:
+    """The voters that the logs name last, or the nodes themselves."""
+    latest: tuple[int, list[int]] = (-1, [])
+    for node in nodes:
+        for batch in node.batches:
+            for control in control_records(batch):
+                message = control.message
+                if isinstance(message, LeaderChangeMessage | VotersRecord):
+                    voters = [voter.voter_id for voter in message.voters]
+                    if voters and batch.base_offset > latest[0]:
+                        latest = (batch.base_offset, voters)
+    return latest[1] or [node.node for node in nodes]

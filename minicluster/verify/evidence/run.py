@@ -1,0 +1,95 @@
+"""A run as the rules judge it: logs, the committed log and its operations, trace, header."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from minicluster.log.batch import RecordBatch
+from minicluster.log.directory import MetadataFiles
+from minicluster.protocol.records import VersionedRecord
+from minicluster.verify.evidence.operations import NO_HISTORY, History
+from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.rules.model import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Evidence that is damaged, or missing where the run should have it."""
+
+    evidence: Evidence
+    why: str
+    table: str | None = None
+    partial: bool = False  # the structure of the log can still be judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The snapshot that a log begins from, and the offset and epoch at which it ends."""
+
+    end_offset: int
+    epoch: int
+    records: tuple[VersionedRecord, ...]
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLog:
+    """One controller's log as it lies on disk."""
+
+    node: int
+    files: MetadataFiles
+    batches: tuple[RecordBatch, ...]
+    snapshots: tuple[tuple[int, int, Path], ...]  # (end offset, epoch, file)
+    alone: bool  # one segment, given as a file: the log before it cannot be seen
+    torn: str | None = None  # the tail that recovery dropped
+
+    @property
+    def start(self) -> int:
+        """Its first offset."""
+        return self.batches[0].base_offset if self.batches else 0
+
+    @property
+    def begins_well(self) -> bool:
+        """Whether it begins at 0, or a snapshot ends at its first offset or later."""
+        return (
+            self.alone or self.start == 0 or any(end >= self.start for end, _, _ in self.snapshots)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The evidence of one run; a plain metadata log is a run without header and trace."""
+
+    name: str
+    path: Path
+    header: RunHeader | None
+    nodes: tuple[NodeLog, ...]
+    committed: tuple[RecordBatch, ...]
+    history: History = NO_HISTORY  # the operations of the committed log
+    start: Start | None
+    uncommitted: int  # records on some log that were never committed
+    lost: bool = False  # too few logs are whole for a majority: the committed log is not known
+    trace: dict[str, Path] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def foldable(self) -> bool:
+        """Whether the state that its committed log begins from is known."""
+        return self.start is not None or not self.committed or self.committed[0].base_offset == 0
+
+    @property
+    def is_run(self) -> bool:
+        """Whether minicluster played it: it has a header and a trace."""
+        return self.header is not None
+
+    @property
+    def failures_are_in_log(self) -> bool:
+        """Whether its metadata log holds which replicas have failed."""
+        return self.header is None or self.header.failures_are_in_log
+
+    @property
+    def records(self) -> int:
+        """The number of records in its committed log."""
+        return sum(batch.count for batch in self.committed)

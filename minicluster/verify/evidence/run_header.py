@@ -1,0 +1,208 @@
+"""``run.json`` as the verification reads it: every field with its type and its range checked.
+
+A file that is no JSON object is damaged evidence, and the run proves nothing. A field of another
+type is no run of minicluster: one line that names file and field, and exit code 65.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from minicluster.errors import UserError
+from minicluster.log.directory import NODE_ID_MAX
+from minicluster.log.written_files import WRITTEN, WrittenFile
+from minicluster.rules import FailedReplicas, Rules
+
+_COUNT_MAX = 2**63 - 1
+_SEED_BITS = 256
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class NotARun(UserError):
+    """A run folder whose contents no run of minicluster writes."""
+
+    exit_code = 65
+
+
+class DamagedHeader(ValueError):
+    """``run.json`` cannot be read as a JSON object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeader:
+    """The fields of ``run.json`` that a verdict needs; what is missing there is None or empty."""
+
+    seed: int | None = None
+    rules: Rules | None = None
+    controllers: tuple[int, ...] = ()
+    faults: tuple[str, ...] = ()
+    hits: Mapping[str, int] = field(default_factory=dict)
+    exercises: tuple[str, ...] = ()
+    has_scenario: bool = False
+    trace_rows: Mapping[str, int] = field(default_factory=dict)
+    trace_hash: str | None = None
+    repeat_trace_hash: str | None = None
+    crashes: int | None = None
+    stale_indexes: tuple[int, ...] | None = None
+    written: Mapping[str, WrittenFile] | None = None
+
+    @property
+    def failures_are_in_log(self) -> bool:
+        """Whether the metadata log holds which replicas have failed; with KIP-589 it does not."""
+        by_request = FailedReplicas.ALTER_REPLICA_STATE
+        return self.rules is None or self.rules.failed_replicas_reported_by is not by_request
+
+
+def read_header(path: Path) -> RunHeader:
+    """Read ``run.json``.
+
+    Errors:  DamagedHeader if it is no JSON object; NotARun for a field of another type or range.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DamagedHeader(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DamagedHeader(f"{path}: not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        why = f"{error.msg} at line {error.lineno}, column {error.colno}"
+        raise DamagedHeader(f"{path}: not JSON: {why}") from None
+    except RecursionError:
+        raise NotARun(f"{path}: nested too deeply for a run's header") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise NotARun(f"{path}: a number has too many digits") from None
+    if not isinstance(content, dict):
+        raise DamagedHeader(f"{path}: not a JSON object")
+    return _Reader(path, content).header()
+
+
+class _Reader:
+    def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
+        self._path = path
+        self._content = content
+
+    def header(self) -> RunHeader:
+        crashes = self._optional("crashes", list, "a list")
+        for name in ("run_id", "metadata_version", "cluster_id", "runtime", "minicluster"):
+            self._text(name)
+        for name in ("ended_at_ms", "events", "format"):
+            self._integer(name)
+        self._node_ids("brokers")
+        return RunHeader(
+            seed=self._seed(),
+            rules=self._rules(),
+            controllers=self._node_ids("controllers") or (),
+            faults=self._texts("faults"),
+            hits=self._counts("hits"),
+            exercises=self._texts("exercises"),
+            has_scenario=bool(self._optional("scenario", dict, "an object")),
+            trace_rows=self._counts("trace_rows"),
+            trace_hash=self._text("trace_hash"),
+            repeat_trace_hash=self._text("repeat_trace_hash"),
+            crashes=None if crashes is None else len(crashes),
+            stale_indexes=self._node_ids("stale_indexes"),
+            written=self._written(),
+        )
+
+    def _wrong(self, name: str, value: object, expected: str) -> NotARun:
+        shown = ascii(value)
+        shown = shown if len(shown) <= 40 else shown[:39] + "…"
+        return NotARun(f"{self._path}: {name} is {shown}, not {expected}")
+
+    def _optional(self, name: str, kind: type, expected: str) -> Any:
+        value = self._content.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise self._wrong(name, value, expected)
+        return value
+
+    def _checked_text(self, name: str, value: object) -> str:
+        if not isinstance(value, str) or not _is_utf8(value):
+            raise self._wrong(name, value, "text")
+        return value
+
+    def _checked_integer(self, name: str, value: object, highest: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= highest:
+            raise self._wrong(name, value, f"an integer from 0 to {highest}")
+        return value
+
+    def _text(self, name: str) -> str | None:
+        value = self._content.get(name)
+        return None if value is None else self._checked_text(name, value)
+
+    def _texts(self, name: str) -> tuple[str, ...]:
+        values = self._optional(name, list, "a list") or ()
+        return tuple(self._checked_text(f"{name}[{i}]", value) for i, value in enumerate(values))
+
+    def _integer(self, name: str) -> int | None:
+        value = self._content.get(name)
+        return None if value is None else self._checked_integer(name, value, _COUNT_MAX)
+
+    def _seed(self) -> int | None:
+        value = self._content.get("seed")
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or value.bit_length() > _SEED_BITS:
+            raise self._wrong("seed", value, f"an integer of at most {_SEED_BITS} bits")
+        return value
+
+    def _node_ids(self, name: str) -> tuple[int, ...] | None:
+        values = self._optional(name, list, "a list")
+        if values is None:
+            return None
+        return tuple(
+            self._checked_integer(f"{name}[{index}]", value, NODE_ID_MAX)
+            for index, value in enumerate(values)
+        )
+
+    def _items(self, name: str) -> Iterator[tuple[str, Any]]:
+        values = self._optional(name, dict, "an object")
+        for key, value in (values or {}).items():
+            yield self._checked_text(f"a key of {name}", key), value
+
+    def _counts(self, name: str) -> dict[str, int]:
+        return {
+            key: self._checked_integer(f"{name}.{key}", value, _COUNT_MAX)
+            for key, value in self._items(name)
+        }
+
+    def _rules(self) -> Rules | None:
+        name = self._text("rules")
+        try:
+            return None if name is None else Rules.named(name)
+        except UserError as error:
+            raise NotARun(f"{self._path}: {error}") from None
+
+    def _written(self) -> dict[str, WrittenFile] | None:
+        if self._content.get(WRITTEN) is None:
+            return None
+        found: dict[str, WrittenFile] = {}
+        for name, value in self._items(WRITTEN):
+            inside = Path(name)
+            if inside.is_absolute() or ".." in inside.parts or "\0" in name or not name:
+                raise self._wrong(f"a key of {WRITTEN}", name, "a path in the run folder")
+            if not isinstance(value, dict):
+                raise self._wrong(f"{WRITTEN}.{name}", value, "an object")
+            digest, end = value.get("sha256"), value.get("end_offset")
+            if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+                raise self._wrong(f"{WRITTEN}.{name}.sha256", digest, "a SHA-256 in hexadecimal")
+            found[name] = WrittenFile(
+                size=self._checked_integer(f"{WRITTEN}.{name}.size", value.get("size"), _COUNT_MAX),
+                sha256=digest,
+                end_offset=None
+                if end is None
+                else self._checked_integer(f"{WRITTEN}.{name}.end_offset", end, _COUNT_MAX),
+            )
+        return found
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+"""The tables of a run's trace as they lie on disk, each checked before it is used.
+
+A table that is missing, that has lost rows or columns, or whose cells cannot be read is damaged:
+the rules that read it are *unknown*. Columns of another type, and numbers beyond a column's range,
+are no table of a run: one line, exit code 65.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from minicluster.trace import COMMON, INT32_COLUMNS, REQUIRED, TABLES
+from minicluster.verify.evidence.run_header import NotARun
+
+_INT32_MAX = 2**31 - 1
+ARROW_TYPES = {
+    "int": pa.int64(),
+    "str": pa.string(),
+    "bool": pa.bool_(),
+    "ints": pa.list_(pa.int64()),
+    "json": pa.string(),
+}
+
+
+def file_damage(file: Path, table: str, rows: int | None) -> str | None:
+    """The reason why a file is not the table that the run wrote; None if it may be.
+
+    Shapes:  rows: as many as the run wrote, if it says so.
+    Errors:  NotARun for a column of another type.
+    """
+    if not file.is_file():
+        return f"{file}: there is no such file"
+    try:
+        found = parquet.read_metadata(file)
+        schema = found.schema.to_arrow_schema()
+    except (OSError, pa.ArrowException) as error:
+        return _unreadable(file, error)
+    kinds = {"vt": COMMON["vt"], "seq": COMMON["seq"], **TABLES[table]}
+    if lacks := [name for name in kinds if name not in schema.names]:
+        return f"{file}: there is no column {', '.join(lacks)}"
+    for name, kind in kinds.items():
+        held = schema.field(name).type
+        if not _fits(held, kind):
+            raise NotARun(f"{file}: the column {name} is {held}, where a run has {kind}")
+    if rows is not None and found.num_rows != rows:
+        return f"{file}: {found.num_rows} rows, where the run wrote {rows}"
+    return None
+
+
+def read_table(file: Path, table: str, *, as_written: bool) -> tuple[pa.Table | None, str | None]:
+    """The rows of a table, or the reason why they cannot be read.
+
+    Shapes:  as_written: the file's digest is the run's, so its texts need no check.
+    Errors:  NotARun for a number beyond its column's range.
+    """
+    try:
+        read = parquet.read_table(file)
+        read.validate(full=True)
+        columns = {name: read[name].cast(ARROW_TYPES[kind]) for name, kind in TABLES[table].items()}
+        columns |= {name: read[name].cast(pa.int64()) for name in ("vt", "seq")}
+    except (OSError, pa.ArrowException) as error:
+        return None, _unreadable(file, error)
+    for name in REQUIRED[table]:
+        if columns[name].null_count:
+            row = pc.index(pc.is_null(columns[name]), True).as_py()
+            return None, f"{file}: {name} is null in row {row}"
+    for name in INT32_COLUMNS & columns.keys():
+        _check_range(file, name, columns[name])
+    if not as_written:
+        for name, kind in TABLES[table].items():
+            row = _no_json(columns[name]) if kind == "json" else None
+            if row is not None:
+                return None, f"{file}: {name} is no JSON in row {row}"
+    return pa.table(columns), None
+
+
+def _fits(held: pa.DataType, kind: str) -> bool:
+    if pa.types.is_null(held):
+        return True
+    if kind == "int":
+        return bool(pa.types.is_integer(held))
+    if kind == "bool":
+        return bool(pa.types.is_boolean(held))
+    if kind == "ints":
+        is_list = pa.types.is_list(held) or pa.types.is_large_list(held)
+        return is_list and _fits(held.value_type, "int")
+    return bool(pa.types.is_string(held) or pa.types.is_large_string(held))
+
+
+def _check_range(file: Path, name: str, column: pa.ChunkedArray) -> None:
+    values = pc.list_flatten(column) if pa.types.is_list(column.type) else column
+    bounds = pc.min_max(values)
+    for value in (bounds["min"].as_py(), bounds["max"].as_py()):
+        if value is not None and not -_INT32_MAX <= value <= _INT32_MAX:
+            raise NotARun(f"{file}: the column {name} holds {value}, which is no 32-bit number")
+
+
+def _no_json(column: pa.ChunkedArray) -> int | None:
+    """The first row whose text is no JSON object or list."""
+    for row, text in enumerate(column.to_pylist()):
+        if text is not None and not _is_json(text):
+            return row
+    return None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict | list)
+
+
+def _unreadable(file: Path, error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{file}: cannot be read: {lines[0]}"
