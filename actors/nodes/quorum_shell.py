@@ -23,7 +23,6 @@ from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QuorumState
 from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
-from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument
@@ -162,6 +161,7 @@ class QuorumShell(Shell):
             qx.HighWatermarkChanged: self._high_watermark_changed,
             qx.Deposed: self._deposed,
             qx.Voted: self._voted,
+            qx.VoteRejected: self._vote_rejected,
             qx.Commit: self.on_commit,
             qx.LoadSnapshot: self.on_load_snapshot,
             qx.LoadBootstrap: self.on_load_bootstrap,
@@ -238,9 +238,7 @@ class QuorumShell(Shell):
     def on_quorum_packet(self, packet: Packet) -> None:
         """A peer's request."""
         exchange = packet.exchange
-        self.drive(
-            self.quorum.on_request(packet, exchange.src, packet.body, exchange.version, self.now())
-        )
+        self.drive(self.quorum.on_request(packet, packet.body, exchange.version, self.now()))
 
     def on_quorum_answer(self, answer: Answer) -> None:
         """A peer's answer, or none; silence needs no word, the machine counts the time itself."""
@@ -248,9 +246,7 @@ class QuorumShell(Shell):
         if answer.failure is None:
             self.drive(self.quorum.on_response(correlation_id, answer.response, self.now()))
         elif answer.failure == "disconnected":
-            self.drive(
-                self.quorum.on_failure(correlation_id, self.now(), ErrorCode.BROKER_NOT_AVAILABLE)
-            )
+            self.drive(self.quorum.on_failure(correlation_id, self.now()))
 
     # Snapshots.
 
@@ -351,6 +347,15 @@ class QuorumShell(Shell):
 
     def _voted(self, voted: qx.Voted) -> None:
         self._raft_event("voted", epoch=voted.epoch, voted_for=voted.candidate_id)
+
+    def _vote_rejected(self, rejected: qx.VoteRejected) -> None:
+        self.log.info(
+            "vote.rejected",
+            epoch=rejected.epoch,
+            candidate=rejected.candidate_id,
+            pre_vote=rejected.pre_vote,
+            reason=rejected.reason.value,
+        )
 
     def _deposed(self, deposed: qx.Deposed) -> None:
         self._raft_event("resign", epoch=deposed.epoch, leader=self.node_id)

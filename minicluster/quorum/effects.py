@@ -1,7 +1,7 @@
-"""What the quorum machine asks of its shell, beside ``minicluster.effects.Send`` and ``Respond``.
+"""The effects of the quorum machine, beside ``minicluster.effects.Send`` and ``Respond``.
 
 The order of a returned list is the order in which things happened: a vote is persisted before the
-answer that grants it leaves.
+response that grants it leaves.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from minicluster.effects import Effect, Send
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
+from minicluster.quorum.state.epoch_state import VoteRefusal
 from minicluster.quorum.state.voters import VoterSet
 
 
@@ -39,6 +40,19 @@ class Voted(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class VoteRejected(Effect):
+    """This node has not granted a vote, or a pre-vote, of its present epoch.
+
+    Source:  the log lines "Rejecting Vote request … since …" of EpochState.canGrantVote.
+    """
+
+    epoch: int
+    candidate_id: int
+    pre_vote: bool
+    reason: VoteRefusal
+
+
+@dataclass(frozen=True, slots=True)
 class Appended(Effect):
     """The machine has appended a batch to its log (its own as leader, or the leader's)."""
 
@@ -62,7 +76,7 @@ class Flushed(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Truncated(Effect):
-    """The machine has cut its log's end back to an offset."""
+    """The machine has truncated its log to an offset."""
 
     end_offset: int
     last_epoch: int = 0  # of what is left
@@ -87,7 +101,7 @@ class SnapshotInstalled(Effect):
 class HighWatermarkChanged(Effect):
     """What is below this offset is committed, as far as this node knows.
 
-    Shapes:  ``voters`` are those of whom a majority holds it, if it is the leader who says so.
+    Shapes:  ``voters`` are those of which a majority holds it; None on a follower.
     """
 
     high_watermark: int
@@ -96,21 +110,21 @@ class HighWatermarkChanged(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Deposed(Effect):
-    """This node does not lead the epoch any more: it resigned, or saw a higher epoch."""
+    """This node does not lead the epoch any more: it resigned, or learnt of a higher epoch."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerEffect(Effect):
-    """A call to a state machine that listens; the first one registered is called ""."""
+    """A call to a listener; the first one registered is called ""."""
 
     listener: str
 
 
 @dataclass(frozen=True, slots=True)
 class Commit(ListenerEffect):
-    """Committed batches, contiguous with what the listener saw before; control batches too."""
+    """Committed batches, control batches among them, contiguous with those before."""
 
     batches: tuple[RecordBatch, ...]
 
@@ -135,7 +149,7 @@ class LoadBootstrap(ListenerEffect):
 class LeaderChange(ListenerEffect):
     """Another epoch, or its leader became known; -1 means none is known.
 
-    A leader hears of itself only when it has consumed everything before its own epoch.
+    A leader is notified of itself only when it has consumed everything before its own epoch.
     """
 
     leader_id: int
@@ -144,6 +158,6 @@ class LeaderChange(ListenerEffect):
 
 @dataclass(frozen=True, slots=True)
 class ShutDown(Effect):
-    """The graceful shutdown has ended; the machine takes no more part."""
+    """The graceful shutdown has ended; the machine takes no more inputs."""
 
     timed_out: bool

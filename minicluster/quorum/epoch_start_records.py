@@ -11,8 +11,8 @@ from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voter_set_history import BEFORE_THE_LOG
 
 
-def epoch_start(node: QuorumNode, role: LeaderState) -> tuple[object, ...]:
-    """LeaderChange; and the voters, if no record of the log holds them or they are out of date."""
+def epoch_start_records(node: QuorumNode, role: LeaderState) -> tuple[object, ...]:
+    """LeaderChange; and the voters, if no record has them or this node's entry is old."""
     history = node.history
     records: list[object] = [
         LeaderChangeMessage(

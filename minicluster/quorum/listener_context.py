@@ -1,12 +1,14 @@
-"""What the state machines are told: committed batches, snapshots, and who leads.
+"""The listeners of the log: they get committed batches, snapshots, and the leader.
 
-**Invariant:** a leader hears of itself only after it has consumed all that came before its epoch.
+**Invariant:** a leader is notified of itself only after it has consumed all that came before its
+epoch: it must not act on a state that misses what earlier leaders committed.
 
-Source:  KafkaRaftClient.ListenerContext, pollListeners.
+Source:  KafkaRaftClient.ListenerContext, updateListenersProgress, fireHandleLeaderChange.
 """
 
 from __future__ import annotations
 
+from minicluster.planting import step
 from minicluster.quorum.effects import Commit, LeaderChange, LoadBootstrap, LoadSnapshot
 from minicluster.quorum.state.epoch_state import ResignedState
 from minicluster.quorum.state.leader_state import LeaderState
@@ -14,59 +16,70 @@ from minicluster.quorum.state.node import ListenerContext, QuorumNode
 from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
 
 
-def deliver(node: QuorumNode) -> None:
+def update_listeners(node: QuorumNode) -> None:
     """Bring every listener up to the high watermark, then to the present leader."""
-    if not node.news:
+    if not node.listeners_behind:
         return
-    node.news = False
-    for name, listening in node.listeners.items():
-        listening.is_new = False
-        mark = node.role.high_watermark
-        if mark is not None and node.faults.s18_publishes_uncommitted and not node.is_voter:
-            if node.log.end_offset > mark:
-                node.hit("S18")
-            mark = node.log.end_offset
-        if mark is not None:
-            _catch_up(node, name, listening, mark)
-        _tell(node, name, listening)
+    node.listeners_behind = False
+    for name, context in node.listeners.items():
+        context.is_new = False
+        end_offset = readable_end(node)
+        if end_offset is not None:
+            _update(node, name, context, end_offset)
+        _maybe_notify(node, name, context)
 
 
-def tell_leader_change(node: QuorumNode) -> None:
-    """Tell the listeners of another epoch, or of its leader."""
-    for name, listening in node.listeners.items():
-        if not listening.is_new:
-            _tell(node, name, listening)
+@step
+def readable_end(node: QuorumNode) -> int | None:
+    """The end of what listeners may read: what is committed, None while that is unknown."""
+    return node.role.high_watermark
 
 
-def _tell(node: QuorumNode, name: str, listening: ListenerContext) -> None:
+def on_leader_change(node: QuorumNode) -> None:
+    """Notify the listeners of another epoch, or of its leader."""
+    for name, context in node.listeners.items():
+        if not context.is_new:
+            _maybe_notify(node, name, context)
+
+
+def _maybe_notify(node: QuorumNode, name: str, context: ListenerContext) -> None:
+    """Notify a listener of a leader that is news; of a resignation it learns with the next epoch.
+
+    Source:  ListenerContext.maybeFireLeaderChange.
+    """
     role = node.role
-    if isinstance(role, ResignedState) or role.epoch < listening.told_epoch:
+    if isinstance(role, ResignedState) or role.epoch < context.notified_epoch:
         return
-    newer = role.epoch > listening.told_epoch
-    named = role.leader_id is not None and listening.told_leader is None
-    if not newer and not named:
+    is_newer = role.epoch > context.notified_epoch
+    is_now_known = role.leader_id is not None and context.notified_leader is None
+    if not is_newer and not is_now_known:
         return
-    if isinstance(role, LeaderState) and listening.next_offset <= role.epoch_start_offset:
+    if isinstance(role, LeaderState) and context.next_offset <= role.epoch_start_offset:
         return
-    listening.told_epoch, listening.told_leader = role.epoch, role.leader_id
+    context.notified_epoch, context.notified_leader = role.epoch, role.leader_id
     node.emit(LeaderChange(name, node.leader_id, role.epoch))
 
 
-def _catch_up(node: QuorumNode, name: str, listening: ListenerContext, high_watermark: int) -> None:
+def _update(node: QuorumNode, name: str, context: ListenerContext, end_offset: int) -> None:
+    """Load the newest snapshot where the log lacks the listener's next offset, then commit.
+
+    Source:  KafkaRaftClient.updateListenersProgress; ListenerContext.fireHandleSnapshot,
+             fireHandleCommit.
+    """
     log = node.log
     snapshot_id = log.latest_snapshot
     if snapshot_id is not None and (
-        not listening.has_consumed or listening.next_offset < log.start_offset
+        not context.has_consumed or context.next_offset < log.start_offset
     ):
         content = log.log.snapshots[snapshot_id]
         if snapshot_id == BOOTSTRAP_SNAPSHOT:
             node.emit(LoadBootstrap(name, snapshot_id, content))
         else:
             node.emit(LoadSnapshot(name, snapshot_id, content))
-        listening.next_offset = snapshot_id[0]
-    listening.has_consumed = True
-    if listening.next_offset < high_watermark:
-        batches = log.log.read(listening.next_offset, until=high_watermark)
+        context.next_offset = snapshot_id[0]
+    context.has_consumed = True
+    if context.next_offset < end_offset:
+        batches = log.log.read(context.next_offset, until=end_offset)
         if batches:
-            listening.next_offset = batches[-1].next_offset
+            context.next_offset = batches[-1].next_offset
             node.emit(Commit(name, batches))

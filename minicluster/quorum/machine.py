@@ -12,7 +12,7 @@ How to drive it::
                             bootstrap_servers=(Node(101, "node101", 9191), …),
                             persisted=stored_quorum_state)      # None on the first start
     for effect in machine.start(now_ms): …
-    for effect in machine.on_request(token, from_id, request, version, now_ms): …
+    for effect in machine.on_request(token, request, version, now_ms): …
     for effect in machine.on_response(correlation_id, response, now_ms): …
     for effect in machine.on_failure(correlation_id, now_ms): …     # connection refused or broken
     last_offset = machine.append(epoch, records, now_ms)            # leader only
@@ -28,11 +28,11 @@ After a crash, build a new machine from the last persisted state and the same ``
 the shell has called ``lose_unflushed()`` if the crash was lossy.
 
 Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Respond``, ``Persist``,
-``Voted``, ``Began``, ``Appended``, ``Flushed``, ``Truncated``, ``SnapshotInstalled``,
-``VotersChanged``, ``HighWatermarkChanged``, ``Deposed``, ``Commit``, ``LoadSnapshot``,
-``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
-``Deposed`` comes at once when leadership ends; the listeners hear of another epoch or leader
-later, and of a resignation nothing.
+``Voted``, ``VoteRejected``, ``Began``, ``Appended``, ``Flushed``, ``Truncated``,
+``SnapshotInstalled``, ``VotersChanged``, ``HighWatermarkChanged``, ``Deposed``, ``Commit``,
+``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
+``Deposed`` comes at once when leadership ends; a ``LeaderChange`` of another epoch or leader comes
+later, and none comes of a resignation.
 
 Leaves out: authentication; the metrics.
 Source:  KafkaRaftClient, QuorumState, LeaderState.
@@ -48,9 +48,9 @@ from minicluster.effects import Effect
 from minicluster.faults import Faults
 from minicluster.log.log import Log, SnapshotId
 from minicluster.log.quorum_state import QuorumState
-from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.records import VersionedRecord
-from minicluster.quorum import dispatch, snapshots
+from minicluster.quorum import dispatch, replication, snapshots
+from minicluster.quorum import planted as planted  # the planted faults are in place from here on
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.polling import turn
 from minicluster.quorum.settings import QuorumSettings
@@ -86,7 +86,7 @@ class QuorumMachine:
 
         Shapes:  ``voters`` is the static voter set (kraft.version 0); None where the log or a
                  checkpoint, such as the bootstrap checkpoint 0-0, holds the voters.
-                 ``bootstrap_servers`` are asked for the leader while none is known.
+                 ``bootstrap_servers`` get a Fetch while no leader is known.
                  ``endpoints`` are this node's own (default: those the voter set has for it).
         """
         self.node = QuorumNode(
@@ -113,37 +113,27 @@ class QuorumMachine:
         if listener is not None:
             self.node.register_listener(listener)
         turn.start(self.node, now_ms)
-        turn.settle(self.node, now_ms)
+        turn.poll_until_idle(self.node, now_ms)
         return self.node.take_effects()
 
-    def on_request(
-        self, token: Any, from_id: int, request: Any, version: int, now_ms: int
-    ) -> list[Effect]:
+    def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Take a peer's or an admin's request; its ``Respond`` may come with a later input."""
-        turn.settle(self.node, now_ms, dispatch.Request(token, from_id, request, version))
+        turn.poll_until_idle(self.node, now_ms, dispatch.Request(token, request, version))
         return self.node.take_effects()
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
-        """Take the answer to a request that was sent; one no longer waited for is ignored."""
-        turn.settle(self.node, now_ms, dispatch.Response(correlation_id, response))
+        """Take the response to a request that was sent; that of a dropped request is ignored."""
+        turn.poll_until_idle(self.node, now_ms, dispatch.Response(correlation_id, response))
         return self.node.take_effects()
 
-    def on_failure(
-        self,
-        correlation_id: int,
-        now_ms: int,
-        error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
-    ) -> list[Effect]:
-        """Learn that a request was not answered: the connection failed, or no common version.
-
-        Shapes:  a silent peer needs no call: the request timeout sees to it.
-        """
-        turn.settle(self.node, now_ms, dispatch.Failure(correlation_id, error))
+    def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
+        """The connection of a request has failed; for a silent peer the machine has a timeout."""
+        turn.poll_until_idle(self.node, now_ms, dispatch.Failure(correlation_id))
         return self.node.take_effects()
 
     def poll(self, now_ms: int) -> list[Effect]:
-        """Handle due timers, write what was appended, send what is to be sent."""
-        turn.settle(self.node, now_ms)
+        """Handle due timers, write what was appended, send what is due."""
+        turn.poll_until_idle(self.node, now_ms)
         return self.node.take_effects()
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
@@ -158,7 +148,7 @@ class QuorumMachine:
         if not isinstance(role, LeaderState):
             raise NotLeader(f"append refused: node {self.node.key.id} is {role.name}")
         self.node.wake_ms = now_ms
-        return role.accumulator.append(epoch, records, now_ms)
+        return replication.append(self.node, role, epoch, records, now_ms)
 
     def resign(self, epoch: int) -> None:
         """Give up leadership of an epoch; of a past epoch, nothing happens.
@@ -180,12 +170,12 @@ class QuorumMachine:
         self.node.wake_ms = now_ms
 
     def register_listener(self, name: str) -> None:
-        """Add a state machine; it is told everything from the start, or the latest snapshot."""
+        """Add a listener; it gets everything from the start, or from the latest snapshot on."""
         self.node.register_listener(name)
         self.node.wake_ms = 0
 
     def unregister_listener(self, name: str) -> None:
-        """Tell a state machine nothing any more."""
+        """Drop a listener."""
         self.node.listeners.pop(name, None)
 
     # --- snapshots --------------------------------------------------------------------------
@@ -217,7 +207,7 @@ class QuorumMachine:
     def clean(self, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
         """Let the log begin at a later snapshot while it is too large, or its oldest too old.
 
-        Shapes:  at least one snapshot stays. -> whether anything went.
+        Shapes:  at least one snapshot stays. -> anything was deleted.
         """
         return snapshots.clean(self.node, retention_bytes, retention_ms, now_ms)
 
@@ -226,8 +216,8 @@ class QuorumMachine:
     ) -> bool:
         """Raise kraft.version by a control batch with the voter set (KIP-853).
 
-        Shapes:  -> whether it is a change: not if the version is the present one, or on its way.
-        Errors:  NotLeader; IllegalArgument where UpdateFeatures answers INVALID_UPDATE_VERSION.
+        Shapes:  -> it is a change: the version is neither the present one nor on its way.
+        Errors:  NotLeader; IllegalArgument where UpdateFeatures gets INVALID_UPDATE_VERSION.
         """
         changes = kraft_version_upgrade.upgrade(
             self.node, epoch, version, now_ms, validate_only=validate_only
@@ -236,10 +226,10 @@ class QuorumMachine:
             self.node.wake_ms = now_ms
         return changes
 
-    # --- looking ----------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------
 
     def next_wake_ms(self) -> int | None:
-        """When to poll next if nothing arrives before; None: never."""
+        """The time of the next poll if nothing arrives before; None: never."""
         return self.node.wake_ms if self.node.running else None
 
     @property
@@ -254,24 +244,24 @@ class QuorumMachine:
 
     @property
     def leader_id(self) -> int:
-        """Who leads the epoch as far as this node knows, -1 if nobody."""
+        """The leader of the epoch, -1 if this node knows none."""
         leader_id = self.node.role.leader_id
         return -1 if leader_id is None else leader_id
 
     @property
     def is_leader(self) -> bool:
-        """Whether this node leads (a resigned leader does not)."""
+        """This node leads; a resigned leader does not."""
         return isinstance(self.node.role, LeaderState)
 
     @property
     def next_append_offset(self) -> int | None:
-        """Where the leader's next record goes, behind what is not written yet; None elsewhere."""
+        """The offset of the leader's next record, behind what is not written; None elsewhere."""
         role = self.node.role
         return role.accumulator.next_offset if isinstance(role, LeaderState) else None
 
     @property
     def is_voter(self) -> bool:
-        """Whether this node is in the voter set as last read from the log."""
+        """This node is in the voter set as last read from the log."""
         return self.node.is_voter
 
     @property
@@ -309,5 +299,5 @@ class QuorumMachine:
 
     @property
     def is_running(self) -> bool:
-        """Whether it takes part: started, and not shut down."""
+        """Started, and not shut down."""
         return self.node.running

@@ -1,43 +1,176 @@
-"""What every answer says of leader and epoch, and when a node obeys it.
+"""The epoch of a message, compared with the node's own before the handler of the message runs.
 
-Source:  KafkaRaftClient.maybeHandleCommonResponse.
+A message of a higher epoch moves the node to that epoch first: an epoch has one leader, and the
+node must not act on an election that is over. A request of a lower epoch is refused, so that its
+sender learns the present one; a response of a lower epoch is dropped (Raft, section 5.1).
+
+Source:  KafkaRaftClient.validateVoterOnlyRequest, validateLeaderOnlyRequest,
+         maybeHandleCommonResponse, maybeTransition, hasConsistentLeader.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
 from minicluster.quorum.requests import validation
+from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Endpoints
 
 
-def follow(
+@dataclass(frozen=True, slots=True)
+class VoterRequestEpoch:
+    """The epoch of a request between voters (Vote, BeginQuorumEpoch, EndQuorumEpoch).
+
+    Shapes:  ``leader_id`` is None in a Vote, which names no leader.
+    """
+
+    epoch: int
+    sender_id: int
+    leader_id: int | None = None
+    endpoints: Endpoints = ()
+    announces_leader: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRequestEpoch:
+    """The epoch in which a request is for the leader.
+
+    Shapes:  ``epoch`` is None where an admin sends the request to the leader of whatever epoch.
+    """
+
+    epoch: int | None
+
+
+RequestEpoch = VoterRequestEpoch | LeaderRequestEpoch | None  # None: the request names no epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseEpoch:
+    """The error, leader and epoch that a response names."""
+
+    error: ErrorCode
+    leader_id: int | None
+    epoch: int
+    endpoints: Endpoints = ()
+
+
+def check_request(node: QuorumNode, named: RequestEpoch, now_ms: int) -> ErrorCode | None:
+    """Compare the epoch of a request with the node's; -> the refusal, None to handle the request.
+
+    Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.
+    """
+    if isinstance(named, VoterRequestEpoch):
+        return _check_voter_request(node, named, now_ms)
+    return None if named is None else check_leader_request(node, named.epoch)
+
+
+def _check_voter_request(
+    node: QuorumNode, named: VoterRequestEpoch, now_ms: int
+) -> ErrorCode | None:
+    if named.epoch < node.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if named.sender_id < 0:
+        return ErrorCode.INVALID_REQUEST
+    if (
+        named.leader_id is None
+        and named.sender_id == node.key.id
+        and not node.rules.contradicting_request_is_fatal
+    ):
+        return ErrorCode.INVALID_REQUEST  # no node sends itself a Vote
+    if not _maybe_transition(
+        node,
+        named.leader_id,
+        named.epoch,
+        named.endpoints,
+        now_ms,
+        announces_leader=named.announces_leader,
+    ):
+        return validation.contradiction(
+            node, f"epoch {named.epoch} has another leader than {named.leader_id}"
+        )
+    return None
+
+
+def check_leader_request(node: QuorumNode, epoch: int | None) -> ErrorCode | None:
+    """Refuse a request that this node cannot serve as the leader of that epoch.
+
+    A higher epoch does not move the node: only voters and the leader itself announce epochs.
+    """
+    if epoch is not None and epoch != node.epoch:
+        is_past = epoch < node.epoch
+        return ErrorCode.FENCED_LEADER_EPOCH if is_past else ErrorCode.UNKNOWN_LEADER_EPOCH
+    if not isinstance(node.role, LeaderState):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if node.is_shutting_down:
+        return ErrorCode.BROKER_NOT_AVAILABLE
+    return None
+
+
+def check_response(node: QuorumNode, named: ResponseEpoch, now_ms: int) -> bool | None:
+    """Compare the epoch of a response with the node's; -> None to handle the response.
+
+    Shapes:  -> otherwise, success or failure of the request.
+    """
+    error, leader_id = named.error, named.leader_id
+    if named.epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    if named.epoch > node.epoch or error in (
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ):
+        return _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
+    if leader_id is not None and node.role.leader_id is None and leader_id != node.key.id:
+        _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
+        return None if error is ErrorCode.NONE else True
+    if error is ErrorCode.INVALID_REQUEST:
+        validation.contradiction(node, f"a request in epoch {named.epoch} was found invalid")
+        return False
+    if error is ErrorCode.BROKER_NOT_AVAILABLE:
+        return False
+    if error is ErrorCode.INVALID_VOTER_KEY:  # the voter set has another directory for the node
+        return True
+    return None
+
+
+def _maybe_transition(
     node: QuorumNode,
-    error: ErrorCode,
     leader_id: int | None,
     epoch: int,
     endpoints: Endpoints,
     now_ms: int,
-) -> bool | None:
-    """Obey what any answer says of leader and epoch; -> None if the answer is still to be used."""
+    *,
+    announces_leader: bool = False,
+) -> bool:
+    """Move to a higher epoch, or to the leader of the present one; -> False for a second leader.
+
+    More endpoints of a known leader count as news: the node may reach the leader only there.
+    """
+    if not _has_consistent_leader(node, leader_id, epoch):
+        return False
     if leader_id is not None and not endpoints:
         endpoints = node.history.voters.endpoints_of(leader_id)
-    if epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return True
-    if epoch > node.epoch or error in (
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    role = node.role
+    if epoch > role.epoch or (
+        epoch == role.epoch
+        and leader_id is not None
+        and (role.leader_id is None or len(endpoints) > len(role.leader_endpoints))
     ):
-        return transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
-    if leader_id is not None and node.role.leader_id is None and leader_id != node.key.id:
-        transitions.follow_message(node, leader_id, epoch, endpoints, now_ms)
-        return None if error is ErrorCode.NONE else True
-    if error is ErrorCode.INVALID_REQUEST:
-        validation.contradiction(node, f"a request in epoch {epoch} was found invalid")
-        return False
-    if error is ErrorCode.BROKER_NOT_AVAILABLE:
-        return False
-    if error is ErrorCode.INVALID_VOTER_KEY:  # it was sent to another voter than is there
+        if leader_id is not None and endpoints:
+            transitions.to_follower(node, epoch, leader_id, endpoints, now_ms)
+        else:
+            if announces_leader:
+                validation.contradiction(node, f"leader {leader_id} has no endpoints")
+            transitions.to_unattached(node, epoch, leader_id, now_ms)
+    return True
+
+
+def _has_consistent_leader(node: QuorumNode, leader_id: int | None, epoch: int) -> bool:
+    """An epoch has one leader, and a node is first to learn that it leads an epoch itself."""
+    if leader_id is None:
         return True
-    return None
+    if leader_id == node.key.id:
+        return epoch <= node.epoch and (epoch < node.epoch or node.role.leader_id == leader_id)
+    return epoch != node.epoch or node.role.leader_id in (None, leader_id)

@@ -1,18 +1,20 @@
 """Changes of role. What must survive a crash is persisted here, before anything else happens.
 
 **Invariant:** the epoch never goes down; within an epoch neither the vote nor a known leader
-changes. Every change of role forgets all outstanding requests.
+changes. Every change of role drops all outstanding requests: their responses belong to the past.
 
-Source:  QuorumState.transitionTo…, KafkaRaftClient.onBecome….
+Source:  QuorumState.transitionTo…, KafkaRaftClient.onBecome…, resetConnections.
 """
 
 from __future__ import annotations
 
 from minicluster.log.quorum_state import QuorumState
+from minicluster.planting import step
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.quorum import epoch_start_records, listener_context
+from minicluster.quorum import listener_context
 from minicluster.quorum.effects import Deposed, Voted
+from minicluster.quorum.epoch_start_records import epoch_start_records
 from minicluster.quorum.state import parked_fetches
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
 from minicluster.quorum.state.epoch_election import EpochElection
@@ -31,9 +33,9 @@ from minicluster.quorum.voter_changes import handler_state
 
 
 def initialize(node: QuorumNode, now_ms: int) -> None:
-    """Take up what was persisted, and what the log says beyond it.
+    """Take up what was persisted, or the epoch of the log if that is higher.
 
-    Source:  QuorumState.initialize.
+    Source:  QuorumState.initialize, KafkaRaftClient.initialize.
     """
     stored = node.persisted or QuorumState()
     voted = (
@@ -46,15 +48,10 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     if epoch < node.log.last_epoch:
         deadline = node.election_deadline(now_ms)
         role = UnattachedState(epoch=node.log.last_epoch, election_deadline_ms=deadline)
-    elif leader_id == node.key.id and node.faults.z32_leader_resumes_epoch and node.is_voter:
-        node.hit("Z32")
-        role = _candidate(node, epoch, now_ms)
-        for voter in node.history.voters.ids:
-            role.tally.record(voter, granted=True)
     elif leader_id == node.key.id:
-        role = _resigned(node, epoch, (), now_ms)
+        role = state_of_former_leader(node, epoch, now_ms)
     elif voted is not None and voted.stands_for(node.key) and node.is_voter:
-        role = _candidate(node, epoch, now_ms)
+        role = candidate_state(node, epoch, now_ms)
     elif leader_id is not None and endpoints:
         role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)
     else:
@@ -69,45 +66,16 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     _persist(node)
     if isinstance(role, CandidateState):
         node.emit(Voted(role.epoch, node.key.id))
-        go_forward(node, now_ms)
+        maybe_elected(node, now_ms)
     if node.is_only_voter and not isinstance(node.role, LeaderState | CandidateState):
         to_prospective(node, now_ms)
 
 
-def follow_message(
-    node: QuorumNode, leader_id: int | None, epoch: int, endpoints: Endpoints, now_ms: int
-) -> bool:
-    """Obey the leader and epoch that a message names, if they are news.
-
-    Shapes:  -> False if the message contradicts what is known of the same epoch.
-    Source:  KafkaRaftClient.maybeTransition, hasConsistentLeader.
-    """
-    if not is_consistent(node, leader_id, epoch):
-        return False
-    role = node.role
-    if epoch > role.epoch or (
-        epoch == role.epoch
-        and leader_id is not None
-        and (role.leader_id is None or len(endpoints) > len(role.leader_endpoints))
-    ):
-        if leader_id is not None and endpoints:
-            to_follower(node, epoch, leader_id, endpoints, now_ms)
-        else:
-            to_unattached(node, epoch, leader_id, now_ms)
-    return True
-
-
-def is_consistent(node: QuorumNode, leader_id: int | None, epoch: int) -> bool:
-    """Whether a message's leader fits what is known: one leader per epoch."""
-    if leader_id is None:
-        return True
-    if leader_id == node.key.id:
-        return epoch <= node.epoch and (epoch < node.epoch or node.role.leader_id == leader_id)
-    return epoch != node.epoch or node.role.leader_id in (None, leader_id)
-
-
 def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: int) -> None:
-    """Move to an epoch without following anybody; the vote of the same epoch stays."""
+    """Move to an epoch without following a leader; the vote of the same epoch stays.
+
+    A voter keeps the election timeout that runs: other nodes' epochs must not put it off for ever.
+    """
     old = node.role
     deadline: int | None
     if not node.is_voter:
@@ -115,7 +83,7 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
     elif (
         isinstance(old, UnattachedState | CandidateState | ResignedState)
         and (old.election_deadline_ms is not None)
-    ) or (isinstance(old, ProspectiveState) and not old.tally.is_lost):
+    ) or (isinstance(old, ProspectiveState) and not old.election.is_lost):
         deadline = old.election_deadline_ms
     else:
         deadline = node.election_deadline(now_ms)
@@ -142,7 +110,7 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
 def to_follower(
     node: QuorumNode, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: int
 ) -> None:
-    """Follow the leader of an epoch."""
+    """Follow the leader of an epoch. Fetches parked here go on to that leader."""
     old = node.role
     voted = old.voted if epoch == old.epoch else None
     role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)
@@ -154,7 +122,7 @@ def to_follower(
 
 
 def to_prospective(node: QuorumNode, now_ms: int) -> None:
-    """Ask the voters, in the same epoch, whether they would vote for this node (KIP-996)."""
+    """Request pre-votes in the same epoch: a node that cannot win must not raise it (KIP-996)."""
     old = node.role
     _become(
         node,
@@ -164,28 +132,28 @@ def to_prospective(node: QuorumNode, now_ms: int) -> None:
             leader_endpoints=old.leader_endpoints,
             voted=old.voted,
             high_watermark=old.high_watermark,
-            tally=_own_tally(node),
+            election=_own_election(node),
             election_deadline_ms=node.election_deadline(now_ms),
         ),
     )
     _after(node, old, now_ms)
-    go_forward(node, now_ms)
+    maybe_elected(node, now_ms)
 
 
 def to_candidate(node: QuorumNode, now_ms: int) -> None:
-    """Stand for election in the next epoch, with the own vote."""
+    """Request the votes of the next epoch, with this node's own."""
     old = node.role
-    role = _candidate(node, old.epoch + 1, now_ms)
+    role = candidate_state(node, old.epoch + 1, now_ms)
     role.high_watermark = old.high_watermark
     _become(node, role)
     _persist(node)
     node.emit(Voted(role.epoch, node.key.id))
     _after(node, old, now_ms)
-    go_forward(node, now_ms)
+    maybe_elected(node, now_ms)
 
 
 def to_leader(node: QuorumNode, now_ms: int) -> None:
-    """Lead the epoch; its first records are written with the next poll."""
+    """Lead the epoch; its first records, the control records, are written with the next turn."""
     old = node.role
     assert isinstance(old, CandidateState)
     settings = node.settings
@@ -197,45 +165,47 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
         key=node.key,
         epoch_start_offset=start,
         accumulator=BatchAccumulator(
-            epoch=old.epoch,
-            next_offset=start,
-            linger_ms=settings.append_linger_ms,
-            faults=node.faults,
+            epoch=old.epoch, next_offset=start, linger_ms=settings.append_linger_ms
         ),
-        granting=old.tally.granting,
+        granting=old.election.granting,
         check_quorum_timeout_ms=settings.check_quorum_timeout_ms,
         check_quorum_deadline_ms=now_ms + settings.check_quorum_timeout_ms,
         begin_epoch_deadline_ms=now_ms,
         begin_epoch_interval_ms=settings.begin_epoch_interval_ms,
-        commits_early=node.faults.s24_commits_below_majority,
     )
     role.set_voters(node.history.voters)
     _become(node, role)
     _persist(node)
     node.log.begin_epoch(role.epoch)
-    role.accumulator.append_control(epoch_start_records.epoch_start(node, role), now_ms)
+    role.accumulator.append_control(epoch_start_records(node, role), now_ms)
     _after(node, old, now_ms)
 
 
 def to_resigned(node: QuorumNode, preferred: tuple[ReplicaKey, ...], now_ms: int) -> None:
-    """Stop leading within the epoch, and tell the voters."""
+    """Stop leading within the epoch. A resigned leader stays in it and cannot vote in it again."""
     old = node.role
     parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    _become(node, _resigned(node, old.epoch, preferred, now_ms))
-    _after(node, old, now_ms, tell=False)
+    _become(node, resigned_state(node, old.epoch, preferred, now_ms))
+    _after(node, old, now_ms, notify=False)
 
 
-def go_forward(node: QuorumNode, now_ms: int) -> None:
-    """Take the next step of a won pre-vote or election."""
+def maybe_elected(node: QuorumNode, now_ms: int) -> None:
+    """Take the next step of a won pre-vote or election.
+
+    Source:  KafkaRaftClient.maybeTransitionForward.
+    """
     role = node.role
-    if isinstance(role, ProspectiveState) and role.tally.is_won:
+    if isinstance(role, ProspectiveState) and role.election.is_won:
         to_candidate(node, now_ms)
-    elif isinstance(role, CandidateState) and role.tally.is_won:
+    elif isinstance(role, CandidateState) and role.election.is_won:
         to_leader(node, now_ms)
 
 
-def lose_pre_vote(node: QuorumNode, now_ms: int) -> None:
-    """Follow the remembered leader again, or nobody, in the same epoch."""
+def on_pre_vote_lost(node: QuorumNode, now_ms: int) -> None:
+    """Follow the leader of the epoch again if one is known: most voters still fetch from it.
+
+    Source:  KafkaRaftClient.prospectiveTransitionAfterElectionLoss.
+    """
     role = node.role
     if role.leader_id is not None and role.leader_endpoints:
         to_follower(node, role.epoch, role.leader_id, role.leader_endpoints, now_ms)
@@ -244,9 +214,11 @@ def lose_pre_vote(node: QuorumNode, now_ms: int) -> None:
 
 
 def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
-    """Give the epoch's vote away; the election timeout is drawn anew.
+    """Give the epoch's vote away; the election timeout is drawn anew, for the candidate's sake.
 
-    A Prospective starts its own count again, and its requests stay out.
+    A prospective node starts its own count again; its requests stay outstanding.
+
+    Source:  QuorumState.unattachedAddVotedState, prospectiveAddVotedState.
     """
     role = node.role
     if role.voted is not None:
@@ -257,35 +229,49 @@ def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
         role.election_deadline_ms = deadline
     elif isinstance(role, ProspectiveState):
         role.election_deadline_ms = deadline
-        role.tally = _own_tally(node)
-    if node.faults.s22_vote_not_persisted:
-        node.hit("S22")
-    else:
-        _persist(node)
+        role.election = _own_election(node)
+    persist_vote(node)
     node.emit(Voted(role.epoch, candidate.id))
+
+
+@step
+def persist_vote(node: QuorumNode) -> None:
+    """Persist the vote before the response that grants it: a restart must not grant another."""
+    _persist(node)
+
+
+@step
+def state_of_former_leader(node: QuorumNode, epoch: int, now_ms: int) -> EpochState:
+    """Resign on a restart: what this leader appended and did not flush may be lost.
+
+    Another record at such an offset in the same epoch would break the log's matching.
+    """
+    return resigned_state(node, epoch, (), now_ms)
 
 
 # --- inside -------------------------------------------------------------------------------------
 
 
-def _own_tally(node: QuorumNode) -> EpochElection:
-    tally = EpochElection(node.history.voters.ids)
-    tally.record(node.key.id, granted=True)
-    return tally
+def _own_election(node: QuorumNode) -> EpochElection:
+    election = EpochElection(node.history.voters.ids)
+    election.record(node.key.id, granted=True)
+    return election
 
 
-def _candidate(node: QuorumNode, epoch: int, now_ms: int) -> CandidateState:
+def candidate_state(node: QuorumNode, epoch: int, now_ms: int) -> CandidateState:
+    """A candidate of an epoch, with this node's own vote."""
     return CandidateState(
         epoch=epoch,
         voted=node.key,
-        tally=_own_tally(node),
+        election=_own_election(node),
         election_deadline_ms=node.election_deadline(now_ms),
     )
 
 
-def _resigned(
+def resigned_state(
     node: QuorumNode, epoch: int, preferred: tuple[ReplicaKey, ...], now_ms: int
 ) -> ResignedState:
+    """A leader that has resigned, before any voter has acknowledged it."""
     others = (voter for voter in node.history.voters.ids if voter != node.key.id)
     return ResignedState(
         epoch=epoch,
@@ -318,16 +304,16 @@ def _follower(
 def _become(node: QuorumNode, role: EpochState) -> None:
     assert role.epoch >= node.role.epoch, "the epoch never goes down"
     node.role = role
-    node.moved = node.news = True
+    node.poll_again = node.listeners_behind = True
 
 
-def _after(node: QuorumNode, old: EpochState, now_ms: int, *, tell: bool = True) -> None:
+def _after(node: QuorumNode, old: EpochState, now_ms: int, *, notify: bool = True) -> None:
     if isinstance(old, LeaderState):
-        handler_state.abandon(node, old)
+        handler_state.on_leadership_lost(node, old)
         node.emit(Deposed(old.epoch))
     node.requests.reset()
-    if tell:
-        listener_context.tell_leader_change(node)
+    if notify:
+        listener_context.on_leader_change(node)
 
 
 def _persist(node: QuorumNode) -> None:

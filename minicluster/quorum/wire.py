@@ -1,7 +1,8 @@
-"""The quorum's messages, made and taken apart: one topic, one partition, always the same.
+"""The quorum's messages, built and read: one topic, one partition, always the same.
 
 Versions: Vote 0-2, BeginQuorumEpoch 0-1, EndQuorumEpoch 0-1, Fetch 4-18, FetchSnapshot 0-1. The
-          leader's address is in answers from v1 on (Fetch from v17), where it is known.
+          leader's endpoint is in responses from v1 on (Fetch from v17), where it is known.
+Source:   RaftUtil.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FETCH_WITH_ENDPOINTS = 17
 
 
 class LeaderView(Protocol):
-    """What answers say of the leader: the node fills it in after a possible change of epoch."""
+    """The leader that responses name, looked at after a possible change of epoch."""
 
     @property
     def epoch(self) -> int:
@@ -43,7 +44,7 @@ class LeaderView(Protocol):
 
     @property
     def leader_node(self) -> Node | None:
-        """Where the leader is, if that is known."""
+        """The leader's endpoint, if that is known."""
 
 
 # --- requests -------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ def vote_request(
     end_offset: int,
     pre_vote: bool,
 ) -> VoteRequest:
-    """Ask one voter for its vote, or whether it would give it."""
+    """A Vote to one voter; ``pre_vote`` does not take the vote."""
     partition = VoteRequest.PartitionData(
         replica_epoch=epoch,
         replica_id=candidate.id,
@@ -76,7 +77,7 @@ def vote_request(
 def begin_epoch_request(
     *, cluster_id: str, voter: ReplicaKey, leader_id: int, epoch: int, endpoints: Endpoints
 ) -> BeginQuorumEpochRequest:
-    """Tell one voter who leads the epoch."""
+    """A BeginQuorumEpoch to one voter."""
     partition = BeginQuorumEpochRequest.PartitionData(
         voter_directory_id=voter.wire_directory_id, leader_id=leader_id, leader_epoch=epoch
     )
@@ -95,7 +96,7 @@ def begin_epoch_request(
 def end_epoch_request(
     *, cluster_id: str, leader_id: int, epoch: int, preferred: Sequence[ReplicaKey]
 ) -> EndQuorumEpochRequest:
-    """Tell a voter that the leader of the epoch has resigned, and who should stand first."""
+    """An EndQuorumEpoch, with the voters in the order in which they should become candidates."""
     partition = EndQuorumEpochRequest.PartitionData(
         leader_id=leader_id,
         leader_epoch=epoch,
@@ -121,7 +122,7 @@ def fetch_request(
     max_wait_ms: int,
     max_bytes: int,
 ) -> FetchRequest:
-    """Ask for what follows the end of this node's log."""
+    """A Fetch for what follows an offset."""
     partition = FetchRequest.FetchPartition(
         current_leader_epoch=epoch,
         fetch_offset=offset,
@@ -148,7 +149,7 @@ def fetch_snapshot_request(
     position: int,
     max_bytes: int,
 ) -> FetchSnapshotRequest:
-    """Ask for the next bytes of a snapshot."""
+    """A FetchSnapshot for the bytes from a position on."""
     partition = FetchSnapshotRequest.PartitionSnapshot(
         current_leader_epoch=epoch,
         snapshot_id=FetchSnapshotRequest.SnapshotId(
@@ -163,9 +164,9 @@ def fetch_snapshot_request(
     )
 
 
-# --- answers --------------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------
 
-_ELECTION_ANSWERS: dict[type, type] = {
+_ELECTION_RESPONSES: dict[type, type] = {
     VoteRequest: VoteResponse,
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
     EndQuorumEpochRequest: EndQuorumEpochResponse,
@@ -174,14 +175,14 @@ _ELECTION_ANSWERS: dict[type, type] = {
 
 def election_error(request: Any, error: ErrorCode) -> Any:
     """Refuse a Vote, BeginQuorumEpoch or EndQuorumEpoch as a whole."""
-    return _ELECTION_ANSWERS[type(request)](error_code=int(error))
+    return _ELECTION_RESPONSES[type(request)](error_code=int(error))
 
 
-def election_answer(
-    request: Any, version: int, error: ErrorCode, view: LeaderView, *, granted: bool = False
+def election_response(
+    view: LeaderView, request: Any, version: int, error: ErrorCode, *, granted: bool = False
 ) -> Any:
-    """Answer a Vote, BeginQuorumEpoch or EndQuorumEpoch."""
-    cls: Any = _ELECTION_ANSWERS[type(request)]
+    """The response to a Vote, BeginQuorumEpoch or EndQuorumEpoch."""
+    cls: Any = _ELECTION_RESPONSES[type(request)]
     extra = {"vote_granted": granted} if cls is VoteResponse else {}
     partition = cls.PartitionData(
         error_code=int(error), leader_id=view.leader_id, leader_epoch=view.epoch, **extra
@@ -197,9 +198,9 @@ def fetch_error(error: ErrorCode) -> FetchResponse:
     return FetchResponse(error_code=int(error))
 
 
-def fetch_answer(
-    version: int,
+def fetch_response(
     view: LeaderView,
+    version: int,
     *,
     error: ErrorCode = ErrorCode.NONE,
     high_watermark: int = -1,
@@ -208,7 +209,7 @@ def fetch_answer(
     diverging: tuple[int, int] | None = None,
     snapshot_id: SnapshotId | None = None,
 ) -> FetchResponse:
-    """Answer a Fetch; ``diverging`` is (epoch, end offset)."""
+    """The response to a Fetch; ``diverging`` is (epoch, end offset)."""
     extra: dict[str, Any] = {}
     if diverging is not None:
         epoch, end_offset = diverging
@@ -243,7 +244,7 @@ def fetch_snapshot_error(error: ErrorCode) -> FetchSnapshotResponse:
 
 
 def unknown_snapshot_topic(
-    version: int, view: LeaderView, name: str, index: int, records: bytes | None
+    view: LeaderView, version: int, name: str, index: int, records: bytes | None
 ) -> FetchSnapshotResponse:
     """Refuse a FetchSnapshot of another topic or partition."""
     partition = FetchSnapshotResponse.PartitionSnapshot(
@@ -256,9 +257,9 @@ def unknown_snapshot_topic(
     return FetchSnapshotResponse(topics=(topic,), node_endpoints=endpoints)
 
 
-def fetch_snapshot_answer(
-    version: int,
+def fetch_snapshot_response(
     view: LeaderView,
+    version: int,
     *,
     error: ErrorCode = ErrorCode.NONE,
     snapshot_id: SnapshotId = (0, 0),
@@ -266,7 +267,7 @@ def fetch_snapshot_answer(
     position: int = 0,
     content: bytes | None = b"",
 ) -> FetchSnapshotResponse:
-    """Answer a FetchSnapshot."""
+    """The response to a FetchSnapshot."""
     partition = FetchSnapshotResponse.PartitionSnapshot(
         error_code=int(error),
         snapshot_id=FetchSnapshotResponse.SnapshotId(
@@ -294,11 +295,11 @@ def _node_endpoints(cls: Any, node: Node | None) -> tuple[Any, ...]:
     return (cls.NodeEndpoint(node_id=node.id, host=node.host, port=node.port),)
 
 
-# --- taking apart ---------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------
 
 
 def only_partition(message: Any) -> Any | None:
-    """The metadata partition of an election request or answer, None if it names another."""
+    """The metadata partition of an election request or response, None if it names another."""
     if len(message.topics) != 1 or message.topics[0].topic_name != METADATA_TOPIC:
         return None
     partitions = message.topics[0].partitions
@@ -308,7 +309,7 @@ def only_partition(message: Any) -> Any | None:
 
 
 def only_fetch_partition(request: FetchRequest) -> FetchRequest.FetchPartition | None:
-    """The metadata partition of a Fetch, None if it asks for another."""
+    """The metadata partition of a Fetch, None if it names another."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic, partition = request.topics[0], request.topics[0].partitions[0]
@@ -317,7 +318,7 @@ def only_fetch_partition(request: FetchRequest) -> FetchRequest.FetchPartition |
 
 
 def only_fetched_partition(response: FetchResponse) -> FetchResponse.PartitionData | None:
-    """The metadata partition of a Fetch answer, None if it is about another."""
+    """The metadata partition of a Fetch response, None if it names another."""
     if len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
         return None
     topic, partition = response.responses[0], response.responses[0].partitions[0]
@@ -325,8 +326,20 @@ def only_fetched_partition(response: FetchResponse) -> FetchResponse.PartitionDa
     return partition if named and partition.partition_index == 0 else None
 
 
-def answered_endpoints(response: Any, leader_id: int | None, listener: str) -> Endpoints:
-    """The leader's address in an answer."""
+def snapshot_partition(
+    request: FetchSnapshotRequest,
+) -> FetchSnapshotRequest.PartitionSnapshot | None:
+    """The metadata partition of a FetchSnapshot, None if there is none among its partitions."""
+    for topic in request.topics:
+        if topic.name == METADATA_TOPIC:
+            for partition in topic.partitions:
+                if partition.partition == 0:
+                    return partition
+    return None
+
+
+def response_endpoints(response: Any, leader_id: int | None, listener: str) -> Endpoints:
+    """The leader's endpoints in a response."""
     if leader_id is None:
         return ()
     return tuple(

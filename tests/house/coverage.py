@@ -12,7 +12,7 @@ from minicluster.controller import controller_apis
 from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
-from minicluster.quorum import dispatch
+from minicluster.quorum.requests import handlers as quorum_requests
 from tests.house.kips import BUILT, LEFT_OUT, TITLES
 from tests.house.pages import table, versions
 
@@ -46,7 +46,7 @@ def parts() -> dict[str, str]:
 
 def _apis() -> str:
     controller = {request.__name__ for request in controller_apis.APIS}
-    quorum = {request.__name__ for request in (*dispatch._AT_ONCE, *dispatch._MAYBE_LATER)}
+    quorum = {request.__name__ for request in quorum_requests.HANDLERS}
     rows = []
     for key, api in APIS.items():
         name = api.request.__name__

@@ -275,7 +275,7 @@ class Network:
         token = ("admin", len(self.admin))
         self.admin[token] = None
         member = self.members[node_id]
-        effects = member.up.on_request(token, 99, request, version, self.now_ms)
+        effects = member.up.on_request(token, request, version, self.now_ms)
         self._perform(member, effects)
         return token
 
@@ -352,7 +352,7 @@ class Network:
                 self._reply(target, Respond(token, api_versions()))
                 return
             effects = target.machine.on_request(
-                token, member.id, self._carry(send.request, send.version), send.version, self.now_ms
+                token, self._carry(send.request, send.version), send.version, self.now_ms
             )
             self._perform(target, effects)
 

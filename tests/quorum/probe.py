@@ -176,13 +176,13 @@ class Probe:
 
     # --- asking it --------------------------------------------------------------------------
 
-    def ask(self, request: Any, *, version: int | None = None, from_id: int = 2) -> Any:
+    def ask(self, request: Any, *, version: int | None = None) -> Any:
         """The answer, None if it is deferred (its token is then ``last_token``)."""
         self._tokens += 1
         token = self._tokens
         newest = NEWEST.get(type(request), type(request).latest_version)
         chosen = newest if version is None else version
-        self.do(self.machine.on_request(token, from_id, request, chosen, self.now_ms))
+        self.do(self.machine.on_request(token, request, chosen, self.now_ms))
         return self.replies.get(token)
 
     @property
@@ -212,7 +212,7 @@ class Probe:
         request = VoteRequest(
             cluster_id=cluster_id, voter_id=request.voter_id, topics=request.topics
         )
-        response = self.ask(request, from_id=candidate)
+        response = self.ask(request)
         if response.error_code:
             return ErrorCode(response.error_code), False
         part = response.topics[0].partitions[0]
@@ -240,7 +240,6 @@ class Probe:
                 topics=request.topics,
                 leader_endpoints=request.leader_endpoints,
             ),
-            from_id=leader,
         )
         if response.error_code:
             return ErrorCode(response.error_code)
@@ -260,9 +259,7 @@ class Probe:
             epoch=epoch,
             preferred=[ReplicaKey(i, directory_of(i)) for i in preferred],
         )
-        response = self.ask(
-            EndQuorumEpochRequest(cluster_id=cluster_id, topics=request.topics), from_id=leader
-        )
+        response = self.ask(EndQuorumEpochRequest(cluster_id=cluster_id, topics=request.topics))
         if response.error_code:
             return ErrorCode(response.error_code)
         return ErrorCode(response.topics[0].partitions[0].error_code)
@@ -298,7 +295,7 @@ class Probe:
             max_bytes=base.max_bytes,
             topics=base.topics,
         )
-        response = self.ask(request, from_id=replica)
+        response = self.ask(request)
         if response is None:
             return None
         if response.error_code:
@@ -328,7 +325,7 @@ class Probe:
         request = FetchSnapshotRequest(
             cluster_id=CLUSTER_ID, replica_id=replica, max_bytes=max_bytes, topics=topics
         )
-        response = self.ask(request, from_id=replica)
+        response = self.ask(request)
         return response.topics[0].partitions[0]
 
     # --- answering it -----------------------------------------------------------------------

@@ -122,9 +122,9 @@ def test_a_snapshot_that_is_here_already_ends_the_download_of_another() -> None:
     role = probe.machine.node.role
     assert isinstance(role, FollowerState)
     (send,) = probe.sent(FetchRequest)
-    role.download = FetchingSnapshot(snapshot_id=(9, 4))
+    role.fetching_snapshot = FetchingSnapshot(snapshot_id=(9, 4))
     probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(2, 1))
-    assert role.download is None
+    assert role.fetching_snapshot is None
 
 
 @pytest.mark.parametrize(("end_offset", "asks"), [(2, False), (3, True), (4, True)])
@@ -139,7 +139,7 @@ def test_a_snapshot_is_asked_for_unless_it_ends_below_what_is_committed_here(
     probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(end_offset, 4))
     role = probe.machine.node.role
     assert isinstance(role, FollowerState) and role.high_watermark == 3
-    wanted = None if role.download is None else role.download.snapshot_id
+    wanted = None if role.fetching_snapshot is None else role.fetching_snapshot.snapshot_id
     assert wanted == ((end_offset, 4) if asks else None)
 
 

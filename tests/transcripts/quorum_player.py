@@ -17,7 +17,6 @@ from minicluster.effects import Respond
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
-from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
 from minicluster.quorum import dispatch
@@ -248,7 +247,7 @@ class Player:
         api, version = event["api"], event["version"]
         request = forms.read_message(api, "Request", version, event["body"])
         token = (event["correlation"], api, version)
-        message = dispatch.Request(token, event["from"], request, version)
+        message = dispatch.Request(token, request, version)
         self.machine.node.messages.append(message)
 
     def _on_response(self, event: dict[str, Any]) -> None:
@@ -258,7 +257,7 @@ class Player:
 
     def _on_disconnect(self, event: dict[str, Any]) -> None:
         correlation_id = self.ours.get(event["correlation"], -1)
-        failure = dispatch.Failure(correlation_id, ErrorCode.BROKER_NOT_AVAILABLE)
+        failure = dispatch.Failure(correlation_id)
         self.machine.node.messages.append(failure)
 
     def _on_append(self, event: dict[str, Any]) -> None:
@@ -418,7 +417,7 @@ class Player:
         persisted = machine.persisted.to_json()
         persisted.pop("data_version")
         snapshot = machine.log.latest_snapshot
-        download = role.download if isinstance(role, FollowerState) else None
+        download = role.fetching_snapshot if isinstance(role, FollowerState) else None
         return {
             "role": machine.role,
             "epoch": machine.epoch,

@@ -1,12 +1,15 @@
-"""Sending: what every role that asks peers has in common."""
+"""Requests that several roles send."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from minicluster.protocol.messages import FetchRequest
 from minicluster.quorum import wire
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.voters import node_at
+from minicluster.quorum.state.voters import Voter, node_at
+
+FETCH_VERSION = 18
 
 
 def earliest(*waits_ms: int | None) -> int | None:
@@ -18,37 +21,60 @@ def earliest(*waits_ms: int | None) -> int | None:
     return shortest
 
 
-def ask(
-    node: QuorumNode, voter_id: int, request: Callable[[int], object], version: int, now_ms: int
+def maybe_send_to_voters(
+    node: QuorumNode,
+    voter_ids: Iterable[int],
+    request: Callable[[Voter], object],
+    version: int,
+    now_ms: int,
 ) -> int | None:
-    """Send a request to a voter if it can be asked; -> how long until it can be asked (again)."""
-    if voter_id == node.key.id:
-        return None
-    to = node_at(voter_id, node.history.voters.endpoints_of(voter_id), node.listener_name)
-    if to is None:
-        return None
-    if node.requests.is_ready(voter_id, now_ms):
-        node.send(to, request(voter_id), version, now_ms)
-    return node.requests.wait_ms(voter_id, now_ms)
+    """Send a request to each voter that can take one now; -> the wait until one can (again).
+
+    Source:  KafkaRaftClient.maybeSendRequest.
+    """
+    waits_ms: list[int] = []
+    for voter_id in voter_ids:
+        voter = node.history.voters.get(voter_id)
+        if voter is None or voter_id == node.key.id:
+            continue
+        to = node_at(voter_id, voter.endpoints, node.listener_name)
+        if to is None:
+            continue
+        if node.requests.is_ready(voter_id, now_ms):
+            node.send(to, request(voter), version, now_ms)
+        waits_ms.append(node.requests.wait_ms(voter_id, now_ms))
+    return min(waits_ms, default=None)
 
 
-def fetch_request(node: QuorumNode) -> object:
+def maybe_send_fetch_to_bootstrap_server(node: QuorumNode, now_ms: int) -> int | None:
+    """Fetch from a bootstrap server, whose response names the leader.
+
+    Source:  KafkaRaftClient.maybeSendFetchToAnyBootstrap.
+    """
+    if now_ms < node.leaderless_pause_until_ms:
+        return node.leaderless_pause_until_ms - now_ms
+    server = node.requests.find_ready_bootstrap_server(now_ms)
+    if server is not None:
+        node.send(server, fetch_request(node), FETCH_VERSION, now_ms)
+        node.leaderless_pause_until_ms = now_ms + node.settings.leaderless_pause_ms
+    return node.requests.bootstrap_wait_ms(now_ms)
+
+
+def fetch_request(node: QuorumNode) -> FetchRequest:
     """The Fetch for what follows this node's log, the same value again while nothing changes."""
-    mark = node.role.high_watermark
-    key = (node.epoch, node.log.end_offset, node.log.last_epoch, mark)
-    if node.last_fetch[0] != key:
-        node.last_fetch = (key, _fetch_request(node, mark))
+    log, role = node.log, node.role
+    high_watermark = -1 if role.high_watermark is None else role.high_watermark
+    key = (role.epoch, log.end_offset, log.last_epoch, high_watermark)
+    if node.last_fetch is None or node.last_fetch[0] != key:
+        request = wire.fetch_request(
+            cluster_id=node.cluster_id,
+            replica=node.key,
+            epoch=role.epoch,
+            offset=log.end_offset,
+            last_epoch=log.last_epoch,
+            high_watermark=high_watermark,
+            max_wait_ms=node.settings.fetch_max_wait_ms,
+            max_bytes=node.settings.fetch_max_bytes,
+        )
+        node.last_fetch = (key, request)
     return node.last_fetch[1]
-
-
-def _fetch_request(node: QuorumNode, mark: int | None) -> object:
-    return wire.fetch_request(
-        cluster_id=node.cluster_id,
-        replica=node.key,
-        epoch=node.role.epoch,
-        offset=node.log.end_offset,
-        last_epoch=node.log.last_epoch,
-        high_watermark=-1 if mark is None else mark,
-        max_wait_ms=node.settings.fetch_max_wait_ms,
-        max_bytes=node.settings.fetch_max_bytes,
-    )

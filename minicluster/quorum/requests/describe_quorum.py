@@ -1,10 +1,13 @@
-"""DescribeQuorum: how far the leader's replicas have come.
+"""DescribeQuorum: the progress of the leader's replicas.
 
-Versions: 0-2; v1 brings the times, v2 directory ids, messages and the voters' addresses.
+Versions: 0-2. v1: times of the last fetch and of the last time caught up (KIP-836);
+          v2: directory ids, error messages and the voters' endpoints (KIP-853).
 Source:   KafkaRaftClient.handleDescribeQuorumRequest, LeaderState.describeQuorum.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
@@ -17,19 +20,34 @@ from minicluster.quorum.state.node import QuorumNode
 FIRST_WITH_DIRECTORIES = 2
 
 
-def describe(
-    node: QuorumNode, request: DescribeQuorumRequest, version: int, now_ms: int
+def validate(
+    node: QuorumNode, request: DescribeQuorumRequest, version: int
+) -> DescribeQuorumResponse | None:
+    """Refuse each partition of a request that does not name just the metadata partition."""
+    return _refuse_topics(request) if wire.only_partition(request) is None else None
+
+
+def epoch_of(request: DescribeQuorumRequest) -> None:
+    """No epoch: an admin describes the present one."""
+
+
+def refuse(
+    node: QuorumNode, request: DescribeQuorumRequest, version: int, error: ErrorCode
 ) -> DescribeQuorumResponse:
-    """Describe the quorum, if this node leads it."""
-    if wire.only_partition(request) is None:
-        return _refuse_topics(request)
+    """Refuse to describe the quorum as a node that does not lead it."""
+    partition = DescribeQuorumResponse.PartitionData(
+        error_code=int(error), error_message="this node is not the leader of the quorum"
+    )
+    return _response(METADATA_TOPIC, partition)
+
+
+def handle(
+    node: QuorumNode, request: DescribeQuorumRequest, version: int, token: Any, now_ms: int
+) -> DescribeQuorumResponse:
+    """Describe the quorum as its leader; an admin names no epoch."""
     role = node.role
     if not isinstance(role, LeaderState):
-        partition = DescribeQuorumResponse.PartitionData(
-            error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER),
-            error_message="this node is not the leader of the quorum",
-        )
-        return _answer(METADATA_TOPIC, partition)
+        return refuse(node, request, version, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     role.drop_idle_observers(now_ms)
     with_directories = version >= FIRST_WITH_DIRECTORIES
 
@@ -53,7 +71,7 @@ def describe(
         observers=tuple(state(progress) for progress in role.observers.values()),
     )
     nodes = _nodes(node) if with_directories else ()
-    return _answer(METADATA_TOPIC, partition, nodes)
+    return _response(METADATA_TOPIC, partition, nodes)
 
 
 def _nodes(node: QuorumNode) -> tuple[DescribeQuorumResponse.Node, ...]:
@@ -69,7 +87,7 @@ def _nodes(node: QuorumNode) -> tuple[DescribeQuorumResponse.Node, ...]:
     )
 
 
-def _answer(
+def _response(
     topic: str,
     partition: DescribeQuorumResponse.PartitionData,
     nodes: tuple[DescribeQuorumResponse.Node, ...] = (),

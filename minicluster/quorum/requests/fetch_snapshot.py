@@ -1,15 +1,17 @@
-"""FetchSnapshot, as the leader answers it: the next bytes of a snapshot (KIP-630).
+"""FetchSnapshot: a replica requests the next bytes of a snapshot (KIP-630).
 
-Versions: 0-1.
+Versions: 0-1. v1: the replica's directory id and the leader's endpoint (KIP-853).
 Source:   KafkaRaftClient.handleFetchSnapshotRequest.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum import wire
+from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
@@ -17,57 +19,69 @@ from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
 from minicluster.quorum.state.voters import ReplicaKey
 
 
-def fetch_snapshot(
-    node: QuorumNode, request: FetchSnapshotRequest, version: int, now_ms: int
-) -> FetchSnapshotResponse:
-    """Hand out a part of a snapshot; the fetch counts for check-quorum."""
-    if not validation.is_this_cluster(node, request.cluster_id):
+def validate(
+    node: QuorumNode, request: FetchSnapshotRequest, version: int
+) -> FetchSnapshotResponse | None:
+    """Refuse another cluster, and a request that does not name the metadata partition."""
+    if not validation.has_valid_cluster_id(node, request.cluster_id):
         return wire.fetch_snapshot_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
-    empty = None if node.rules.refused_fetch_snapshot_has_no_records else b""
     if not request.topics:
-        return wire.fetch_snapshot_error(validation.contradiction(node, "a request without topics"))
+        error = validation.contradiction(node, "a FetchSnapshot without topics")
+        return wire.fetch_snapshot_error(error)
     first = request.topics[0]
     if not first.partitions or (len(request.topics) != 1 and len(first.partitions) != 1):
         return wire.fetch_snapshot_error(ErrorCode.INVALID_REQUEST)
-    asked = next(
-        (
-            partition
-            for topic in request.topics
-            if topic.name == METADATA_TOPIC
-            for partition in topic.partitions
-            if partition.partition == 0
-        ),
-        None,
-    )
-    if asked is None:
+    if wire.snapshot_partition(request) is None:
         index = first.partitions[0].partition
-        return wire.unknown_snapshot_topic(version, node, first.name, index, empty)
+        return wire.unknown_snapshot_topic(node, version, first.name, index, _no_records(node))
+    return None
 
-    def refuse(error: ErrorCode) -> FetchSnapshotResponse:
-        return wire.fetch_snapshot_answer(version, node, error=error, content=empty)
 
-    refusal = validation.refuse_leader_request(node, asked.current_leader_epoch)
-    if refusal is not None:
-        return refuse(refusal)
-    snapshot_id = (asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+def epoch_of(request: FetchSnapshotRequest) -> LeaderRequestEpoch:
+    """The epoch of the leader that the replica fetches from."""
+    partition = wire.snapshot_partition(request)
+    assert partition is not None
+    return LeaderRequestEpoch(partition.current_leader_epoch)
+
+
+def refuse(
+    node: QuorumNode, request: FetchSnapshotRequest, version: int, error: ErrorCode
+) -> FetchSnapshotResponse:
+    """Refuse the partition, with the leader that this node has learnt of."""
+    return wire.fetch_snapshot_response(node, version, error=error, content=_no_records(node))
+
+
+def handle(
+    node: QuorumNode, request: FetchSnapshotRequest, version: int, token: Any, now_ms: int
+) -> FetchSnapshotResponse:
+    """Respond with a part of a snapshot; the fetch counts for check-quorum.
+
+    The bootstrap checkpoint is no snapshot to fetch: each node is formatted with its own.
+    """
+    leader, partition = node.role, wire.snapshot_partition(request)
+    assert isinstance(leader, LeaderState) and partition is not None
+    snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     content = node.log.log.snapshots.get(snapshot_id)
     if content is None or snapshot_id == BOOTSTRAP_SNAPSHOT:
-        return refuse(ErrorCode.SNAPSHOT_NOT_FOUND)
-    if not 0 <= asked.position < len(content):
-        return refuse(ErrorCode.POSITION_OUT_OF_RANGE)
+        return refuse(node, request, version, ErrorCode.SNAPSHOT_NOT_FOUND)
+    position = partition.position
+    if not 0 <= position < len(content):
+        return refuse(node, request, version, ErrorCode.POSITION_OUT_OF_RANGE)
     if request.replica_id == node.key.id:
-        return refuse(validation.contradiction(node, "the leader fetches from itself"))
-    role = node.role
-    assert isinstance(role, LeaderState)
+        error = validation.contradiction(node, "the leader fetches from itself")
+        return refuse(node, request, version, error)
     if request.replica_id >= 0:
-        replica = ReplicaKey.of(request.replica_id, asked.replica_directory_id)
-        role.on_contact(replica, now_ms)
-    part = content[asked.position : asked.position + max(0, request.max_bytes)]
-    return wire.fetch_snapshot_answer(
-        version,
+        replica = ReplicaKey.of(request.replica_id, partition.replica_directory_id)
+        leader.on_contact(replica, now_ms)
+    return wire.fetch_snapshot_response(
         node,
+        version,
         snapshot_id=snapshot_id,
         size=len(content),
-        position=asked.position,
-        content=part,
+        position=position,
+        content=content[position : position + max(0, request.max_bytes)],
     )
+
+
+def _no_records(node: QuorumNode) -> bytes | None:
+    return None if node.rules.refused_fetch_snapshot_has_no_records else b""

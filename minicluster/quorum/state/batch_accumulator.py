@@ -1,8 +1,8 @@
-"""What a leader is about to write: batches that wait for their linger time.
+"""The batches that a leader is about to write: they wait for their linger time.
 
-Records of one linger time, from the first on, form one batch; control records form a batch of
-their own, ask for everything before them and themselves to be written at once, and keep their place
-in the order. What is appended after them, before that was done, is written by the next turn.
+Records of one linger time, from the first on, form one batch. Control records form a batch of
+their own, are due at once with everything before them, and keep their place in the order. Records
+that are appended after them, before they are written, are written by the next turn.
 
 Source:  BatchAccumulator.
 """
@@ -12,31 +12,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minicluster.faults import Faults
 from minicluster.log.batch import Record, RecordBatch, metadata_batch
 from minicluster.log.control import control_batch
-from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord, encode_record
+from minicluster.protocol.records import VersionedRecord, encode_record
 from minicluster.quorum.errors import IllegalArgument, NotLeader, RecordBatchTooLarge
 from minicluster.quorum.settings import MAX_BATCH_BYTES
 
 MAX_RECORDS_PER_BATCH = 10_000
 # No metadata record is larger than a config's longest value; so few of them fit in any case, and
-# are not encoded before somebody needs their bytes.
+# are not encoded before their bytes are needed.
 FEW_RECORDS = 200
 
 
 class BatchAccumulator:
     """The unwritten batches of one leader epoch."""
 
-    def __init__(
-        self, *, epoch: int, next_offset: int, linger_ms: int, faults: Faults = Faults.NONE
-    ) -> None:
+    def __init__(self, *, epoch: int, next_offset: int, linger_ms: int) -> None:
         self.epoch = epoch
         self.next_offset = next_offset
-        self._faults = faults
         self._linger_ms = linger_ms
         self._done: list[RecordBatch] = []
-        self._done_ms: int | None = None  # when control records asked for what is done
+        self._done_ms: int | None = None  # the time of control records among what is done
         self._open: list[VersionedRecord | bytes] = []
         self._open_base = next_offset
         self._open_ms = 0
@@ -44,11 +40,11 @@ class BatchAccumulator:
 
     @property
     def due_ms(self) -> int | None:
-        """When the batches are to be written; None if there are none."""
+        """The time at which the batches are to be written; None if there are none."""
         return self._due_ms if self._done_ms is None else self._done_ms
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
-        """Take records in; -> offset of the last one.
+        """Add records; -> offset of the last one.
 
         Errors:  NotLeader below the leader's epoch; IllegalArgument above it, and for no or too
                  many records; RecordBatchTooLarge for more than MAX_BATCH_BYTES.
@@ -62,41 +58,36 @@ class BatchAccumulator:
         if (size := _bytes_needed(records)) > MAX_BATCH_BYTES:
             raise RecordBatchTooLarge(f"append of {size} bytes: a batch holds {MAX_BATCH_BYTES}")
         if self._open and len(self._open) + len(records) > MAX_RECORDS_PER_BATCH:
-            self._close()
-        pieces = [records]
-        if self._faults.z23_deletion_in_pieces and any(map(_is_deletion, records)):
-            pieces = [[record] for record in records]
-        for piece in pieces:
-            if len(pieces) > 1:
-                self._close()
-            if not self._open:
-                self._open_base, self._open_ms = self.next_offset, now_ms
-            self._open.extend(piece)
-            self.next_offset += len(piece)
+            self.complete_current_batch()
+        if not self._open:
+            self._open_base, self._open_ms = self.next_offset, now_ms
+        self._open.extend(records)
+        self.next_offset += len(records)
         if self._due_ms is None:
             self._due_ms = now_ms + self._linger_ms
         return self.next_offset - 1
 
     def append_control(self, messages: Sequence[Any], now_ms: int) -> int:
-        """Take control records in as a batch to be written at once; -> offset of the last one."""
-        self._close()
+        """Add control records as a batch that is due at once; -> offset of the last one."""
+        self.complete_current_batch()
         self._done.append(control_batch(self.next_offset, self.epoch, now_ms, messages))
         self.next_offset += len(messages)
         self._done_ms, self._due_ms = now_ms, None
         return self.next_offset - 1
 
     def drain(self) -> list[RecordBatch]:
-        """Hand over what is due, in order of offsets.
+        """Take out what is due, in order of offsets.
 
         Source:  BatchAccumulator.drain, forceDrain (DrainStatus).
         """
         if self._done_ms is None:
-            self._close()
+            self.complete_current_batch()
             self._due_ms = None
         done, self._done, self._done_ms = self._done, [], None
         return done
 
-    def _close(self) -> None:
+    def complete_current_batch(self) -> None:
+        """Let the next records begin a batch of their own."""
         if not self._open:
             return
         records, self._open = self._open, []
@@ -112,12 +103,8 @@ class BatchAccumulator:
             self._done.append(metadata_batch(self._open_base, self.epoch, self._open_ms, typed))
 
 
-def _is_deletion(record: VersionedRecord | bytes) -> bool:
-    return isinstance(record, VersionedRecord) and isinstance(record.record, RemoveTopicRecord)
-
-
 def _bytes_needed(records: Sequence[VersionedRecord | bytes]) -> int:
-    """How many bytes the records are, without what a batch adds; 0 for a few metadata records."""
+    """The size of the records, without what a batch adds; 0 for a few metadata records."""
     if isinstance(records[0], VersionedRecord) and len(records) <= FEW_RECORDS:
         return 0
     return sum(

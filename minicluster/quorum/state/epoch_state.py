@@ -1,4 +1,4 @@
-"""The roles of a node in an epoch: what each remembers, and whom it grants a vote.
+"""The states of a node in an epoch: what each remembers, and which votes it grants.
 
     Unattached   --election timeout-->         Prospective
     Follower     --fetch timeout-->            Prospective
@@ -6,19 +6,20 @@
     Prospective  --lost, or timeout-->         Follower (leader known) or Unattached
     Candidate    --majority of votes-->        Leader
     Candidate    --election timeout-->         Prospective
-    Leader       --asked to, or no quorum-->   Resigned
+    Leader       --requested, or no quorum-->  Resigned
     Resigned     --election timeout-->         Unattached of the next epoch
     any          --higher epoch-->             Follower (leader known) or Unattached
 
-Times are deadlines in milliseconds; None is never. Changes of role: ``transitions``; what a role
-does when polled: ``polling`` and ``leading``; the leader's own state: ``leader_state``.
+Times are deadlines in milliseconds; None is never. Changes of state: ``transitions``; what a state
+does by itself: ``polling``; the leader's own state: ``leader_state``.
 
-Source:  EpochState and its implementations; KIP-595, KIP-996.
+Source:  EpochState, NomineeState and their implementations; KIP-595, KIP-996.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import ClassVar
 
 from minicluster.log.log import SnapshotId
@@ -26,9 +27,21 @@ from minicluster.quorum.state.epoch_election import EpochElection
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
 
 
+class VoteRefusal(Enum):
+    """The reason not to grant a vote, as Kafka logs it ("Rejecting Vote request … since …")."""
+
+    LOG_BEHIND = "the candidate's log is behind"
+    VOTED_FOR_ANOTHER = "this node has voted for another candidate"
+    LEADER_KNOWN = "the epoch has a leader"
+    FETCHED_FROM_LEADER = "the leader has served a fetch"
+    IS_LEADER = "this node leads the epoch"
+    IS_CANDIDATE = "this node is a candidate of the epoch"
+    IS_RESIGNED = "this node has led the epoch"
+
+
 @dataclass(slots=True, kw_only=True)
 class EpochState:
-    """What every role has."""
+    """What every state has."""
 
     name: ClassVar[str] = ""
 
@@ -38,34 +51,48 @@ class EpochState:
     voted: ReplicaKey | None = None
     high_watermark: int | None = None
 
-    def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        """Whether the candidate gets this node's vote in the present epoch."""
-        return pre_vote and up_to_date
+    def vote_refusal(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        """The reason not to grant the candidate a vote, or pre-vote, of the present epoch.
 
-    def _grant_like_unattached(self, key: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        if pre_vote:
-            return up_to_date
-        if self.voted is not None:
-            return self.voted.stands_for(key)
-        return self.leader_id is None and up_to_date
+        Source:  EpochState.canGrantVote.
+        """
+        raise NotImplementedError
+
+    def _refusal_without_leader(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        """Grant the first up-to-date candidate while no leader is known, and the same one again.
+
+        A pre-vote takes nothing from others, so it is granted even after a vote.
+
+        Source:  QuorumState.unattachedOrProspectiveCanGrantVote.
+        """
+        if not pre_vote and self.voted is not None:
+            return None if self.voted.stands_for(candidate) else VoteRefusal.VOTED_FOR_ANOTHER
+        if not pre_vote and self.leader_id is not None:
+            return VoteRefusal.LEADER_KNOWN
+        return None if up_to_date else VoteRefusal.LOG_BEHIND
 
 
 @dataclass(slots=True, kw_only=True)
 class UnattachedState(EpochState):
-    """Follows nobody: looks for the leader and, as a voter, waits for its election timeout."""
+    """Follows no leader: looks for one and, as a voter, waits for its election timeout."""
 
     name: ClassVar[str] = "Unattached"
 
     election_deadline_ms: int | None
 
-    def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        """The first up-to-date candidate while no leader is known, and the same one again."""
-        return self._grant_like_unattached(candidate, up_to_date, pre_vote)
+    def vote_refusal(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        return self._refusal_without_leader(candidate, up_to_date, pre_vote)
 
 
 @dataclass(slots=True, kw_only=True)
 class FetchingSnapshot:
-    """A snapshot on its way from the leader."""
+    """A snapshot of which some bytes have come from the leader."""
 
     snapshot_id: SnapshotId
     content: bytearray = field(default_factory=bytearray)
@@ -79,45 +106,80 @@ class FollowerState(EpochState):
 
     fetch_deadline_ms: int
     update_voter_deadline_ms: int
-    has_fetched: bool = False
+    has_fetched_from_leader: bool = False
     has_updated_leader: bool = False
-    download: FetchingSnapshot | None = None
+    fetching_snapshot: FetchingSnapshot | None = None
 
-    def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        """A pre-vote as long as the leader has not answered a fetch (KIP-996)."""
-        return pre_vote and up_to_date and not self.has_fetched
+    def vote_refusal(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        """Grant a pre-vote until the leader has served a fetch.
+
+        A leader that serves is alive, and an election would only depose it (KIP-996).
+        """
+        if not pre_vote:
+            return VoteRefusal.LEADER_KNOWN
+        if self.has_fetched_from_leader:
+            return VoteRefusal.FETCHED_FROM_LEADER
+        return None if up_to_date else VoteRefusal.LOG_BEHIND
+
+    def reset_fetch_timeout_for_successful_fetch(self, timeout_ms: int, now_ms: int) -> None:
+        """The leader has served a fetch."""
+        self.has_fetched_from_leader = True
+        self.fetch_deadline_ms = now_ms + timeout_ms
+
+    def reset_update_voter_period(self, period_ms: int, now_ms: int) -> None:
+        """Compare this node with its entry in the voter set again after a period."""
+        self.update_voter_deadline_ms = now_ms + period_ms
 
 
 @dataclass(slots=True, kw_only=True)
 class ProspectiveState(EpochState):
-    """Asks whether it would win before it bumps the epoch (KIP-996)."""
+    """Requests pre-votes, to learn that it would win before it raises the epoch (KIP-996)."""
 
     name: ClassVar[str] = "Prospective"
 
-    tally: EpochElection
+    election: EpochElection
     election_deadline_ms: int
 
-    def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        """As an unattached node does."""
-        return self._grant_like_unattached(candidate, up_to_date, pre_vote)
+    def vote_refusal(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        return self._refusal_without_leader(candidate, up_to_date, pre_vote)
 
 
 @dataclass(slots=True, kw_only=True)
 class CandidateState(EpochState):
-    """Stands for election in an epoch of its own; votes for itself."""
+    """Requests the votes of an epoch of its own, with its own vote."""
 
     name: ClassVar[str] = "Candidate"
 
-    tally: EpochElection
+    election: EpochElection
     election_deadline_ms: int
+
+    def vote_refusal(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        """Grant a pre-vote: this node's own vote of the epoch is taken."""
+        if not pre_vote:
+            return VoteRefusal.IS_CANDIDATE
+        return None if up_to_date else VoteRefusal.LOG_BEHIND
 
 
 @dataclass(slots=True, kw_only=True)
 class ResignedState(EpochState):
-    """Led this epoch and tells the voters that it does no more."""
+    """Has led this epoch and announces that it does no more."""
 
     name: ClassVar[str] = "Resigned"
 
     election_deadline_ms: int
     preferred: tuple[ReplicaKey, ...]
     unacknowledged: dict[int, None]
+
+    def vote_refusal(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        """Grant a pre-vote: a successor is wanted, in another epoch."""
+        if not pre_vote:
+            return VoteRefusal.IS_RESIGNED
+        return None if up_to_date else VoteRefusal.LOG_BEHIND

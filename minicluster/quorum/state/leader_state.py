@@ -1,4 +1,4 @@
-"""What a leader knows of its replicas: progress, high watermark, check-quorum, voter changes.
+"""A leader's state: the state of its replicas, high watermark, check-quorum, voter changes.
 
 Source:  LeaderState.
 """
@@ -13,14 +13,14 @@ from minicluster.quorum.settings import (
     OBSERVER_SESSION_TIMEOUT_MS,
 )
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
-from minicluster.quorum.state.epoch_election import fetchers_needed, replicated_offset
-from minicluster.quorum.state.epoch_state import EpochState
+from minicluster.quorum.state.epoch_state import EpochState, VoteRefusal
+from minicluster.quorum.state.majority import fetchers_needed, replicated_offset
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey, Voter, VoterSet
 
 
 @dataclass(slots=True, kw_only=True)
 class ReplicaState:
-    """How far one replica has come, as its fetches say; times and offsets are -1 while unknown."""
+    """The state of one replica, as its fetches show; times are -1 while unknown."""
 
     key: ReplicaKey
     end_offset: int | None = None
@@ -30,7 +30,10 @@ class ReplicaState:
     acknowledged: bool = False
 
     def on_fetch(self, offset: int, leader_end: int | None, now_ms: int) -> None:
-        """A valid fetch asks for an offset: everything below it is flushed there."""
+        """A valid fetch of an offset: everything below it is flushed at the replica.
+
+        Source:  LeaderState.ReplicaState.updateFollowerState.
+        """
         if leader_end is not None:
             if offset >= leader_end:
                 self.caught_up_ms = max(now_ms, self.caught_up_ms)
@@ -52,7 +55,7 @@ class AddVoterHandlerState:
     ack_when_committed: bool
     deadline_ms: int
     last_offset: int | None = None
-    answered: bool = False
+    is_completed: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,29 +89,29 @@ class LeaderState(EpochState):
     pending_remove: RemoveVoterHandlerState | None = None
     reported_voters: dict[int, Voter] = field(default_factory=dict)
     upgraded_version: int | None = None
-    commits_early: bool = False  # the planted fault S24
-    committed_early: bool = False
 
-    def can_grant(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        """A leader grants nothing."""
-        return False
+    def vote_refusal(
+        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
+    ) -> VoteRefusal | None:
+        """Grant nothing, not even a pre-vote: check-quorum shows when this leader is cut off."""
+        return VoteRefusal.IS_LEADER
 
     # --- replicas ---------------------------------------------------------------------------
 
-    def progress_of(self, key: ReplicaKey) -> ReplicaState:
-        """The replica's progress, kept as an observer's unless the voter set holds it."""
-        progress = self.voters.get(key.id)
-        if progress is not None and progress.key.stands_for(key):
-            return progress
-        progress = self.observers.get(key)
-        if progress is None:
-            progress = self.observers[key] = ReplicaState(key=key)
-        return progress
+    def state_of(self, key: ReplicaKey) -> ReplicaState:
+        """The replica's state, kept as an observer's unless the voter set holds it."""
+        state = self.voters.get(key.id)
+        if state is not None and state.key.stands_for(key):
+            return state
+        state = self.observers.get(key)
+        if state is None:
+            state = self.observers[key] = ReplicaState(key=key)
+        return state
 
     def is_voter(self, key: ReplicaKey) -> bool:
         """Whether a replica votes in the present voter set."""
-        progress = self.voters.get(key.id)
-        return progress is not None and progress.key.stands_for(key)
+        state = self.voters.get(key.id)
+        return state is not None and state.key.stands_for(key)
 
     @property
     def other_voters(self) -> tuple[int, ...]:
@@ -129,62 +132,68 @@ class LeaderState(EpochState):
             known.key = voter.key
             new[voter.key.id] = known
         self.voters = new
-        for progress in old.values():
-            self.observers.setdefault(progress.key, progress)
+        for state in old.values():
+            self.observers.setdefault(state.key, state)
 
-    def replicas_by_descending_offset(self) -> tuple[ReplicaKey, ...]:
+    def voters_by_descending_offset(self) -> tuple[ReplicaKey, ...]:
         """The other voters, furthest first, unknown last, then by id."""
 
-        def order(progress: ReplicaState) -> tuple[int, int]:
-            end = -1 if progress.end_offset is None else progress.end_offset
-            return (-end, progress.key.id)
+        def order(state: ReplicaState) -> tuple[int, int]:
+            end = -1 if state.end_offset is None else state.end_offset
+            return (-end, state.key.id)
 
         others = (p for p in self.voters.values() if p.key.id != self.key.id)
-        return tuple(progress.key for progress in sorted(others, key=order))
+        return tuple(state.key for state in sorted(others, key=order))
 
     def drop_idle_observers(self, now_ms: int) -> None:
         """Forget observers that have not fetched for five minutes."""
         self.observers = {
-            key: progress
-            for key, progress in self.observers.items()
-            if key == self.key or now_ms - progress.fetched_ms < OBSERVER_SESSION_TIMEOUT_MS
+            key: state
+            for key, state in self.observers.items()
+            if key == self.key or now_ms - state.fetched_ms < OBSERVER_SESSION_TIMEOUT_MS
         }
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
         """Whether an observer has been at the leader's end, and has fetched within the hour."""
-        progress = self.observers.get(key)
-        return progress is not None and (
-            progress.caught_up_ms > 0
-            and progress.fetched_ms > 0
-            and progress.fetched_ms > now_ms - CAUGHT_UP_WITHIN_MS
+        state = self.observers.get(key)
+        return state is not None and (
+            state.caught_up_ms > 0
+            and state.fetched_ms > 0
+            and state.fetched_ms > now_ms - CAUGHT_UP_WITHIN_MS
         )
 
     # --- high watermark ---------------------------------------------------------------------
 
     def on_local_end(self, end_offset: int, voter_set: VoterSet) -> bool:
         """The leader's own log has grown; -> whether the high watermark advanced."""
-        own = self.progress_of(self.key)
+        own = self.state_of(self.key)
         own.end_offset = end_offset
         self.set_voters(voter_set)
-        return self._advance()
+        return self.advance_to(replicated_offset(self.end_offsets))
 
     def on_fetch(self, key: ReplicaKey, offset: int, now_ms: int) -> bool:
         """A replica's valid fetch; -> whether the high watermark advanced."""
         voter = self.voters.get(key.id)
         if voter is None or not voter.key.stands_for(key):
             voter = None
-        progress = self.progress_of(key) if voter is None else voter
-        progress.on_fetch(offset, self.progress_of(self.key).end_offset, now_ms)
+        state = self.state_of(key) if voter is None else voter
+        state.on_fetch(offset, self.state_of(self.key).end_offset, now_ms)
         self._on_contact(key, voter is not None, now_ms)
-        return voter is not None and self._advance()
+        return voter is not None and self.advance_to(replicated_offset(self.end_offsets))
 
-    def _advance(self) -> bool:
-        ends = [progress.end_offset for progress in self.voters.values()]
-        reached = replicated_offset(ends)
-        if self.commits_early:
-            early = replicated_offset(ends, missing=1)
-            self.committed_early = early is not None and (reached is None or early > reached)
-            reached = early
+    @property
+    def end_offsets(self) -> list[int | None]:
+        """The end offsets of the voters, the leader's own among them if it votes."""
+        return [state.end_offset for state in self.voters.values()]
+
+    def advance_to(self, reached: int | None) -> bool:
+        """Advance the high watermark to an offset that a majority has; -> it was below.
+
+        Records of earlier epochs are committed only with one of this epoch: a majority that has
+        them does not keep a leader of another epoch from truncating them (Raft, 5.4.2).
+
+        Source:  LeaderState.maybeUpdateHighWatermark.
+        """
         if reached is None or reached <= self.epoch_start_offset:
             return False
         if self.high_watermark is not None and reached <= self.high_watermark:
@@ -216,11 +225,11 @@ class LeaderState(EpochState):
         return len(self.voters) > 1 and now_ms >= self.check_quorum_deadline_ms
 
     @property
-    def is_alone(self) -> bool:
+    def is_only_voter(self) -> bool:
         """Whether the leader is the only voter."""
         return len(self.voters) == 1 and self.is_voter(self.key)
 
-    def silent_voters(self, now_ms: int) -> tuple[int, ...]:
+    def voters_without_recent_fetch(self, now_ms: int) -> tuple[int, ...]:
         """The other voters that have not fetched for half a fetch timeout."""
         return tuple(
             voter

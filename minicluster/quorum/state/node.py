@@ -1,8 +1,10 @@
-"""One node's whole state, and the few things every rule does with it.
+"""The state of one node, which every rule of this room takes first, and its effects.
 
-``machine`` is the face; the rules are functions over this value: ``transitions`` (changes of
-role), ``polling`` and ``leading`` (what a role does by itself), ``dispatch`` with ``answering`` and
-``replies`` (messages), ``listening`` (the state machine), ``snapshots``, ``voter_changes``.
+``machine`` is the face; the rules are functions over this value: ``transitions`` (changes of role),
+``polling`` (what a role does by itself), ``requests`` and ``responses``, ``message_epoch``,
+``replication``, ``listener_context``, ``snapshots``, ``voter_changes``.
+
+Source:  KafkaRaftClient, QuorumState.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from minicluster.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Where chance comes from; each function gets a bound and draws from 0 to bound - 1.
+    """The source of chance; each function gets a bound and draws from 0 to bound - 1.
 
     Shapes:  ``election_jitter_ms`` is added to the election timeout; ``bootstrap_index`` is the
              bootstrap server that is tried first.
@@ -62,12 +64,12 @@ class ParkedFetch:
 
 @dataclass(slots=True)
 class ListenerContext:
-    """How far one state machine has come."""
+    """The progress of one listener, and the last leader that it was notified of."""
 
     next_offset: int = 0
     is_new: bool = True
-    told_epoch: int = 0
-    told_leader: int | None = None
+    notified_epoch: int = 0
+    notified_leader: int | None = None
     has_consumed: bool = False
 
 
@@ -121,11 +123,11 @@ class QuorumNode:
         self.running = False
         self.shutdown_deadline_ms: int | None = None
         self.wake_ms: int | None = None
-        self.moved = False  # the role has more to do at once
-        self.news = False  # the listeners have something to hear
-        self.bootstrap_rest_until_ms = 0
-        self.last_fetch: tuple[Any, Any] = (None, None)
-        self.last_answer: tuple[Any, Any] = (None, None)
+        self.poll_again = False  # the role has more to do at once
+        self.listeners_behind = False  # the high watermark or the leader is news to them
+        self.leaderless_pause_until_ms = 0
+        self.last_fetch: tuple[Any, Any] | None = None
+        self.last_empty_response: tuple[Any, Any] = (None, None)
         self._last_leader: tuple[int, Endpoints, Node | None] = (-1, (), None)
         self._effects: list[Effect] = []
         self._next_correlation_id = 0
@@ -133,20 +135,20 @@ class QuorumNode:
     # --- effects ----------------------------------------------------------------------------
 
     def emit(self, effect: Effect) -> None:
-        """Ask the shell for something."""
+        """Add an effect, behind those of the same input."""
         self._effects.append(effect)
 
     def take_effects(self) -> list[Effect]:
-        """Hand over what has been asked for since the last time."""
+        """The effects since the last time."""
         effects, self._effects = self._effects, []
         return effects
 
-    def reply(self, token: Any, response: Any) -> None:
-        """Answer a request."""
+    def respond(self, token: Any, response: Any) -> None:
+        """Respond to a request."""
         self.emit(Respond(token, response))
 
     def hit(self, zoo_id: str) -> None:
-        """A planted fault has acted."""
+        """Count that a planted fault has acted."""
         self.emit(FaultHit(zoo_id))
 
     def persist(self, state: QuorumState) -> None:
@@ -163,34 +165,34 @@ class QuorumNode:
         """Take up the voters and kraft.version that are new in the log."""
         before = self.history.state
         self.history.update()
-        self.tell_voters(before)
+        self.emit_voters_changed(before)
 
-    def tell_voters(self, before: tuple[VoterSet, int] | None = None) -> None:
-        """Say which voters and kraft.version hold, if they are not those from before."""
+    def emit_voters_changed(self, before: tuple[VoterSet, int] | None = None) -> None:
+        """Report the voters and kraft.version, if they are not those from before."""
         state = self.history.state
         if state != before:
             self.emit(VotersChanged(*state))
 
     def send(self, to: Node, request: Any, version: int, now_ms: int) -> None:
-        """Send a request to a node that can be asked."""
+        """Send a request to a node without an outstanding one."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
-        self.requests.on_sent(to.id, correlation_id, type(request).__name__, now_ms)
+        self.requests.on_sent(to.id, correlation_id, type(request), now_ms)
         timeout_ms = self.settings.request_timeout_ms
         self.emit(
             SendTo(to.id, request, version, correlation_id, timeout_ms, host=to.host, port=to.port)
         )
 
-    # --- who is who -------------------------------------------------------------------------
+    # --- voter and leader -------------------------------------------------------------------
 
     @property
     def is_voter(self) -> bool:
-        """Whether the node is in the latest voter set."""
+        """The node is in the latest voter set."""
         return self.history.voters.is_voter(self.key)
 
     @property
     def is_only_voter(self) -> bool:
-        """Whether it is all of it."""
+        """The node is the whole voter set."""
         return self.history.voters.is_only_voter(self.key)
 
     @property
@@ -200,12 +202,12 @@ class QuorumNode:
 
     @property
     def leader_id(self) -> int:
-        """The leader as answers name it, -1 if none is known."""
+        """The leader as responses name it, -1 if none is known."""
         return -1 if self.role.leader_id is None else self.role.leader_id
 
     @property
     def leader_node(self) -> Node | None:
-        """Where the leader is, if that is known."""
+        """The leader's endpoint, if that is known."""
         leader_id, endpoints = self.role.leader_id, self.role.leader_endpoints
         if leader_id is None:
             return None
@@ -217,12 +219,12 @@ class QuorumNode:
 
     @property
     def has_remote_leader(self) -> bool:
-        """Whether another node is known to lead."""
+        """Another node is known to lead."""
         return self.role.leader_id is not None and self.role.leader_id != self.key.id
 
     @property
     def is_shutting_down(self) -> bool:
-        """Whether a graceful shutdown has begun."""
+        """A graceful shutdown has begun."""
         return self.shutdown_deadline_ms is not None
 
     def election_deadline(self, now_ms: int) -> int:
@@ -231,6 +233,6 @@ class QuorumNode:
         return now_ms + base + self.draws.election_jitter_ms(base)
 
     def register_listener(self, name: str) -> None:
-        """Add a state machine that knows nothing yet."""
+        """Add a listener, which starts at the beginning."""
         self.listeners[name] = ListenerContext()
-        self.news = True
+        self.listeners_behind = True

@@ -1,6 +1,6 @@
 """Fetches that wait at the leader, until something changes or their time is over.
 
-What wakes them is in ``answering.fetching``.
+``replication`` completes them when the log or the high watermark has grown.
 
 Source:  ThresholdPurgatory as KafkaRaftClient uses it; KIP-1166.
 """
@@ -16,20 +16,20 @@ def fail_all(node: QuorumNode, error: ErrorCode) -> None:
     """Refuse every parked fetch."""
     parked, node.parked = node.parked, []
     for fetch in parked:
-        answer = wire.fetch_answer(
-            fetch.version, node, error=error, log_start=node.log.start_offset
+        response = wire.fetch_response(
+            node, fetch.version, error=error, log_start=node.log.start_offset
         )
-        node.reply(fetch.token, answer)
+        node.respond(fetch.token, response)
 
 
 def expire(node: QuorumNode, now_ms: int) -> None:
-    """Answer those whose wait is over with what was prepared when they came."""
+    """Respond to those whose wait is over with what was prepared when they came."""
     due = [fetch for fetch in node.parked if now_ms >= fetch.deadline_ms]
     for fetch in due:
         node.parked.remove(fetch)
-        node.reply(fetch.token, fetch.prepared)
+        node.respond(fetch.token, fetch.prepared)
 
 
 def next_deadline_ms(node: QuorumNode) -> int | None:
-    """When the next wait is over."""
+    """The time at which the next wait is over."""
     return min([fetch.deadline_ms for fetch in node.parked]) if node.parked else None

@@ -15,7 +15,7 @@ BOOTSTRAP_SNAPSHOT: SnapshotId = (0, 0)
 
 
 class Position(Enum):
-    """What a fetch position is to a log."""
+    """The relation of a fetch position to a log."""
 
     VALID = "valid"
     DIVERGING = "diverging"
@@ -40,7 +40,7 @@ class RaftLog:
         self.log = log
         self.high_watermark = log.start_offset
 
-    # --- where it stands --------------------------------------------------------------------
+    # --- offsets and epochs -----------------------------------------------------------------
 
     @property
     def start_offset(self) -> int:
@@ -54,7 +54,7 @@ class RaftLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of its end, 0 if it never had one."""
+        """The epoch of its end, 0 for a log without any."""
         latest = self.log.epochs.latest
         if latest is not None:
             return latest
@@ -72,10 +72,10 @@ class RaftLog:
         return None if latest == BOOTSTRAP_SNAPSHOT else latest
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """(offset, epoch) where the largest epoch not above the asked one ends.
+        """(offset, epoch) where the largest epoch that is not above the given one ends.
 
         Shapes:  for an epoch older than all there are: where the log begins, with the epoch of
-                 the snapshot that stands there, else 0.
+                 the snapshot at that offset, else 0.
         """
         latest = self.log.epochs.latest
         if latest is None or epoch >= latest:
@@ -88,7 +88,7 @@ class RaftLog:
         return self.end_offset, self.last_epoch
 
     def validate(self, offset: int, epoch: int) -> Validation:
-        """Judge a position: what a follower has just before ``offset`` is of ``epoch``.
+        """Judge a position: the follower's record just before ``offset`` is of ``epoch``.
 
         Source:  RaftLog.validateOffsetAndEpoch.
         """
@@ -108,7 +108,7 @@ class RaftLog:
         return Validation(Position.VALID, offset, epoch)
 
     def begins_batch(self, offset: int) -> bool:
-        """Whether an offset is the base of a batch, or the end of the log."""
+        """The offset is the base of a batch, or the end of the log."""
         if offset == self.end_offset:
             return True
         batch = self.log.batch_at(offset)
@@ -125,7 +125,7 @@ class RaftLog:
         self.log.epochs.assign(epoch, self.end_offset)
 
     def recover(self) -> None:
-        """What a restart does with a log that ends below its newest snapshot: begin there.
+        """Let a log that ends below its newest snapshot begin there, after a restart.
 
         Source:  KafkaRaftLog.createLog, truncateToLatestSnapshot.
         """
@@ -134,13 +134,13 @@ class RaftLog:
             self.install(latest, self.log.snapshots[latest])
 
     def forget_unwritten_epochs(self) -> None:
-        """What a restart does: an epoch of which nothing was written is unknown again."""
+        """Forget an epoch of which nothing was written, after a restart."""
         self.log.epochs.truncate_from_end(self.end_offset)
 
-    def end_in_common(self, epoch: int, end_offset: int) -> int:
-        """Where this log and a leader's can agree at most.
+    def truncation_offset(self, epoch: int, end_offset: int) -> int:
+        """The offset up to which this log and a leader's can agree at most.
 
-        Shapes:  ``epoch`` and ``end_offset`` are the diverging epoch of a Fetch answer.
+        Shapes:  ``epoch`` and ``end_offset`` are the diverging epoch of a Fetch response.
         Source:  RaftLog.truncateToEndOffset.
         """
         if epoch == 0:
@@ -151,7 +151,7 @@ class RaftLog:
         return min(target, self.end_offset)
 
     def truncate(self, offset: int) -> None:
-        """Cut everything from an offset on, which is not below what is committed."""
+        """Drop everything from an offset on, which is not below what is committed."""
         self.log.truncate(offset)
 
     def install(self, snapshot_id: SnapshotId, content: bytes) -> None:
@@ -162,7 +162,7 @@ class RaftLog:
         self.high_watermark = snapshot_id[0]
 
     def would_install(self, snapshot_id: SnapshotId) -> bool:
-        """Whether Kafka replaces its log by this snapshot: only if it is ahead of the log."""
+        """The snapshot is ahead of the log; Kafka replaces its log by no other."""
         offset, epoch = snapshot_id
         return epoch > self.last_epoch or (epoch == self.last_epoch and offset > self.end_offset)
 

@@ -1,7 +1,7 @@
-"""Which peers can be asked now: one request per node id, back-off after failures.
+"""The peers that can take a request now: one per node id, and a back-off after failures.
 
-An entry exists while a request is out or its node is held back; entries that are overdue or have
-served their back-off are dropped when they are looked at.
+An entry exists while a request is outstanding or its node is held back; entries that are overdue
+or have served their back-off are dropped when they are looked at.
 
 Source:  RequestManager, ConnectionState; order of the scan: that of Java's HashMap over the ids
          as text, which decides which overdue entries a scan drops before it stops.
@@ -17,10 +17,10 @@ from minicluster.quorum.state.voters import Node
 
 @dataclass(slots=True)
 class Connection:
-    """What is known of one node id."""
+    """The outstanding request to one node id, or its back-off."""
 
     correlation_id: int | None = None
-    api: str = ""
+    request_type: type = object
     sent_ms: int = 0
     failed_ms: int | None = None
 
@@ -42,15 +42,15 @@ class RequestManager:
         self._bootstrap_index = bootstrap_index
         self._connections: dict[int, Connection] = {}
 
-    # --- questions --------------------------------------------------------------------------
+    # --- state -----------------------------------------------------------------------------
 
     def has_timed_out(self, node_id: int, now_ms: int) -> bool:
-        """Whether a request to the node has waited for the whole request timeout."""
+        """A request to the node has waited for the whole request timeout."""
         connection = self._connections.get(node_id)
         return connection is not None and self._is_overdue(connection, now_ms)
 
     def is_backing_off(self, node_id: int, now_ms: int) -> bool:
-        """Whether the node is held back after a failure."""
+        """The node is held back after a failure."""
         connection = self._connections.get(node_id)
         return (
             connection is not None
@@ -59,34 +59,34 @@ class RequestManager:
         )
 
     def is_ready(self, node_id: int, now_ms: int) -> bool:
-        """Whether the node can be asked; an entry that has run out is dropped."""
+        """The node can take a request; an entry that has run out is dropped."""
         connection = self._connections.get(node_id)
         if connection is None:
             return True
-        if self._is_overdue(connection, now_ms) or self._is_rested(connection, now_ms):
+        if self._is_overdue(connection, now_ms) or self._is_backed_off(connection, now_ms):
             del self._connections[node_id]
             return True
         return False
 
     def wait_ms(self, node_id: int, now_ms: int) -> int:
-        """How long until the node can be asked."""
+        """The wait until the node can take a request."""
         connection = self._connections.get(node_id)
         if connection is None:
             return 0
         return max(0, self._free_at_ms(connection) - now_ms)
 
     def has_any_in_flight(self, now_ms: int) -> bool:
-        """Whether any request is out; entries passed on the way that have run out are dropped."""
+        """Any request is outstanding; entries passed on the way that have run out are dropped."""
         for node_id in self._scan_order():
             connection = self._connections[node_id]
-            if self._is_overdue(connection, now_ms) or self._is_rested(connection, now_ms):
+            if self._is_overdue(connection, now_ms) or self._is_backed_off(connection, now_ms):
                 del self._connections[node_id]
             elif connection.correlation_id is not None:
                 return True
         return False
 
     def find_ready_bootstrap_server(self, now_ms: int) -> Node | None:
-        """A bootstrap server to ask, from a drawn index on; none while any request is out."""
+        """A bootstrap server, from a drawn index on; none while any request is outstanding."""
         if not self.bootstrap_servers or self.has_any_in_flight(now_ms):
             return None
         first = self._bootstrap_index(len(self.bootstrap_servers))
@@ -97,7 +97,7 @@ class RequestManager:
         return None
 
     def bootstrap_wait_ms(self, now_ms: int) -> int | None:
-        """How long until a bootstrap server may be asked; None: only an answer can tell."""
+        """The wait until a bootstrap server can take a request; None: until a response comes."""
         if not self.bootstrap_servers:
             return None
         waits = [
@@ -109,21 +109,21 @@ class RequestManager:
             return min((wait for wait in waits if wait > 0), default=0)
         return min(self.wait_ms(node.id, now_ms) for node in self.bootstrap_servers)
 
-    def expecting(self, correlation_id: int) -> tuple[int, str] | None:
-        """The node id and api of an outstanding request, late or not; None if given up."""
+    def outstanding(self, correlation_id: int) -> tuple[int, type] | None:
+        """The node id and type of an outstanding request, late or not; None if it was dropped."""
         for node_id, connection in self._connections.items():
             if connection.correlation_id == correlation_id:
-                return node_id, connection.api
+                return node_id, connection.request_type
         return None
 
     # --- events -----------------------------------------------------------------------------
 
-    def on_sent(self, node_id: int, correlation_id: int, api: str, now_ms: int) -> None:
-        """A request has left."""
-        self._connections[node_id] = Connection(correlation_id, api, now_ms)
+    def on_sent(self, node_id: int, correlation_id: int, request_type: type, now_ms: int) -> None:
+        """A request was sent."""
+        self._connections[node_id] = Connection(correlation_id, request_type, now_ms)
 
     def on_result(self, node_id: int, correlation_id: int, success: bool, now_ms: int) -> None:
-        """Its answer has been handled; what a change of role forgot stays forgotten."""
+        """Its response was handled; a request that a change of role has dropped stays dropped."""
         connection = self._connections.get(node_id)
         if connection is None or connection.correlation_id != correlation_id:
             return
@@ -134,7 +134,7 @@ class RequestManager:
             connection.failed_ms = now_ms
 
     def drop(self, node_id: int) -> None:
-        """Forget what is out to one node."""
+        """Forget the outstanding request to one node."""
         self._connections.pop(node_id, None)
 
     def reset(self) -> None:
@@ -154,7 +154,7 @@ class RequestManager:
             and now_ms >= connection.sent_ms + self._request_timeout_ms
         )
 
-    def _is_rested(self, connection: Connection, now_ms: int) -> bool:
+    def _is_backed_off(self, connection: Connection, now_ms: int) -> bool:
         return (
             connection.failed_ms is not None
             and now_ms >= connection.failed_ms + self._retry_backoff_ms

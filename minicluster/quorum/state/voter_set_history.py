@@ -16,7 +16,7 @@ BEFORE_THE_LOG = -1
 
 
 class VoterSetHistory:
-    """What the control records of one log have said so far, committed or not."""
+    """The voter sets and kraft.versions of one log's control records, committed or not."""
 
     def __init__(self, log: RaftLog, static_voters: VoterSet) -> None:
         self._log = log
@@ -26,7 +26,7 @@ class VoterSetHistory:
         self._next_offset = 0
         self._snapshot_read: SnapshotId | None = None
 
-    # --- what holds -------------------------------------------------------------------------
+    # --- latest and past --------------------------------------------------------------------
 
     @property
     def voters(self) -> VoterSet:
@@ -35,7 +35,7 @@ class VoterSetHistory:
 
     @property
     def voters_offset(self) -> int | None:
-        """Where the latest voter set stands; -1 in a bootstrap checkpoint; None: in no record."""
+        """The offset of the latest voter set; -1 in a bootstrap checkpoint; None: in no record."""
         return self._voters[-1][0] if self._voters else None
 
     @property
@@ -49,7 +49,7 @@ class VoterSetHistory:
         return self.voters, self.kraft_version
 
     def voters_at(self, offset: int) -> VoterSet | None:
-        """The voter set as of an offset (inclusive), None if no record had said one."""
+        """The voter set as of an offset (inclusive), None without a record of one."""
         return next((v for at, v in reversed(self._voters) if at <= offset), None)
 
     def kraft_version_at(self, offset: int) -> int:
@@ -59,17 +59,17 @@ class VoterSetHistory:
     # --- changes ----------------------------------------------------------------------------
 
     def update(self) -> None:
-        """Read what is new in the log, and first a snapshot that stands before it."""
+        """Read what is new in the log, and first a snapshot before it."""
         self._read_snapshot()
         log = self._log.log
         for batch in log.read(self._next_offset) if self._next_offset < log.end_offset else ():
             self._next_offset = batch.next_offset
             if batch.is_control:
                 for i, record in enumerate(control_records(batch)):
-                    self._note(batch.base_offset + i, record.message)
+                    self._add(batch.base_offset + i, record.message)
 
     def truncate(self, end_offset: int, *, keep_position: bool) -> None:
-        """Forget what stood at or after an offset.
+        """Forget the records at and after an offset.
 
         Shapes:  ``keep_position`` is Kafka's fault Z61: what is written there later is missed.
         """
@@ -79,7 +79,7 @@ class VoterSetHistory:
             self._next_offset = min(self._next_offset, end_offset)
 
     def start_over(self) -> None:
-        """Forget everything: the log has been replaced by a snapshot."""
+        """Forget everything: a snapshot has replaced the log."""
         self._voters, self._versions = [], []
         self._next_offset, self._snapshot_read = 0, None
 
@@ -94,10 +94,10 @@ class VoterSetHistory:
         self._voters, self._versions = [], []
         at = latest[0] - 1
         for message in decode_snapshot_control(self._log.log.snapshots[latest]):
-            self._note(at, message)
+            self._add(at, message)
         self._next_offset = latest[0]
 
-    def _note(self, offset: int, message: object) -> None:
+    def _add(self, offset: int, message: object) -> None:
         if isinstance(message, VotersRecord):
             self._voters.append((offset, VoterSet.from_record(message)))
         elif isinstance(message, KRaftVersionRecord):

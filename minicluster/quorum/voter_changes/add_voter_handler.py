@@ -1,7 +1,7 @@
-"""AddRaftVoter: ask the new voter what it supports, then append the larger set.
+"""AddRaftVoter: request the new voter's ApiVersions, then append the larger voter set.
 
-Versions: 0-1; v1 may ask for an answer before the commit (AckWhenCommitted).
-Source:   KIP-853; AddVoterHandler.
+Versions: 0-1. v1: AckWhenCommitted, false for a response before the commit (auto-join).
+Source:   KIP-853; AddVoterHandler.handleAddVoterRequest, handleApiVersionsResponse.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from minicluster.protocol.messages import (
     ApiVersionsResponse,
 )
 from minicluster.quorum import wire
+from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import AddVoterHandlerState, LeaderState
 from minicluster.quorum.state.node import QuorumNode
@@ -28,28 +29,50 @@ SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.0"
 
 
-def add_voter(
-    node: QuorumNode, token: Any, request: AddRaftVoterRequest, version: int, now_ms: int
+def validate(
+    node: QuorumNode, request: AddRaftVoterRequest, version: int
 ) -> AddRaftVoterResponse | None:
-    """Begin to add a voter; the answer comes later (None here) unless it is a refusal."""
-    refusal = _refuse(node, request, now_ms)
-    if refusal is not None:
-        return AddRaftVoterResponse(error_code=int(refusal[0]), error_message=refusal[1])
+    """Refuse another cluster."""
+    if validation.has_valid_cluster_id(node, request.cluster_id):
+        return None
+    return _response(ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
+
+
+def epoch_of(request: AddRaftVoterRequest) -> LeaderRequestEpoch:
+    """No epoch: an admin sends it to whoever leads."""
+    return LeaderRequestEpoch(None)
+
+
+def refuse(
+    node: QuorumNode, request: AddRaftVoterRequest, version: int, error: ErrorCode
+) -> AddRaftVoterResponse:
+    """Refuse to act as the leader."""
+    return _response(error, "")
+
+
+def handle(
+    node: QuorumNode, request: AddRaftVoterRequest, version: int, token: Any, now_ms: int
+) -> AddRaftVoterResponse | None:
+    """Begin to add a voter; the response comes later (None here) unless it is a refusal."""
     role = node.role
     assert isinstance(role, LeaderState)
     endpoints = wire.named_endpoints(request.listeners)
+    key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
+    refusal = _refuse(node, role, key, endpoints, now_ms)
+    if refusal is not None:
+        return _response(*refusal)
     to = node_at(request.voter_id, endpoints, node.listener_name)
     assert to is not None
     if not node.requests.is_ready(to.id, now_ms):
-        why = "the new voter cannot be asked for its versions now"
-        return AddRaftVoterResponse(error_code=int(ErrorCode.REQUEST_TIMED_OUT), error_message=why)
-    asked = ApiVersionsRequest(
+        message = "the new voter takes no ApiVersions request now"
+        return _response(ErrorCode.REQUEST_TIMED_OUT, message)
+    api_versions = ApiVersionsRequest(
         client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
     )
-    node.send(to, asked, API_VERSIONS_VERSION, now_ms)
+    node.send(to, api_versions, API_VERSIONS_VERSION, now_ms)
     role.pending_add = AddVoterHandlerState(
         token=token,
-        voter=ReplicaKey.of(request.voter_id, request.voter_directory_id),
+        voter=key,
         endpoints=endpoints,
         ack_when_committed=request.ack_when_committed,
         deadline_ms=now_ms + node.settings.request_timeout_ms,
@@ -58,29 +81,22 @@ def add_voter(
 
 
 def _refuse(
-    node: QuorumNode, request: AddRaftVoterRequest, now_ms: int
+    node: QuorumNode, role: LeaderState, key: ReplicaKey, endpoints: Any, now_ms: int
 ) -> preconditions.Refusal | None:
-    if not validation.is_this_cluster(node, request.cluster_id):
-        return ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster"
-    error = validation.refuse_leader_request(node, node.epoch)
-    if error is not None:
-        return error, ""
-    key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     if key.directory_id is None:
         return ErrorCode.INVALID_REQUEST, "a voter is named by its id and directory id"
-    if not preconditions.has_listener(node, wire.named_endpoints(request.listeners)):
+    if not preconditions.has_default_listener(node, endpoints):
         return ErrorCode.INVALID_REQUEST, f"the listener {node.listener_name} is missing"
-    assert isinstance(node.role, LeaderState)
-    refusal = preconditions.refuse_change(node, node.role, now_ms)
+    refusal = preconditions.refuse_change(node, role, now_ms)
     if refusal is None and node.history.voters.get(key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"{key.id} is a voter already"
     return refusal
 
 
-def on_api_versions_response(
+def on_api_versions(
     node: QuorumNode, node_id: int, response: ApiVersionsResponse, now_ms: int
 ) -> bool:
-    """Go on with a pending add once its voter has said what it supports."""
+    """Go on with a pending add: the new voter has named the levels that it supports."""
     error = ErrorCode.for_code(response.error_code)
     versions = next(
         (
@@ -90,41 +106,50 @@ def on_api_versions_response(
         ),
         None,
     )
-    return on_api_versions(node, node_id, error, versions, now_ms)
+    return _go_on(node, node_id, error, versions, now_ms)
 
 
-def on_api_versions(
+def on_api_versions_error(node: QuorumNode, node_id: int, error: ErrorCode, now_ms: int) -> bool:
+    """Fail a pending add: the new voter cannot be reached."""
+    return _go_on(node, node_id, error, None, now_ms)
+
+
+def _go_on(
     node: QuorumNode, node_id: int, error: ErrorCode, versions: VersionRange | None, now_ms: int
 ) -> bool:
-    """Append the larger voter set, or refuse; -> whether the request to the voter succeeded."""
+    """Append the larger voter set, or refuse; -> the request to the voter has succeeded.
+
+    A voter that lags would leave the quorum without a majority that can commit, were another one
+    to fail; so the leader adds one that has caught up within the hour.
+    """
     role = node.role
     change = role.pending_add if isinstance(role, LeaderState) else None
     if change is None or change.voter.id != node_id or change.last_offset is not None:
         return True
     assert isinstance(role, LeaderState)
+    voters = None
+    if versions is not None:
+        voter = Voter(key=change.voter, endpoints=change.endpoints, versions=versions)
+        voters = node.history.voters.add(voter)
+    refusal: preconditions.Refusal | None = None
     if error is not ErrorCode.NONE:
+        refusal = ErrorCode.REQUEST_TIMED_OUT, "the new voter did not name its supported versions"
+    elif versions is None or not versions.holds(node.history.kraft_version):
+        refusal = ErrorCode.INVALID_REQUEST, "the new voter does not support the kraft.version"
+    elif not role.is_caught_up(change.voter, now_ms):
+        refusal = ErrorCode.REQUEST_TIMED_OUT, "the new voter lags behind the leader"
+    elif voters is None:
+        refusal = ErrorCode.DUPLICATE_VOTER, "it is a voter already"
+    if refusal is not None:
         role.pending_add = None
-        why = "the new voter did not say which versions it supports"
-        handler_state.answer_add(node, change, ErrorCode.REQUEST_TIMED_OUT, why)
-        return False
-    if versions is None or not versions.holds(node.history.kraft_version):
-        role.pending_add = None
-        why = "the new voter does not support the cluster's kraft.version"
-        handler_state.answer_add(node, change, ErrorCode.INVALID_REQUEST, why)
-        return True
-    if not role.is_caught_up(change.voter, now_ms):
-        role.pending_add = None
-        why = "the new voter lags behind the leader"
-        handler_state.answer_add(node, change, ErrorCode.REQUEST_TIMED_OUT, why)
-        return True
-    voters = node.history.voters.add(
-        Voter(key=change.voter, endpoints=change.endpoints, versions=versions)
-    )
-    if voters is None:
-        role.pending_add = None
-        handler_state.answer_add(node, change, ErrorCode.DUPLICATE_VOTER, "it is a voter already")
-        return True
+        handler_state.complete_add(node, change, *refusal)
+        return error is ErrorCode.NONE
+    assert voters is not None
     change.last_offset = role.accumulator.append_control((voters.to_record(),), now_ms)
     if not change.ack_when_committed:
-        handler_state.answer_add(node, change, ErrorCode.NONE, None)
+        handler_state.complete_add(node, change, ErrorCode.NONE, None)
     return True
+
+
+def _response(error: ErrorCode, message: str) -> AddRaftVoterResponse:
+    return AddRaftVoterResponse(error_code=int(error), error_message=message)

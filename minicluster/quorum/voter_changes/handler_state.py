@@ -1,6 +1,6 @@
-"""The one change of the voter set that may be under way: its end, good or bad.
+"""The one change of the voter set that may be under way: how it ends.
 
-Source:  LeaderState's add and remove handler states.
+Source:  LeaderState's addVoterHandlerState and removeVoterHandlerState.
 """
 
 from __future__ import annotations
@@ -15,65 +15,72 @@ from minicluster.quorum.state.leader_state import (
 from minicluster.quorum.state.node import QuorumNode
 
 
-def answer_add(
-    node: QuorumNode, change: AddVoterHandlerState, error: ErrorCode, why: str | None
+def complete_add(
+    node: QuorumNode, change: AddVoterHandlerState, error: ErrorCode, message: str | None
 ) -> None:
-    """Answer an AddRaftVoter, once."""
-    if not change.answered:
-        change.answered = True
-        node.reply(change.token, AddRaftVoterResponse(error_code=int(error), error_message=why))
+    """Respond to an AddRaftVoter, once: it may have been acknowledged before the commit."""
+    if not change.is_completed:
+        change.is_completed = True
+        response = AddRaftVoterResponse(error_code=int(error), error_message=message)
+        node.respond(change.token, response)
 
 
-def answer_remove(
-    node: QuorumNode, change: RemoveVoterHandlerState, error: ErrorCode, why: str | None
+def complete_remove(
+    node: QuorumNode, change: RemoveVoterHandlerState, error: ErrorCode, message: str | None
 ) -> None:
-    """Answer a RemoveRaftVoter."""
-    node.reply(change.token, RemoveRaftVoterResponse(error_code=int(error), error_message=why))
+    """Respond to a RemoveRaftVoter."""
+    response = RemoveRaftVoterResponse(error_code=int(error), error_message=message)
+    node.respond(change.token, response)
 
 
-def abandon(node: QuorumNode, role: LeaderState) -> None:
-    """Leadership is lost: what is pending fails."""
-    _end(node, role, ErrorCode.NOT_LEADER_OR_FOLLOWER, "The leader has changed")
+def on_leadership_lost(node: QuorumNode, role: LeaderState) -> None:
+    """Fail what is pending: the next leader may commit the record, or truncate it."""
+    _fail(node, role, ErrorCode.NOT_LEADER_OR_FOLLOWER, "The leader has changed")
 
 
 def expire(node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
-    """Give up what has waited too long; -> whether a change is still pending."""
+    """Fail what has waited too long; -> a change is still pending."""
     if role.pending_add is None and role.pending_remove is None:
         return False
     for change in (role.pending_add, role.pending_remove):
         if change is not None and now_ms >= change.deadline_ms:
-            _end(node, role, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time")
+            _fail(node, role, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time")
     return role.pending_add is not None or role.pending_remove is not None
 
 
 def on_high_watermark(node: QuorumNode, role: LeaderState) -> None:
-    """Answer a change whose record is committed; a leader that removed itself resigns."""
-    mark = role.high_watermark
+    """Complete a change whose record is committed.
+
+    A leader that removed itself resigns only now: it had to commit its own removal.
+
+    Source:  LeaderState.highWatermarkUpdated, KafkaRaftClient.maybeRemovedVoterResign.
+    """
+    high_watermark = role.high_watermark
     add, remove = role.pending_add, role.pending_remove
-    if mark is None:
+    if high_watermark is None:
         return
-    if add is not None and add.last_offset is not None and add.last_offset < mark:
+    if add is not None and add.last_offset is not None and add.last_offset < high_watermark:
         role.pending_add = None
-        answer_add(node, add, ErrorCode.NONE, None)
-    if remove is not None and remove.last_offset < mark:
+        complete_add(node, add, ErrorCode.NONE, None)
+    if remove is not None and remove.last_offset < high_watermark:
         role.pending_remove = None
-        answer_remove(node, remove, ErrorCode.NONE, None)
+        complete_remove(node, remove, ErrorCode.NONE, None)
         if not node.is_voter:
             role.resign_requested = True
-            node.moved = True
+            node.poll_again = True
 
 
 def next_deadline_ms(role: LeaderState) -> int | None:
-    """When a pending change is given up."""
+    """The time at which a pending change fails."""
     if role.pending_add is None and role.pending_remove is None:
         return None
     return min(c.deadline_ms for c in (role.pending_add, role.pending_remove) if c is not None)
 
 
-def _end(node: QuorumNode, role: LeaderState, error: ErrorCode, why: str) -> None:
+def _fail(node: QuorumNode, role: LeaderState, error: ErrorCode, message: str) -> None:
     add, role.pending_add = role.pending_add, None
     remove, role.pending_remove = role.pending_remove, None
     if add is not None:
-        answer_add(node, add, error, why)
+        complete_add(node, add, error, message)
     if remove is not None:
-        answer_remove(node, remove, error, why)
+        complete_remove(node, remove, error, message)

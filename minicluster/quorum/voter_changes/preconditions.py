@@ -1,4 +1,4 @@
-"""What every change of the voter set needs, in Kafka's order of refusals.
+"""What holds before any change of the voter set, in Kafka's order of refusals.
 
 Source:  KIP-853; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
 """
@@ -13,18 +13,20 @@ from minicluster.quorum.voter_changes import handler_state
 
 Refusal = tuple[ErrorCode, str]
 
-NOT_THE_LEADER: Refusal = (ErrorCode.NOT_LEADER_OR_FOLLOWER, "")
 
-
-def has_listener(node: QuorumNode, endpoints: Endpoints) -> bool:
-    """Whether a voter names an address of the listener that the quorum uses."""
+def has_default_listener(node: QuorumNode, endpoints: Endpoints) -> bool:
+    """The voter has an endpoint of the listener that the quorum uses."""
     return node_at(0, endpoints, node.listener_name) is not None
 
 
 def refuse_change(
     node: QuorumNode, role: LeaderState, now_ms: int, *, needs_version: bool = True
 ) -> Refusal | None:
-    """What stands in the way of a change: an earlier one, or what is not committed yet."""
+    """Refuse a change while another is not committed.
+
+    The majorities of two voter sets overlap only if they differ by one voter, and a leader that has
+    not committed its own epoch may not have the last voter set (KIP-853).
+    """
     if handler_state.expire(node, role, now_ms):
         return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is pending"
     if role.high_watermark is None:

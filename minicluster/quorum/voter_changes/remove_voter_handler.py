@@ -1,7 +1,7 @@
-"""RemoveRaftVoter: take a voter out of the set; a leader may take itself out.
+"""RemoveRaftVoter: append the smaller voter set; a leader may remove itself.
 
 Versions: 0.
-Source:   KIP-853; RemoveVoterHandler.
+Source:   KIP-853; RemoveVoterHandler.handleRemoveVoterRequest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState, RemoveVoterHandlerState
 from minicluster.quorum.state.node import QuorumNode
@@ -17,20 +18,44 @@ from minicluster.quorum.state.voters import ReplicaKey
 from minicluster.quorum.voter_changes import preconditions
 
 
-def remove_voter(
-    node: QuorumNode, token: Any, request: RemoveRaftVoterRequest, version: int, now_ms: int
+def validate(
+    node: QuorumNode, request: RemoveRaftVoterRequest, version: int
 ) -> RemoveRaftVoterResponse | None:
-    """Append the smaller voter set; the answer comes with its commit (None here)."""
-    refusal = _refuse(node, request, now_ms)
-    if refusal is not None:
-        return RemoveRaftVoterResponse(error_code=int(refusal[0]), error_message=refusal[1])
+    """Refuse another cluster."""
+    if validation.has_valid_cluster_id(node, request.cluster_id):
+        return None
+    return _response(ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
+
+
+def epoch_of(request: RemoveRaftVoterRequest) -> LeaderRequestEpoch:
+    """No epoch: an admin sends it to whoever leads."""
+    return LeaderRequestEpoch(None)
+
+
+def refuse(
+    node: QuorumNode, request: RemoveRaftVoterRequest, version: int, error: ErrorCode
+) -> RemoveRaftVoterResponse:
+    """Refuse to act as the leader."""
+    return _response(error, "")
+
+
+def handle(
+    node: QuorumNode, request: RemoveRaftVoterRequest, version: int, token: Any, now_ms: int
+) -> RemoveRaftVoterResponse | None:
+    """Append the smaller voter set; the response comes with its commit (None here)."""
     role = node.role
     assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
+    if key.directory_id is None:
+        message = "a voter is named by its id and directory id"
+        return _response(ErrorCode.INVALID_REQUEST, message)
+    refusal = preconditions.refuse_change(node, role, now_ms)
+    if refusal is not None:
+        return _response(*refusal)
     voters = node.history.voters.remove(key)
     if voters is None:
-        why = f"{key.id} is no voter with that directory, or the last one"
-        return RemoveRaftVoterResponse(error_code=int(ErrorCode.VOTER_NOT_FOUND), error_message=why)
+        message = f"{key.id} is no voter with that directory, or the last one"
+        return _response(ErrorCode.VOTER_NOT_FOUND, message)
     role.pending_remove = RemoveVoterHandlerState(
         token=token,
         last_offset=role.accumulator.append_control((voters.to_record(),), now_ms),
@@ -39,16 +64,5 @@ def remove_voter(
     return None
 
 
-def _refuse(
-    node: QuorumNode, request: RemoveRaftVoterRequest, now_ms: int
-) -> preconditions.Refusal | None:
-    if not validation.is_this_cluster(node, request.cluster_id):
-        return ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster"
-    error = validation.refuse_leader_request(node, node.epoch)
-    if error is not None:
-        return error, ""
-    key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
-    if key.directory_id is None:
-        return ErrorCode.INVALID_REQUEST, "a voter is named by its id and directory id"
-    assert isinstance(node.role, LeaderState)
-    return preconditions.refuse_change(node, node.role, now_ms)
+def _response(error: ErrorCode, message: str) -> RemoveRaftVoterResponse:
+    return RemoveRaftVoterResponse(error_code=int(error), error_message=message)

@@ -1,14 +1,17 @@
-"""UpdateRaftVoter: a voter's endpoints and versions, as it tells the leader itself.
+"""UpdateRaftVoter: a voter's endpoints and supported versions, sent by the voter itself.
 
 Versions: 0.
-Source:   KIP-853; UpdateVoterHandler.
+Source:   KIP-853; UpdateVoterHandler.handleUpdateVoterRequest.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from minicluster.quorum import wire
+from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
@@ -16,11 +19,24 @@ from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter
 from minicluster.quorum.voter_changes import preconditions
 
 
-def update_voter(
-    node: QuorumNode, request: UpdateRaftVoterRequest, version: int, now_ms: int
+def validate(
+    node: QuorumNode, request: UpdateRaftVoterRequest, version: int
+) -> UpdateRaftVoterResponse | None:
+    """Refuse another cluster."""
+    if validation.has_valid_cluster_id(node, request.cluster_id):
+        return None
+    return respond(node, request, version, ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+
+def epoch_of(request: UpdateRaftVoterRequest) -> LeaderRequestEpoch:
+    """The epoch of the leader that the voter follows."""
+    return LeaderRequestEpoch(request.current_leader_epoch)
+
+
+def respond(
+    node: QuorumNode, request: UpdateRaftVoterRequest, version: int, error: ErrorCode
 ) -> UpdateRaftVoterResponse:
-    """Take a voter's news up, as a record or, with kraft.version 0, in memory."""
-    error = _update(node, request, now_ms)
+    """The response with an error or none, and with the leader that this node has learnt of."""
     leader = node.leader_node
     return UpdateRaftVoterResponse(
         error_code=int(error),
@@ -33,12 +49,18 @@ def update_voter(
     )
 
 
+def handle(
+    node: QuorumNode, request: UpdateRaftVoterRequest, version: int, token: Any, now_ms: int
+) -> UpdateRaftVoterResponse:
+    """Replace the voter's entry: by a record or, with kraft.version 0, in memory.
+
+    In memory it is what the upgrade of kraft.version writes, which needs every voter's directory.
+    """
+    error = _update(node, request, now_ms)
+    return respond(node, request, version, error)
+
+
 def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> ErrorCode:
-    if not validation.is_this_cluster(node, request.cluster_id):
-        return ErrorCode.INCONSISTENT_CLUSTER_ID
-    refusal = validation.refuse_leader_request(node, request.current_leader_epoch)
-    if refusal is not None:
-        return refusal
     role = node.role
     assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
@@ -47,25 +69,25 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
     if (
         key.directory_id is None
-        or not preconditions.has_listener(node, endpoints)
+        or not preconditions.has_default_listener(node, endpoints)
         or not 0 <= versions.min <= versions.max
     ):
         return ErrorCode.INVALID_REQUEST
-    blocked = preconditions.refuse_change(node, role, now_ms, needs_version=False)
-    if blocked is not None:
-        return blocked[0]
+    refusal = preconditions.refuse_change(node, role, now_ms, needs_version=False)
+    if refusal is not None:
+        return refusal[0]
     if node.history.kraft_version == 0 and role.upgraded_version is not None:
         return ErrorCode.REQUEST_TIMED_OUT
     if not versions.holds(node.history.kraft_version):
         return ErrorCode.INVALID_REQUEST
     voter = Voter(key=key, endpoints=endpoints, versions=versions)
-    static = node.history.kraft_version == 0
-    voters = node.history.voters.update(voter, by_id=static)
+    is_static = node.history.kraft_version == 0
+    voters = node.history.voters.update(voter, by_id=is_static)
     if voters is None:
         return ErrorCode.VOTER_NOT_FOUND
     if key.id == node.key.id:
-        return validation.contradiction(node, "the leader tells itself of its endpoints")
-    if static:
+        return validation.contradiction(node, "an UpdateRaftVoter of the leader itself")
+    if is_static:
         role.reported_voters[key.id] = voter
     else:
         role.accumulator.append_control((voters.to_record(),), now_ms)

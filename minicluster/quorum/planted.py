@@ -1,0 +1,117 @@
+"""The planted faults of the quorum: what each changes at a named step (``minicluster.planting``).
+
+``machine`` imports this module, so that the faults are in place before a node starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from minicluster.planting import plant
+from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
+from minicluster.quorum import listener_context, replication, transitions
+from minicluster.quorum.polling import leader
+from minicluster.quorum.requests import vote
+from minicluster.quorum.state.epoch_state import EpochState, VoteRefusal
+from minicluster.quorum.state.leader_state import LeaderState
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import ReplicaKey
+
+
+@plant(transitions.state_of_former_leader, "z32_leader_resumes_epoch")
+def _z32(right: Callable[..., EpochState], node: QuorumNode, epoch: int, now_ms: int) -> EpochState:
+    if not node.is_voter:
+        return right(node, epoch, now_ms)
+    node.hit("Z32")
+    candidate = transitions.candidate_state(node, epoch, now_ms)
+    for voter in node.history.voters.ids:
+        candidate.election.record(voter, granted=True)
+    return candidate
+
+
+@plant(transitions.persist_vote, "s22_vote_not_persisted")
+def _s22(right: Callable[..., None], node: QuorumNode) -> None:
+    node.hit("S22")
+
+
+@plant(vote.vote_refusal, "s23_vote_for_shorter_log")
+def _s23(
+    right: Callable[..., VoteRefusal | None],
+    node: QuorumNode,
+    candidate: ReplicaKey,
+    end: vote.LogEnd,
+    pre_vote: bool,
+) -> VoteRefusal | None:
+    refusal = right(node, candidate, end, pre_vote)
+    if refusal is VoteRefusal.LOG_BEHIND:
+        node.hit("S23")
+        return None
+    return refusal
+
+
+@plant(leader.check_quorum_expired, "z34_no_check_quorum")
+def _z34(right: Callable[..., bool], node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
+    if right(node, role, now_ms):
+        node.hit("Z34")
+    return False
+
+
+@plant(replication.update_local_state, "s24_commits_below_majority")
+def _s24_local(right: Callable[..., bool], node: QuorumNode, role: LeaderState) -> bool:
+    advanced = right(node, role)
+    return _advance_below_majority(node, role) or advanced
+
+
+@plant(replication.update_replica_state, "s24_commits_below_majority")
+def _s24_replica(
+    right: Callable[..., bool],
+    node: QuorumNode,
+    role: LeaderState,
+    replica: ReplicaKey,
+    offset: int,
+    now_ms: int,
+) -> bool:
+    advanced = right(node, role, replica, offset, now_ms)
+    return _advance_below_majority(node, role) or advanced
+
+
+def _advance_below_majority(node: QuorumNode, role: LeaderState) -> bool:
+    ends = sorted((-1 if end is None else end for end in role.end_offsets), reverse=True)
+    reached = ends[max(0, len(ends) // 2 - 1)]
+    advanced = reached >= 0 and role.advance_to(reached)
+    if advanced:
+        node.hit("S24")
+    return advanced
+
+
+@plant(listener_context.readable_end, "s18_publishes_uncommitted")
+def _s18(right: Callable[..., int | None], node: QuorumNode) -> int | None:
+    high_watermark, end = right(node), node.log.end_offset
+    if high_watermark is None or node.is_voter:
+        return high_watermark
+    if end > high_watermark:
+        node.hit("S18")
+    return end
+
+
+@plant(replication.append, "z23_deletion_in_pieces")
+def _z23(
+    right: Callable[..., int],
+    node: QuorumNode,
+    role: LeaderState,
+    epoch: int,
+    records: Sequence[VersionedRecord | bytes],
+    now_ms: int,
+) -> int:
+    """The controller counts the hit, where it decides the deletion."""
+    if len(records) == 1 or not any(map(_is_deletion, records)):
+        return right(node, role, epoch, records, now_ms)
+    last_offset = role.accumulator.next_offset - 1
+    for record in records:
+        role.accumulator.complete_current_batch()
+        last_offset = right(node, role, epoch, [record], now_ms)
+    return last_offset
+
+
+def _is_deletion(record: VersionedRecord | bytes) -> bool:
+    return isinstance(record, VersionedRecord) and isinstance(record.record, RemoveTopicRecord)

@@ -1,0 +1,72 @@
+"""Vote: a candidate requests the vote of the next epoch, or asks in advance (pre-vote).
+
+Versions: 0-2. v1 names the voter and directory ids (KIP-853), v2 the pre-vote (KIP-996).
+Source:   KafkaRaftClient.handleVoteRequest; KIP-595.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.planting import step
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.messages import VoteRequest
+from minicluster.quorum import transitions, wire
+from minicluster.quorum.effects import VoteRejected
+from minicluster.quorum.message_epoch import VoterRequestEpoch
+from minicluster.quorum.requests import validation
+from minicluster.quorum.state.epoch_state import ProspectiveState, UnattachedState, VoteRefusal
+from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voters import ReplicaKey
+
+LogEnd = tuple[int, int]  # (last epoch, end offset): the higher one is more up to date
+
+
+def validate(node: QuorumNode, request: VoteRequest, version: int) -> Any | None:
+    """Refuse a request whose log end cannot be: a candidate stands above its log's last epoch."""
+    refusal = validation.refuse_election_request(node, request, version)
+    if refusal is not None:
+        return refusal
+    partition = request.topics[0].partitions[0]
+    epoch, last_epoch = partition.replica_epoch, partition.last_offset_epoch
+    too_high = last_epoch > epoch if partition.pre_vote else last_epoch >= epoch
+    if partition.last_offset < 0 or last_epoch < 0 or too_high:
+        return wire.election_response(node, request, version, ErrorCode.INVALID_REQUEST)
+    return None
+
+
+def epoch_of(request: VoteRequest) -> VoterRequestEpoch:
+    """The candidate's epoch; it moves this node whether or not the vote is granted."""
+    partition = request.topics[0].partitions[0]
+    return VoterRequestEpoch(partition.replica_epoch, partition.replica_id)
+
+
+def handle(node: QuorumNode, request: VoteRequest, version: int, token: Any, now_ms: int) -> Any:
+    """Grant or reject a vote or a pre-vote; a pre-vote leaves no trace here."""
+    partition = request.topics[0].partitions[0]
+    if not validation.is_valid_voter_key(node, request.voter_id, partition.voter_directory_id):
+        return wire.election_response(node, request, version, ErrorCode.INVALID_VOTER_KEY)
+    candidate = ReplicaKey.of(partition.replica_id, partition.replica_directory_id)
+    end = (partition.last_offset_epoch, partition.last_offset)
+    refusal = vote_refusal(node, candidate, end, partition.pre_vote)
+    role = node.role
+    if refusal is not None:
+        node.emit(VoteRejected(role.epoch, candidate.id, partition.pre_vote, refusal))
+    elif not partition.pre_vote and isinstance(role, UnattachedState | ProspectiveState):
+        if candidate.id == node.key.id and role.voted is None:
+            error = validation.contradiction(node, "a Vote of this node's own id")
+            return wire.election_response(node, request, version, error)
+        transitions.grant_vote(node, candidate, now_ms)
+    return wire.election_response(node, request, version, ErrorCode.NONE, granted=refusal is None)
+
+
+@step
+def vote_refusal(
+    node: QuorumNode, candidate: ReplicaKey, end: LogEnd, pre_vote: bool
+) -> VoteRefusal | None:
+    """The reason not to grant a vote, by role and by the end of the candidate's log.
+
+    A candidate whose log is behind a majority's could lose what is committed (Raft, 5.4.1).
+    """
+    up_to_date = end >= (node.log.last_epoch, node.log.end_offset)
+    return node.role.vote_refusal(candidate, up_to_date, pre_vote)
