@@ -1,4 +1,4 @@
-"""A Vote that is not granted carries the reason that Kafka logs, one for each state that refuses."""
+"""A Vote that is not granted carries the reason that Kafka logs: one for each state."""
 
 from __future__ import annotations
 
