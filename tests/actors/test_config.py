@@ -17,7 +17,7 @@ ACTORS = Path(__file__).resolve().parents[2] / "actors"
 def test_every_setting_is_read_by_somebody() -> None:
     read = {
         node.attr
-        for path in sorted(ACTORS.glob("*.py"))
+        for path in sorted(ACTORS.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }

@@ -43,6 +43,7 @@ def test_all_events_of_all_files_are_played_and_agree(capsys: pytest.CaptureFixt
         "agree": 9001,
         "differ": 0,
         "hash order": 0,
+        "message": 0,
         "not built": 0,
     }
 

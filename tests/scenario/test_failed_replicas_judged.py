@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.verify.reporting.report import RuleResult
+from minicluster.verify.reporting.report_data import RuleResult
 
 BY_REPORT = "kafka-4.3 failed_replicas_reported_by=alter_replica_state"
 BY_HEARTBEAT = "kafka-4.3"
