@@ -93,6 +93,7 @@ class Result:
     error: str | None = None
     records: tuple[VersionedRecord, ...] = ()
     atomic: bool | None = None
+    message: str | None = None
     problem: str = ""
 
 
@@ -106,6 +107,13 @@ def _error(code: int) -> str:
 
 def _result(decision: Decision, response: Any) -> Result:
     return Result(response, None, decision.records, decision.atomic)
+
+
+def _single(decision: Decision, item: Any) -> Result:
+    """The result of an operation on one topic or resource."""
+    result = _result(decision, _error(item.error_code))
+    result.message = item.error_message
+    return result
 
 
 def _register_broker(player: Player, line: Json) -> Result:
@@ -298,7 +306,7 @@ def _delete_topics(player: Player, line: Json) -> Result:
     Request = m.DeleteTopicsRequest
     topic = Request.DeleteTopicState(name=None, topic_id=parse_uuid(line["request"]["topic_id"]))
     decision = delete_topics(player.state, Request(topics=(topic,)), 6, line["now_ms"])
-    return _result(decision, _error(decision.response.responses[0].error_code))
+    return _single(decision, decision.response.responses[0])
 
 
 def _create_partitions(player: Player, line: Json) -> Result:
@@ -329,7 +337,7 @@ def _create_partitions(player: Player, line: Json) -> Result:
         line["now_ms"],
         model_partition=lambda topic: player.partitions[topic.id].first(),
     )
-    result = _result(decision, _error(decision.response.results[0].error_code))
+    result = _single(decision, decision.response.results[0])
     result.problem = draws.remaining
     return result
 
@@ -397,6 +405,7 @@ def _alter_reassignments(player: Player, line: Json) -> Result:
                 "topic": topic.name,
                 "partition": part.partition_index,
                 "error": _error(part.error_code),
+                "error_message": part.error_message,
             }
             for topic in decision.response.responses
             for part in topic.partitions
@@ -463,7 +472,7 @@ def _alter_configs(player: Player, line: Json) -> Result:
         True,
         line["now_ms"],
     )
-    return _result(decision, _error(decision.response.responses[0].error_code))
+    return _single(decision, decision.response.responses[0])
 
 
 def _unregister(player: Player, line: Json) -> Result:

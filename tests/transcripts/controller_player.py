@@ -151,6 +151,7 @@ class Player:
             line.get("error"),
             tuple(read_record(record) for record in line["records"]),
             line.get("atomic"),
+            line.get("error_message"),
         )
         if operation is None:
             self._follow(line, expected)
@@ -168,7 +169,7 @@ class Player:
         try:
             return operation(self, line)
         except Refused as refused:
-            return Result(error=refused.error.name)
+            return Result(error=refused.error.name, message=refused.message)
         except Exception as error:  # a machine that breaks differs, too
             if isinstance(error, KeyError | TypeError | ValueError) and _in_operations(error):
                 raise _NotRead(f"the request is not understood: {error!r}") from error
@@ -178,11 +179,13 @@ class Player:
         found = []
         if result.problem:
             found.append(f"  {result.problem}")
-        for name in ("error", "response", "atomic"):
+        for name in ("error", "message", "response", "atomic"):
             theirs, ours = getattr(expected, name), getattr(result, name)
-            if name != "error" and expected.error is not None:
+            if name in ("response", "atomic") and expected.error is not None:
                 continue
-            if _loose(line, name, theirs) != _loose(line, name, ours):
+            if name == "message" and "error_message" not in line:
+                continue
+            if _ordered(line, name, theirs) != _ordered(line, name, ours):
                 found.append(f"  {name}: {ours!r}, Kafka {theirs!r}")
         if _canonical(expected.records) != _canonical(result.records):
             found.append("  records:")
@@ -294,12 +297,9 @@ def _canonical(records: tuple[VersionedRecord, ...]) -> list[str]:
     return out + sorted(run)
 
 
-def _loose(line: Json, name: str, value: Any) -> Any:
-    """An answer without what is for reading only, and in a fixed order where Kafka has none."""
-    if name != "response":
-        return value
-    if isinstance(value, list):
-        value = [{k: v for k, v in item.items() if k != "error_message"} for item in value]
+def _ordered(line: Json, name: str, value: Any) -> Any:
+    """A response, in a fixed order where Kafka has none."""
+    if name == "response" and isinstance(value, list):
         request = line["request"]
         all_topics = "topic_partitions" in request and request["topic_partitions"] is None
         if all_topics or (line["op"] == "list_partition_reassignments"):
