@@ -1,21 +1,103 @@
-"""The order in which a java.util.HashSet of broker ids is walked, where it shows in records."""
+"""The orders in which Java's and Kafka's hash sets are walked, where they show in what Kafka does.
+
+Source:  java.util.HashMap, String.hashCode; org.apache.kafka.timeline.BaseHashTable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_LONG = (1 << 64) - 1
+
+
+def string_hash(text: str) -> int:
+    """Java's hash code of a string, as an unsigned number of 32 bits."""
+    code = 0
+    units = text.encode("utf-16-be")
+    for place in range(0, len(units), 2):
+        code = (31 * code + (units[place] << 8 | units[place + 1])) & 0xFFFFFFFF
+    return code
+
+
+def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The keys of a java.util.HashMap in the order of its bins; in a bin, in the order of arrival.
+
+    A map has 16 bins and doubles them whenever three quarters are exceeded.
+    """
+    members = list(keys)
+    return _by_bin(members, hash_of, _grown(16, len(members)))
 
 
 def java_set_order(first: Sequence[int], then: Sequence[int] = ()) -> list[int]:
-    """The members of a set that is made from some ids and gets the others afterwards.
+    """The members of a HashSet that is made from some ids and gets the others afterwards.
 
-    Ids stand in the slot of their lowest bits, in one slot in the order of arrival. There are 16
-    slots at least and twice as many whenever three quarters are exceeded; a set made from a
-    collection starts with room for it. So few ids below 16 ascend, and 16 comes before 1.
+    A set made from a collection starts with room for it. Few ids below 16 ascend; 16 is before 1.
     """
-    slots = 16
-    while slots < len(first) * 4 // 3 + 1:
-        slots *= 2
-    members = dict.fromkeys((*first, *then))
-    while len(members) > slots * 3 // 4:
-        slots *= 2
-    return sorted(members, key=lambda member: (member ^ member >> 16) & (slots - 1))
+    bins = 16
+    while bins < len(first) * 4 // 3 + 1:
+        bins *= 2
+    members = list(dict.fromkeys((*first, *then)))
+    return _by_bin(members, lambda member: member, _grown(bins, len(members)))
+
+
+def _grown(bins: int, size: int) -> int:
+    while size > bins * 3 // 4:
+        bins *= 2
+    return bins
+
+
+def _by_bin(keys: list[K], hash_of: Callable[[K], int], bins: int) -> list[K]:
+    def bin_of(key: K) -> int:
+        code = hash_of(key)
+        return (code ^ code >> 16) & (bins - 1)
+
+    return sorted(keys, key=bin_of)
+
+
+class TimelineHashOrder(Generic[K]):
+    """The keys of one of Kafka's own hash tables (TimelineHashMap, TimelineHashSet).
+
+    Slots ascend; within a slot the last to arrive is the first.
+    """
+
+    __slots__ = ("_hash_of", "_size", "_slots")
+
+    def __init__(self, hash_of: Callable[[K], int]) -> None:
+        self._hash_of = hash_of
+        self._slots: list[list[K]] = [[], []]
+        self._size = 0
+
+    def __iter__(self) -> Iterator[K]:
+        for keys in self._slots:
+            yield from reversed(keys)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def put(self, key: K) -> None:
+        """Add a key; putting one that is there can find the table too full as well."""
+        if (self._size + 1) * 3 > len(self._slots) * 4:
+            old, self._slots = self._slots, [[] for _ in range(2 * len(self._slots))]
+            for keys in old:
+                for moved in keys:
+                    self._slots[self._slot(moved)].append(moved)
+        keys = self._slots[self._slot(key)]
+        if key not in keys:
+            keys.append(key)
+            self._size += 1
+
+    def remove(self, key: K) -> None:
+        """Remove a key, if it is there."""
+        keys = self._slots[self._slot(key)]
+        if key in keys:
+            keys.remove(key)
+            self._size -= 1
+
+    def _slot(self, key: K) -> int:
+        code = self._hash_of(key)
+        signed = code - (1 << 32) if code >= 1 << 31 else code
+        return (signed * _MULTIPLIER & _LONG) >> (65 - len(self._slots).bit_length())

@@ -106,6 +106,8 @@ class Rules:
     config_value_length_max: int = 32_767
     # The placer's reasons speak of cordoned log directories (4.3).
     placement_speaks_of_cordoned: bool = True
+    # The refusal of a second incarnation explains how it resolves itself (4.x).
+    duplicate_registration_explains_itself: bool = True
     # UpdateFeatures raises kraft.version, too, once every voter has told its directory (4.x).
     kraft_version_can_rise: bool = True
     # The lowest AlterPartition version that a controller takes.
@@ -312,6 +314,7 @@ Rules.KAFKA_3_9 = Rules(
     min_isr_clears_elr=False,
     last_known_leader_goes_with_isr=True,
     previous_broker_epoch_counts=False,
+    duplicate_registration_explains_itself=False,
     kraft_version_can_rise=False,
     registration_needs_metadata_version=False,
     tasks_are_periodic=False,

@@ -48,6 +48,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
+from minicluster.rules import Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +80,15 @@ class Call:
 class Api:
     """How one request is served.
 
-    Shapes:  cluster_action: only brokers and controllers are authorized. items: the field that
+    Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
+             that the release serves. items: the field that
              lists what the request is about; where it is empty any controller responds, at once,
              with ``nothing``. reads: any controller responds, from what is committed.
     """
 
     decide: Callable[[Call], Decision]
     cluster_action: bool = False
+    lowest_version: Callable[[Rules], int] = lambda rules: 0
     items: str | None = None
     nothing: Any = None
     reads: bool = False
@@ -147,6 +150,7 @@ APIS: dict[type, Api] = {
     m.AlterPartitionRequest: Api(
         lambda call: alter_partition(*call.plain),
         cluster_action=True,
+        lowest_version=lambda rules: rules.alter_partition_version_lowest,
         items="topics",
         nothing=m.AlterPartitionResponse(),
     ),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses.texts import TEXTS
 
 MAX_RECORDS_PER_BATCH = 10_000
 MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
@@ -33,7 +34,7 @@ def refuse_too_many_records(count: int) -> None:
     if count > MAX_RECORDS_PER_USER_OP:
         raise TooLarge(
             ErrorCode.POLICY_VIOLATION,
-            f"The request needs {count} records; {MAX_RECORDS_PER_USER_OP} are allowed.",
+            "Unable to perform excessively large batch operation.",
         )
 
 
@@ -53,8 +54,19 @@ class ApiError:
 
     @classmethod
     def of(cls, refused: Refused) -> ApiError:
-        """The error and message of an exception."""
+        """The error and message of an exception; the text of the code alone is no message.
+
+        Source:  ApiError.fromThrowable.
+        """
         return cls(refused.error, refused.message)
+
+    @classmethod
+    def of_code(cls, error: ErrorCode) -> ApiError:
+        """An error whose message is the text of its code.
+
+        Source:  ApiError, the constructor without a message.
+        """
+        return cls(error, TEXTS[error])
 
     def __bool__(self) -> bool:
         """Whether there is an error."""

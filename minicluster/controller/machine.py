@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.activation import activation_records
 from minicluster.controller.controller_apis import APIS, Call
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
@@ -50,6 +49,7 @@ from minicluster.controller.task_timers import TaskTimers
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
+from minicluster.metadata.bootstrap import activation_records
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
@@ -236,14 +236,18 @@ class ControllerMachine:
         self.state.heartbeats = heartbeats
         self.state.offline_replicas = OfflineReplicas()
         self.state.pending_alter_isr = PendingAlterIsr()
-        first = activation_records(
-            settled,
-            bootstrap=self._bootstrap,
-            log_is_empty=settled.is_empty,
-            in_transaction=open_transaction is not None,
-            rules=self.rules,
-            settings=self.settings,
-        )
+        nothing_replayed = self.state.offset < 0 or open_transaction is not None
+        try:
+            first = activation_records(
+                settled,
+                log_is_empty=settled.is_empty and nothing_replayed,
+                transaction_is_open=open_transaction is not None,
+                bootstrap=self._bootstrap,
+                static_min_insync_replicas=self.settings.static_min_isr,
+                rules=self.rules,
+            )
+        except ReplayError as fault:
+            return self._fail(str(fault), now_ms)
         decision = Decision(records=first.records, atomic=first.atomic)
         effects, _ = self._carry_out(decision, now_ms)
         return effects + self._tasks.start(self.state, now_ms)
@@ -306,10 +310,13 @@ class ControllerMachine:
 
         Shapes:  authorized says that the sender may act for the cluster; forwarded, that a broker
                  passed a client's request on.
-        Errors:  KeyError for a request that no controller serves.
+        Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
-        api = APIS[type(request)]
+        api = APIS.get(type(request))
         registered = self._registered_epoch(request)
+        if api is None or version < api.lowest_version(self.rules):
+            refused = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            return [self._answer(token, refused, registered)]
         if api.cluster_action and not authorized:
             refused = error_response(
                 request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, version=version

@@ -34,3 +34,8 @@ class ControllerSettings:
     """Why a topic (name, partitions, configs) may not be created; None allows it."""
     brokers_with_configs_exist: bool = True
     """Whether a broker must be registered before configs of its own may be set."""
+
+    @property
+    def static_min_isr(self) -> int:
+        """The min.insync.replicas of this node's own configuration."""
+        return int(self.static_config.get(MIN_ISR, DEFAULTS[MIN_ISR]))

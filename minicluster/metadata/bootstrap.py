@@ -1,4 +1,4 @@
-"""What a new cluster's log begins with, and what a new active controller writes first.
+"""The first records of a cluster, and the first records of each new active controller.
 
 Source:  KIP-778, KIP-868, KIP-966; ActivationRecordsGenerator, BootstrapMetadata, Formatter.
 """
@@ -50,9 +50,9 @@ _DEFAULT_LEVELS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
-    """What a new active controller appends first.
+    """The records that a new active controller appends first.
 
-    Shapes:  atomic records go into one batch; the others may be cut, a transaction holds them.
+    Shapes:  atomic records are one batch; others may be several, held together by a transaction.
     """
 
     records: tuple[VersionedRecord, ...]
@@ -72,7 +72,7 @@ def bootstrap_records(
     more: Sequence[VersionedRecord] = (),
     rules: Rules = Rules.KAFKA_4_3,
 ) -> tuple[VersionedRecord, ...]:
-    """What ``bootstrap.checkpoint`` holds: metadata.version, other features, credentials.
+    """The records of ``bootstrap.checkpoint``: metadata.version, other features, credentials.
 
     Shapes:  features None means the defaults of the version; level 0 leaves a feature out.
     Errors:  UserError for a version that cannot be a cluster's first.
@@ -105,11 +105,11 @@ def activation_records(
     static_min_insync_replicas: int = 1,
     rules: Rules = Rules.KAFKA_4_3,
 ) -> Activation:
-    """What a controller that becomes active has to write before anything else.
+    """The records that a controller writes when it becomes active, before any other.
 
     A log without metadata.version (3.9: one without any metadata record) gets the bootstrap
     records, in a transaction where there are transactions. Otherwise an open transaction, which
-    its writer did not live to end, is aborted.
+    no controller can end any more, is aborted.
 
     Shapes:  image is that of the committed log, without an open transaction.
     Errors:  ReplayError when a transaction is open that the metadata.version cannot abort.
@@ -122,8 +122,11 @@ def activation_records(
         return Activation(records=(), atomic=True)
     version = image.features.metadata_version or MINIMUM
     if not version.metadata_transactions_supported:
-        raise ReplayError(f"a transaction is open, which metadata.version {version} cannot abort")
-    return Activation(records=(_abort("the last active controller did not end it"),), atomic=False)
+        raise ReplayError(
+            f"Detected in-progress transaction, but the metadata.version {version} does not "
+            "support transactions. Cannot continue."
+        )
+    return Activation(records=(_ABORT,), atomic=True)
 
 
 def _bootstrap(
@@ -141,28 +144,33 @@ def _bootstrap(
         none = ZkMigrationStateRecord(zk_migration_state=MIGRATION_STATE_NONE)
         records.append(VersionedRecord(none, 0))
     if rules.elr_starts_with_cluster_min_isr and after.elr_enabled:
-        minimum = ConfigRecord(
-            resource_type=BROKER,
-            resource_name=CLUSTER_DEFAULT,
-            name=MIN_INSYNC_REPLICAS,
-            value=str(static_min_insync_replicas),
-        )
-        records.append(VersionedRecord(minimum, 0))
+        records.append(cluster_min_isr_record(static_min_insync_replicas))
     if not version.metadata_transactions_supported:
         if transaction_is_open:
             raise ReplayError(
-                f"a transaction is open, which metadata.version {version} cannot abort"
+                f"Detected partial bootstrap records transaction, but the metadata.version "
+                f"{version} does not support transactions. Cannot continue."
             )
         return Activation(records=tuple(records), atomic=True)
     begin = VersionedRecord(BeginTransactionRecord(name=BOOTSTRAP_TRANSACTION), 0)
     end = VersionedRecord(EndTransactionRecord(), 0)
-    aborts = [_abort("the bootstrap records are incomplete")] if transaction_is_open else []
+    aborts = [_ABORT] if transaction_is_open else []
     return Activation(records=(*aborts, begin, *records, end), atomic=False)
+
+
+def cluster_min_isr_record(value: int) -> VersionedRecord:
+    """The cluster's min.insync.replicas, without which ELR is not safe (KIP-966)."""
+    record = ConfigRecord(
+        resource_type=BROKER,
+        resource_name=CLUSTER_DEFAULT,
+        name=MIN_INSYNC_REPLICAS,
+        value=str(value),
+    )
+    return VersionedRecord(record, 0)
 
 
 def _feature(name: str, level: int) -> VersionedRecord:
     return VersionedRecord(FeatureLevelRecord(name=name, feature_level=level), 0)
 
 
-def _abort(reason: str) -> VersionedRecord:
-    return VersionedRecord(AbortTransactionRecord(reason=reason), 0)
+_ABORT = VersionedRecord(AbortTransactionRecord(reason="Controller failover"), 0)

@@ -15,12 +15,12 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.activation import bootstrap_records
 from minicluster.controller.effects import Append, ControllerRespond
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.segment import read_segment, write_segment
+from minicluster.metadata.bootstrap import bootstrap_records
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.protocol import messages as m
@@ -106,7 +106,7 @@ class Controller:
         ids = iter(range(10_000_000, 20_000_000))
         self.machine = ControllerMachine(
             settings=ControllerSettings(),
-            bootstrap=bootstrap_records(VERSION),
+            bootstrap=bootstrap_records(VERSION, {}),
             draw=lambda bound: bound // 2,
             new_topic_id=lambda: topic_id(next(ids)),
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.activation import bootstrap_records
 from minicluster.controller.effects import Append, ControllerRespond, RaiseKRaftVersion, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.operations.update_features import node_features
@@ -15,10 +14,10 @@ from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.partition import PartitionRegistration
-from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.records import VersionedRecord
+from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
 from minicluster.rules import Rules
 
 CLUSTER_ID = "test"
@@ -45,6 +44,17 @@ class JavaRandom:
                 return value
 
 
+def feature_records(
+    version: MetadataVersion, features: Mapping[str, int]
+) -> tuple[VersionedRecord, ...]:
+    """Bootstrap records of any metadata.version, those that no new cluster may have as well."""
+    levels = {FEATURE_NAME: version.level} | dict(features)
+    return tuple(
+        VersionedRecord(FeatureLevelRecord(name=name, feature_level=level), 0)
+        for name, level in levels.items()
+    )
+
+
 def dir_id(broker_id: int, number: int = 0) -> UUID:
     """A directory of a broker."""
     return UUID(int=(1 << 64) + (broker_id << 16) + 0x1000 + number)
@@ -68,13 +78,15 @@ class Cluster:
     now_ms: int = 0
     held: bool = False
     active: bool = True
+    lowest_alter_partition: int = 0  # no release refuses a version where its order is tested
 
     def __post_init__(self) -> None:
+        self.rules = replace(self.rules, alter_partition_version_lowest=self.lowest_alter_partition)
         features = {"eligible.leader.replicas.version": 1} if self.elr else {}
         self.topic_ids = iter(UUID(int=(3 << 64) + n) for n in range(1_000_000))
         self.machine = ControllerMachine(
             settings=ControllerSettings(cluster_id=CLUSTER_ID, **self.settings),
-            bootstrap=bootstrap_records(MV(self.metadata_version), features),
+            bootstrap=feature_records(MV(self.metadata_version), features),
             draw=self.draw,
             new_topic_id=lambda: next(self.topic_ids),
             rules=self.rules,

@@ -361,3 +361,9 @@ def test_the_registration_precedes_every_other_record_of_a_broker() -> None:
     records = cluster.records_of(lambda: cluster.start(1))
     assert isinstance(records[0], RegisterBrokerRecord)
     assert records[1].fenced == -1
+
+
+def test_a_request_that_no_controller_decides_is_an_unsupported_version() -> None:
+    cluster = Cluster()
+    response = cluster.ask(m.HeartbeatRequest(group_id="g", member_id="m"))
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -9,7 +9,7 @@ import pytest
 
 from minicluster.controller import task_timers as timers
 from minicluster.controller.deciding.placement import PlacementError, RackList
-from minicluster.controller.errors import ControllerFault
+from minicluster.controller.errors import ControllerFault, Refused
 from minicluster.controller.operations.broker_registration import register_broker
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -140,6 +140,29 @@ def test_placement_speaks_of_cordoned(on: bool) -> None:
     with pytest.raises(PlacementError) as refused:
         RackList([], JavaRandom(), cordoned_in_messages=on).refuse_all_fenced()
     assert ("cordoned" in str(refused.value)) == on
+
+
+@BOTH
+def test_alter_partition_version_lowest(on: bool) -> None:
+    """4.x has no AlterPartition below version 2, whoever sends it."""
+    cluster = Cluster(lowest_alter_partition=2 if on else 0)
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2))
+    response = cluster.alter("foo", (1,), version=1)
+    assert (response.error_code == ErrorCode.UNSUPPORTED_VERSION) == on
+    assert cluster.partition("foo").isr == ((1, 2) if on else (1,))
+
+
+@BOTH
+def test_duplicate_registration_explains_itself(on: bool) -> None:
+    cluster = Cluster(rules=rules(duplicate_registration_explains_itself=on))
+    cluster.start(1)
+    request = m.BrokerRegistrationRequest(
+        broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=incarnation(1, 1)
+    )
+    with pytest.raises(Refused, match="Another broker is registered") as refused:
+        register_broker(cluster.machine.state, request, 4, 9, 0, 0)
+    assert ("self-resolve" in str(refused.value)) == on
 
 
 @BOTH

@@ -324,3 +324,39 @@ def test_a_broker_with_all_directories_cordoned_gets_nothing_new() -> None:
     assert cluster.create("manual", (0, 1)).error_code == 0
     cluster.heartbeat(1, cordoned_log_dirs=())
     assert cluster.create_topic(auto("foo", 1, 2)).error_code == 0
+
+
+def test_of_two_names_that_collide_the_first_of_kafkas_hash_set_is_named() -> None:
+    """Both were created by one request; a third name collides with both."""
+    for one, other in (("a.b.c", "a_b.c"), ("x.y.z", "x_y.z"), ("k.l.m", "k_l.m")):
+        cluster = started(0)
+        make = m.CreateTopicsRequest.CreatableTopic
+        topics = tuple(make(name=n, num_partitions=1, replication_factor=1) for n in (one, other))
+        response = cluster.ask(m.CreateTopicsRequest(topics=topics))
+        assert [topic.error_code for topic in response.topics] == [0, 0]
+        third = one.replace(".", "_")
+        refused = cluster.create(third, (0,))
+        assert refused.error_message == f"Topic '{third}' collides with existing topic: {other}"
+
+
+def test_a_duplicate_is_not_deleted_and_neither_is_a_topic_by_name_and_id() -> None:
+    cluster = started(0)
+    for name in ("a", "b", "c"):
+        cluster.create(name, (0,))
+    state = m.DeleteTopicsRequest.DeleteTopicState
+    topics = (
+        state(name="a"),
+        state(name="a"),
+        state(name="b"),
+        state(name=None, topic_id=cluster.topic_id("b")),
+        state(name="c"),
+    )
+    response = cluster.ask(m.DeleteTopicsRequest(topics=topics))
+    results = [(r.name, r.error_code, r.error_message) for r in response.responses]
+    invalid = ErrorCode.INVALID_REQUEST
+    assert results == [
+        ("a", invalid, "Duplicate topic name."),
+        ("b", invalid, "The provided topic name maps to an ID that was already supplied."),
+        ("c", 0, None),
+    ]
+    assert [topic.name for topic in cluster.machine.image.topics] == ["a", "b"]

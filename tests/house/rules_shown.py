@@ -45,6 +45,8 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "bootstraps_log_without_metadata_version": (
         f"{_BOOTSTRAP}a_log_without_a_version_is_bootstrapped_by_4_3_only",
+        "tests/controller/test_activation.py::"
+        "test_a_log_without_a_version_is_bootstrapped_by_4_3_only",
     ),
     "aborted_transaction_leaks": (f"{_LOADER}what_was_aborted_comes_back_only_in_kafkas_loader",),
     "snapshot_omits_elr_when_off": (
@@ -80,7 +82,11 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
     "placement_speaks_of_cordoned": (f"{_RELEASES}placement_speaks_of_cordoned",),
     "alter_partition_version_lowest": (
+        f"{_RELEASES}alter_partition_version_lowest",
         f"{_MANAGER}g07_topics_without_id_cap_the_version_where_names_are_still_known",
+    ),
+    "duplicate_registration_explains_itself": (
+        f"{_RELEASES}duplicate_registration_explains_itself",
     ),
     "read_finds_batch_base": (
         "tests/replica/test_partition_isr.py::"

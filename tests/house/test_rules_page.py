@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
-from minicluster.controller.activation import activation_records, bootstrap_records
-from minicluster.controller.settings import ControllerSettings
 from minicluster.errors import UserError
+from minicluster.metadata.bootstrap import activation_records, bootstrap_records
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import ConfigRecord
@@ -16,6 +18,7 @@ from minicluster.rules import FailedReplicas, Rules, UncleanRecovery
 from tests.house.references import is_there
 from tests.house.rules_page import described
 from tests.house.rules_shown import SHOWN_BY
+from tests.house.test_tidy import ROOT, sources
 
 FIELDS = [f.name for f in fields(Rules) if f.name != "name"]
 
@@ -81,9 +84,47 @@ def test_elr_starts_with_the_clusters_minimum_in_4_x_only(rules: Rules) -> None:
         MetadataImage.EMPTY,
         bootstrap=records,
         log_is_empty=True,
-        in_transaction=False,
+        transaction_is_open=False,
         rules=rules,
-        settings=ControllerSettings(),
     )
     configs = [r.record for r in decision.records if isinstance(r.record, ConfigRecord)]
     assert len(configs) == (1 if rules is Rules.KAFKA_4_3 else 0)
+
+
+def test_every_field_is_read_by_code_that_a_cluster_runs() -> None:
+    """A field that only a function reads which no other code calls does nothing in a cluster."""
+    files = {path: ast.parse(path.read_text()) for path in sources("minicluster", "actors")}
+    imported, attributes = set[str](), set[str]()
+    for tree in files.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                imported |= {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Attribute):
+                attributes.add(node.attr)
+    read = set[str]()
+    for path, tree in files.items():
+        if path.name in ("rules.py", "planted.py"):
+            continue
+        module = module_of(path)
+        names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        for function in functions_of(tree):
+            name = function.name
+            own = sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(function))
+            used = names.count(name) > own or name in attributes or f"{module}.{name}" in imported
+            if used or name.startswith("__"):
+                found = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
+                read |= found & set(FIELDS)
+    assert sorted(set(FIELDS) - read) == []
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("minicluster", *parts) if parts[0] == "actors" else parts)
+
+
+def functions_of(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """The functions and methods of a module, without those inside them."""
+    for node in tree.body:
+        for inner in node.body if isinstance(node, ast.ClassDef) else (node,):
+            if isinstance(inner, ast.FunctionDef):
+                yield inner

@@ -335,7 +335,6 @@ def _create_partitions(player: Player, line: Json) -> Result:
         3,
         draws,
         line["now_ms"],
-        model_partition=lambda topic: player.partitions[topic.id].first(),
     )
     result = _single(decision, decision.response.results[0])
     result.problem = draws.remaining

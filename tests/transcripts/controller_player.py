@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from minicluster.controller.errors import Refused
 from minicluster.controller.settings import ControllerSettings
@@ -34,16 +33,14 @@ from minicluster.protocol import ProtocolError, format_uuid
 from minicluster.protocol.json_form import from_json
 from minicluster.protocol.records import (
     RECORD_CLASSES,
-    ClearElrRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
-    PartitionRecord,
     VersionedRecord,
 )
 from minicluster.rules import Rules
 from tests.transcripts import controller_operations
 from tests.transcripts.controller_operations import OPERATIONS, Result, unknown_fields
-from tests.transcripts.java_maps import PartitionMap, SessionMap
+from tests.transcripts.java_maps import SessionMap
 from tests.transcripts.report import (
     AGREE,
     DIFFER,
@@ -109,7 +106,6 @@ class Player:
     level: int
     elr_offered: bool
     sessions: SessionMap = field(default_factory=SessionMap)
-    partitions: dict[UUID, PartitionMap] = field(default_factory=dict)
 
     @classmethod
     def of(cls, header: Json, rules: Rules) -> Player:
@@ -224,22 +220,10 @@ class Player:
         offset = line["base_offset"] - 1
         for record in kafka.records:
             offset += 1
-            self._put_partitions(record.record)
             self.state.apply(record, offset)
             replay_registration(self.heartbeats, record.record, self.state.image, now_ms)
         if beats and kafka.response["in_controlled_shutdown"]:
             self.heartbeats.set_shutdown_offset(request["broker_id"], offset)
-
-    def _put_partitions(self, record: Any) -> None:
-        if isinstance(record, PartitionRecord | PartitionChangeRecord):
-            topic_map = self.partitions.setdefault(record.topic_id, PartitionMap())
-            topic_map.put(record.partition_id)
-        elif isinstance(record, ClearElrRecord):
-            for topic, index, partition in self.state.image.topics.partitions():
-                if record.topic_name in ("", topic.name) and (
-                    partition.elr or partition.last_known_elr
-                ):
-                    self.partitions[topic.id].put(index)
 
     def stale_session(self, now_ms: int) -> BrokerIdAndEpoch | None:
         """Which of the expired sessions Kafka takes: the first one in its hash map."""

@@ -58,34 +58,6 @@ class SessionMap:
                 (high if is_high else low).insert(0, entry)
 
 
-class PartitionMap:
-    """Kafka's hash map of a topic's partitions (TimelineHashMap over BaseHashTable)."""
-
-    def __init__(self) -> None:
-        self._slots: list[list[int]] = [[], []]
-        self._size = 0
-
-    def first(self) -> int:
-        """The partition that an iteration yields first."""
-        return next(index for entries in self._slots for index in entries)
-
-    def put(self, index: int) -> None:
-        """Put a partition in, or replace it where it stands; both may find the map too full."""
-        if (self._size + 1) * 3 > len(self._slots) * 4:
-            old, self._slots = self._slots, [[] for _ in range(2 * len(self._slots))]
-            for entries in old:
-                for entry in entries:
-                    self._slots[self._slot(entry)].insert(0, entry)
-        entries = self._slots[self._slot(index)]
-        if index not in entries:
-            entries.insert(0, index)
-            self._size += 1
-
-    def _slot(self, index: int) -> int:
-        mixed = index * 0x9E3779B97F4A7C15 & (1 << 64) - 1
-        return mixed >> (64 - (len(self._slots).bit_length() - 1))
-
-
 def _spread(session: BrokerIdAndEpoch) -> int:
     epoch = session.epoch & (1 << 64) - 1
     code = (31 * session.broker_id + ((epoch ^ (epoch >> 32)) & _INT)) & _INT

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.activation import bootstrap_records
 from minicluster.controller.effects import Append, ControllerRespond, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
@@ -28,6 +27,7 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.rules import FailedReplicas, Rules
 from minicluster.verify import OnlineChecker
+from tests.controller.kit import feature_records
 from tests.workload.checks import Change, answer_problems, changed_partitions
 from tests.workload.operations import Operation, chance
 from tests.workload.processes import CLUSTER_ID, Process, all_processes
@@ -151,7 +151,7 @@ class Player:
                 unclean_election_check_interval_ms=ELECT_UNCLEAN_MS,
                 max_idle_interval_ms=NO_OP_MS,
             ),
-            bootstrap=bootstrap_records(self.case.metadata_version, levels),
+            bootstrap=feature_records(self.case.metadata_version, levels),
             draw=lambda bound: self._draw.randrange(bound),
             new_topic_id=self._new_topic_id,
             rules=self.case.rules,

@@ -19,6 +19,7 @@ from minicluster.metadata.image.configs import (
     GROUP,
     TOPIC,
 )
+from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode
 
 Resource = tuple[int, str]
@@ -69,13 +70,22 @@ def _value_problem(
             return "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
     if kind == BROKER and name == CORDONED_LOG_DIRS:
         if not state.gates.metadata_version.cordoned_log_dirs_supported:
-            return f"{name} needs metadata.version 4.3-IV0 or later."
+            return (
+                f"The {name} configuration value cannot be set because it requires "
+                f"metadata.version >= {MetadataVersion.V4_3_IV0}"
+            )
         old = set((current.get(name) or "").split(","))
         if value and not forwarded and not set(value.split(",")) <= old:
-            return f"{name}: a request to a controller may only remove entries."
+            return (
+                f"When updating {name} via controllers,  the new value must be a subset of the "
+                "current configuration value."
+            )
     limit = state.rules.config_value_length_max
     if limit and value is not None and len(value) > limit:
-        return f"The value of {name} is longer than {limit} characters."
+        return (
+            "The configuration value cannot be added because it exceeds the maximum value size "
+            f"of {limit} bytes."
+        )
     return ""
 
 

@@ -37,7 +37,7 @@ def elect_leader(
     else:
         needed = not partition.has_leader
     if not needed:
-        return ApiError(ErrorCode.ELECTION_NOT_NEEDED)
+        return ApiError.of_code(ErrorCode.ELECTION_NOT_NEEDED)
     election = Election.PREFERRED if wanted is ElectionType.PREFERRED else Election.UNCLEAN
     record = election_record(state, topic, index, partition, election)
     if record is None and election is Election.PREFERRED and not partition.has_leader:
@@ -46,7 +46,7 @@ def elect_leader(
         if record is not None:
             state.hit("Z47")
     if record is None:
-        return ApiError(
+        return ApiError.of_code(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
             if wanted is ElectionType.PREFERRED
             else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.java_order import hash_map_order, string_hash
+
 Draw = Callable[[int], int]
 """A number from 0 up to, not including, the bound."""
 
@@ -116,7 +118,8 @@ class RackList:
             self.unfenced += not broker.fenced
             self.total += 1
         # The draws are made while walking a Java hash map, so its order is part of the algorithm.
-        self._racks = {name: by_name[name] for name in _java_map_order(list(by_name))}
+        names = hash_map_order(by_name, lambda name: string_hash(name or ""))
+        self._racks = {name: by_name[name] for name in names}
         for rack in self._racks.values():
             rack.fenced.initialize(draw)
             rack.unfenced.initialize(draw)
@@ -193,23 +196,3 @@ def shuffle(items: list[Any], draw: Draw) -> None:
     for bound in range(len(items), 1, -1):
         other = draw(bound)
         items[bound - 1], items[other] = items[other], items[bound - 1]
-
-
-def _java_map_order(names: list[str | None]) -> list[str | None]:
-    """The order in which a java.util.HashMap with these keys, put in this order, is walked."""
-    slots = 16
-    while len(names) > slots * 3 // 4:
-        slots *= 2
-
-    def slot(name: str | None) -> int:
-        code = 0
-        for char in _utf16_units(name or ""):
-            code = (31 * code + char) & 0xFFFFFFFF
-        return (code ^ (code >> 16)) & (slots - 1)
-
-    return sorted(names, key=slot)
-
-
-def _utf16_units(text: str) -> list[int]:
-    encoded = text.encode("utf-16-be")
-    return [int.from_bytes(encoded[i : i + 2], "big") for i in range(0, len(encoded), 2)]

@@ -128,9 +128,7 @@ def _cancel(
     state: ClusterState, topic: TopicImage, index: int, partition: PartitionRegistration
 ) -> Targets:
     if not partition.is_reassigning:
-        raise Refused(
-            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
-        )
+        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     revert = revert_reassignment(
         Reassignment(
             replicas=partition.replicas,

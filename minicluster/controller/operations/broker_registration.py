@@ -23,6 +23,12 @@ from minicluster.protocol.uuids import format_uuid
 SECURITY_PROTOCOLS = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
+DUPLICATE = "Another broker is registered with that broker id."
+RESOLVES = (
+    " If the broker was recently restarted this should self-resolve once the heartbeat manager "
+    "expires the broker's session."
+)
+
 Feature = BrokerRegistrationRequest.Feature
 
 
@@ -64,12 +70,12 @@ def register_broker(
     ):
         raise Refused(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            "Another broker is registered with that broker id. If the broker was recently "
-            "restarted this resolves itself once its session has expired.",
+            DUPLICATE + (RESOLVES if state.rules.duplicate_registration_explains_itself else ""),
         )
     if request.is_migrating_zk_broker:
         raise Refused(
-            ErrorCode.BROKER_ID_NOT_REGISTERED, "The controller takes no ZooKeeper brokers."
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "Controller does not support registering ZK brokers.",
         )
     if state.gates.metadata_version.directory_assignment_supported:
         _check_directories(state, request)

@@ -5,7 +5,7 @@ Versions:  0-3; the version decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
@@ -29,13 +29,9 @@ def create_partitions(
     version: int,
     draw: Draw,
     now_ms: int,
-    *,
-    model_partition: Callable[[TopicImage], int] = lambda topic: min(topic.partitions),
 ) -> Decision:
     """Add partitions; each topic succeeds or fails by itself, all records are one batch.
 
-    Shapes:  model_partition names the partition whose number of replicas the new ones get; Kafka
-             takes the one that its hash map yields first.
     Chance:  placement draws.
     Errors:  per topic.
     Source:  KIP-195; ReplicationControlManager.createPartitions.
@@ -47,7 +43,7 @@ def create_partitions(
         mine: list[VersionedRecord] = []
         error = ApiError()
         try:
-            _add_partitions(state, topic, mine, hits, draw, model_partition)
+            _add_partitions(state, topic, mine, hits, draw)
         except Refused as refused:
             if isinstance(refused, TooLarge):
                 raise
@@ -75,7 +71,6 @@ def _add_partitions(
     records: list[VersionedRecord],
     hits: list[str],
     draw: Draw,
-    model_partition: Callable[[TopicImage], int],
 ) -> None:
     topic = state.image.topics.named(asked.name)
     if topic is None:
@@ -89,7 +84,8 @@ def _add_partitions(
             f"The topic {topic.name} currently has {start} partition(s); {asked.count} would not "
             "be an increase.",
         )
-    factor = len(topic.partitions[model_partition(topic)].replicas)
+    # As many replicas as the partition that Kafka's hash map yields first, whichever that is.
+    factor = len(topic.partitions[state.indexes.first_partition(topic.id)].replicas)
     chosen = _chosen_replicas(state, topic, asked, factor, draw)
     gates = state.gates
     for index, replicas in enumerate(chosen, start):

@@ -26,6 +26,7 @@ from minicluster.controller.deciding.initial_assignment import (
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.controller.state.indexes import has_collision_chars
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
@@ -104,7 +105,9 @@ def refuse_duplicate_topics(
     duplicates = dict.fromkeys(name for name in names if names.count(name) > 1)
     refused = [_refused(name, "Duplicate topic name.") for name in duplicates]
     if METADATA_TOPIC in names and METADATA_TOPIC not in duplicates:
-        refused.append(_refused(METADATA_TOPIC, f"Creation of {METADATA_TOPIC} is prohibited."))
+        refused.append(
+            _refused(METADATA_TOPIC, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
+        )
     out = {*duplicates, METADATA_TOPIC}
     return replace(request, topics=tuple(t for t in request.topics if t.name not in out)), refused
 
@@ -126,40 +129,39 @@ def _refuse_too_many_partitions(state: ClusterState, topics: Sequence[CreatableT
     if limit and total > limit:
         raise Refused(
             ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: {total} of at most {limit}.",
+            "Excessively large number of partitions per request.",
         )
 
 
 def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
-    """Bad names, names that differ from a live one only in '.' and '_', names that live."""
-    unified = {}
-    if any("." in topic.name or "_" in topic.name for topic in topics):
-        names = sorted(state.image.topics.ids_by_name)
-        unified = {n.replace(".", "_"): n for n in names if "." in n or "_" in n}
+    """Invalid names, names that differ from a live one only in '.' and '_', names that live.
+
+    Source:  ReplicationControlManager.validateNewTopicNames, computeConfigChanges.
+    """
     errors = {}
     for topic in topics:
-        reason = invalid_name_reason(topic.name)
+        name = topic.name
+        reason = invalid_name_reason(name)
         if reason is not None:
-            errors[topic.name] = ApiError(
+            errors[name] = ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}"
             )
-        elif "." in topic.name or "_" in topic.name:
-            other = unified.get(topic.name.replace(".", "_"))
-            if other is not None:
-                errors[topic.name] = ApiError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{topic.name}' collides with existing topic: {other}",
-                )
-        if state.image.topics.named(topic.name) is not None:
-            errors[topic.name] = ApiError(
-                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists."
+        other = state.indexes.colliding_name(name) if has_collision_chars(name) else None
+        if other is not None:
+            errors[name] = ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with existing topic: {other}",
             )
-        for config in topic.configs:
-            if config.value is None and topic.name not in errors:
-                errors[topic.name] = ApiError(
-                    ErrorCode.INVALID_CONFIG,
-                    f"Null value not supported for topic configs: {config.name}",
-                )
+        if state.image.topics.named(name) is not None:
+            errors[name] = ApiError(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists."
+            )
+        nulls = [config.name for config in topic.configs if config.value is None]
+        if nulls and name not in errors:
+            errors[name] = ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"Null value not supported for topic configs: {','.join(nulls)}",
+            )
     return errors
 
 

@@ -5,6 +5,7 @@ Versions:  1-6 in 4.x, from 0 on in 3.9; topics come by name below 6, by name or
 
 from __future__ import annotations
 
+from collections import Counter
 from uuid import UUID
 
 from minicluster.controller.deciding.decision import Decision
@@ -16,7 +17,10 @@ from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsRespo
 from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 
-Result = DeleteTopicsResponse.DeletableTopicResult
+Key = tuple[str | None, UUID]
+"""A topic's name, or None; its id, or zero."""
+
+TWO_KEYS = "The provided topic name maps to an ID that was already supplied."
 
 
 def delete_topics(
@@ -24,33 +28,28 @@ def delete_topics(
 ) -> Decision:
     """Delete topics; each succeeds or fails by itself, all records are one batch.
 
-    Errors:  per topic: INVALID_REQUEST for no or two keys and for a duplicate, UNKNOWN_TOPIC_ID,
-             UNKNOWN_TOPIC_OR_PARTITION.
+    Errors:  per topic: INVALID_REQUEST for no or two keys, a duplicate, and a name and an id of one
+             topic; UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id.
     Source:  ControllerApis.deleteTopics; ReplicationControlManager.deleteTopics.
     """
-    keys: list[tuple[str | None, UUID]] = [(name, ZERO_UUID) for name in request.topic_names]
+    keys: list[Key] = [(name, ZERO_UUID) for name in request.topic_names]
     keys += [(topic.name, topic.topic_id) for topic in request.topics]
-    found: dict[UUID, None] = {}
+    found = {key: _resolve(state, key, times) for key, times in Counter(keys).items()}
+    keys_of = Counter(topic.id for topic, _ in found.values() if topic is not None)
+    deleted: list[UUID] = []
     results = []
-    for name, topic_id in keys:
-        topic, error = _resolve(state, name, topic_id)
-        if topic is not None and topic.id in found:
-            error = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic.")
-            topic = None
-        if topic is not None:
-            found[topic.id] = None
-        results.append(
-            Result(
-                name=name if topic is None else topic.name,
-                topic_id=topic_id if topic is None else topic.id,
-                error_code=error.error,
-                error_message=error.message,
-            )
-        )
-    in_pieces = state.faults.z23_deletion_in_pieces and len(found) > 1
+    for key, (topic, error) in found.items():
+        if topic is None:
+            results.append(_result(key, error))
+        elif keys_of[topic.id] == 1:
+            deleted.append(topic.id)
+            results.append(_result((topic.name, topic.id), ApiError()))
+        elif key[0] is not None:  # one result for both keys, and neither deletes the topic
+            results.append(_result((topic.name, topic.id), _invalid(TWO_KEYS)))
+    in_pieces = state.faults.z23_deletion_in_pieces and len(deleted) > 1
     return Decision(
         records=tuple(
-            VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in found
+            VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in deleted
         ),
         response=DeleteTopicsResponse(responses=tuple(results)),
         atomic=not in_pieces,
@@ -58,16 +57,28 @@ def delete_topics(
     )
 
 
-def _resolve(
-    state: ClusterState, name: str | None, topic_id: UUID
-) -> tuple[TopicImage | None, ApiError]:
-    if (name is None) == (topic_id == ZERO_UUID):
-        which = "Neither topic name nor id" if name is None else "Both topic name and id"
-        return None, ApiError(ErrorCode.INVALID_REQUEST, f"{which} were specified.")
+def _resolve(state: ClusterState, key: Key, times: int) -> tuple[TopicImage | None, ApiError]:
+    name, topic_id = key
+    if name is None and topic_id == ZERO_UUID:
+        return None, _invalid("Neither topic name nor id were specified.")
+    if name is not None and topic_id != ZERO_UUID:
+        return None, _invalid("You may not specify both topic name and topic id.")
+    if times > 1:
+        return None, _invalid(f"Duplicate topic {'id' if name is None else 'name'}.")
     topics = state.image.topics
     topic = topics.get(topic_id) if name is None else topics.named(name)
     if topic is not None:
         return topic, ApiError()
     if name is None:
-        return None, ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-    return None, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return None, ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_ID)
+    return None, ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _result(key: Key, error: ApiError) -> DeleteTopicsResponse.DeletableTopicResult:
+    return DeleteTopicsResponse.DeletableTopicResult(
+        name=key[0], topic_id=key[1], error_code=error.error, error_message=error.message
+    )

@@ -41,8 +41,7 @@ def elect_leaders(
                 for index, partition in topic.items()
             ]
             needed = [(i, e) for i, e in tried if e.error is not ErrorCode.ELECTION_NOT_NEEDED]
-            if needed:
-                results.append(_topic_result(topic.name, needed))
+            results.append(_topic_result(topic.name, needed))
     else:
         once = dict.fromkeys((t.topic, t.partitions) for t in request.topic_partitions)
         for name, partitions in once:

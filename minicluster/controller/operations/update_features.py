@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from minicluster.controller.activation import cluster_min_isr
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.errors import ApiError
 from minicluster.controller.settings import MIN_ISR
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.bootstrap import cluster_min_isr_record
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
 from minicluster.metadata.metadata_version import (
     ELR_VERSION,
@@ -36,6 +36,7 @@ from minicluster.protocol.records import (
 from minicluster.rules import Rules
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+FAILED = "The update failed for all features since the following feature had an error: "
 
 _OTHER_FEATURES: Mapping[str, range] = {
     ELR_VERSION: range(2),
@@ -65,10 +66,10 @@ def update_features(
 ) -> Decision:
     """Change feature levels, all or none.
 
-    kraft.version is not in the metadata: the quorum writes it. A NoOp behind it is what the answer
-    waits for. (Kafka raises it though a feature named after it is refused.)
+    kraft.version is not in the metadata: the quorum writes it, and the response waits for a NoOp
+    record behind it. (Kafka raises it though a feature named after it is refused.)
 
-    Errors:  in the answer: INVALID_UPDATE_VERSION of the first level that cannot be.
+    Errors:  in the response: INVALID_UPDATE_VERSION of the first level that cannot be.
     Source:  KIP-584, KIP-778, KIP-853, KIP-966; FeatureControlManager.updateFeatures.
     """
     records: list[VersionedRecord] = []
@@ -105,7 +106,9 @@ def update_features(
     return Decision(
         records=tuple(records) if writes else (),
         response=UpdateFeaturesResponse(
-            error_code=error.error, error_message=error.message, results=results
+            error_code=error.error,
+            error_message=f"{FAILED}{error.message}" if error else None,
+            results=results,
         ),
         atomic=writes,
         kraft_version=raised if writes and raised != kraft.level else None,
@@ -131,33 +134,75 @@ def _check(
     of_quorum = feature == KRAFT_VERSION
     current = kraft.level if of_quorum else state.image.features.level(feature)
     if level < current and kind == UPGRADE:
-        return invalid("A lower level needs a safe or unsafe downgrade.")
+        return invalid(
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
     if level > current and kind != UPGRADE:
-        return invalid("A higher level needs an upgrade.")
+        return invalid("Can't downgrade to a newer version.")
     if of_quorum and level < current:
-        return invalid("This feature is never lowered.")
+        return invalid("Can't downgrade the version of this feature.")
     if of_quorum and level > current and kraft.why_not is not None:
         return invalid(kraft.why_not)
     if feature == FEATURE_NAME and level < current:
-        old = state.gates.metadata_version
-        if MetadataVersion.from_level(level).changes_metadata_since(old):
-            return invalid("The downgrade would lose metadata.")
+        return _downgrade_error(state.gates.metadata_version, level, kind)
     if feature == ELR_VERSION and level >= 1 and not state.gates.metadata_version.elr_supported:
-        return invalid("It needs metadata.version 4.0-IV1 or later.")
+        return invalid(
+            f"{feature} could not be set to {level} because it depends on {FEATURE_NAME} level "
+            f"{MetadataVersion.V4_0_IV1.level}"
+        )
     return ApiError()
 
 
+def _downgrade_error(current: MetadataVersion, level: int, kind: int) -> ApiError:
+    """A downgrade of metadata.version is refused where records would be lost."""
+    if not MetadataVersion.from_level(level).changes_metadata_since(current):
+        return ApiError()
+    if kind == UNSAFE_DOWNGRADE:
+        why = "Unsafe metadata downgrade is not supported in this version."
+    else:
+        why = (
+            "Refusing to perform the requested downgrade because it might delete metadata "
+            "information."
+        )
+    return ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {current.level} to {level}. {why}",
+    )
+
+
 def _unsupported(state: ClusterState, feature: str, level: int) -> str:
-    """Why some node cannot work at this level, or nothing."""
-    mine = node_features(state.rules).get(feature)
-    if mine is None or level not in mine:
-        shown = f"{mine.start} to {mine.stop - 1}" if mine else "no level at all"
-        return f"Local controller {state.settings.node_id} only supports {shown}."
+    """The first node that does not support a level, nothing if all do.
+
+    Source:  FeatureControlManager.reasonNotSupported.
+    """
+    mine = node_features(state.rules).get(feature, range(1))
+    problem = _outside(f"Local controller {state.settings.node_id}", level, mine)
+    if problem:
+        return problem
     for broker in state.image.cluster.brokers.values():
         offer = broker.supported_range(feature)
-        if (level != 0 or offer is not None) and (offer is None or not offer.contains(level)):
-            return f"Broker {broker.id} does not support this level."
+        levels = range(1)
+        if offer is not None:
+            levels = range(offer.min_supported_version, offer.max_supported_version + 1)
+        problem = _outside(f"Broker {broker.id}", level, levels)
+        if problem:
+            return problem
     return ""
+
+
+def _outside(node: str, level: int, levels: range) -> str:
+    """The reason why a node does not support a level, nothing if it does.
+
+    Source:  QuorumFeatures.reasonNotSupported.
+    """
+    if level in levels:
+        return ""
+    low, high = levels.start, levels.stop - 1
+    if high == 0:
+        return f"{node} does not support this feature."
+    shown = f"{low}-{high}" if low != high else f"{low}"
+    return f"{node} only supports versions {shown}"
 
 
 def _elr_safety_records(state: ClusterState) -> list[VersionedRecord]:
@@ -165,7 +210,7 @@ def _elr_safety_records(state: ClusterState) -> list[VersionedRecord]:
     records = []
     configs = state.image.configs
     if configs.value(BROKER, CLUSTER_DEFAULT, MIN_ISR) is None:
-        records.append(cluster_min_isr(state.settings))
+        records.append(cluster_min_isr_record(state.settings.static_min_isr))
     for kind, name in configs.resources():
         if kind == BROKER and name != CLUSTER_DEFAULT and configs.value(kind, name, MIN_ISR):
             removed = ConfigRecord(

@@ -35,6 +35,7 @@ from minicluster.protocol.records import (
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
+    TopicRecord,
     VersionedRecord,
 )
 from minicluster.rules import Rules
@@ -89,15 +90,22 @@ class ClusterState:
                 after.topics.partition(topic_id, index),
             )
         elif isinstance(message, RemoveTopicRecord):
-            topic = before.topics.by_id[message.topic_id]
-            self.indexes.remove_topic(topic.id, dict(topic.items()))
-        elif isinstance(message, ClearElrRecord) and not self.rules.clear_elr_skips_index:
-            self._clear_elr_index(before, message.topic_name)
+            self.indexes.remove_topic(before.topics.by_id[message.topic_id])
+        elif isinstance(message, TopicRecord):
+            self.indexes.add_topic(message.name)
+        elif isinstance(message, ClearElrRecord):
+            self._clear_elrs(before, message.topic_name)
         self.image = after
         self.offset = offset
 
-    def _clear_elr_index(self, before: MetadataImage, topic_name: str) -> None:
+    def _clear_elrs(self, before: MetadataImage, topic_name: str) -> None:
         topic = before.topics.named(topic_name) if topic_name else None
+        for cleared in before.topics if topic is None else (topic,):
+            for index, partition in cleared.items():
+                if partition.elr or partition.last_known_elr:
+                    self.indexes.touch_partition(cleared.id, index)
+        if self.rules.clear_elr_skips_index:
+            return
         elr = self.indexes.elr
         for broker_id in elr.brokers():
             for topic_id, index in elr.of(broker_id):

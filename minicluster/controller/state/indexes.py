@@ -13,12 +13,27 @@ from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.errors import ControllerFault
+from minicluster.java_order import TimelineHashOrder, string_hash
 from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
+from minicluster.metadata.image.topics import TopicImage
 from minicluster.rules import Rules
 
 TopicPartition = tuple[UUID, int]
+
+
+def has_collision_chars(name: str) -> bool:
+    """Whether a name has a character that metric names fold into another.
+
+    Source:  org.apache.kafka.common.internals.Topic.
+    """
+    return "." in name or "_" in name
+
+
+def unify_collision_chars(name: str) -> str:
+    """The form of a name in which topics may not be equal."""
+    return name.replace(".", "_")
 
 
 class PartitionSet:
@@ -133,6 +148,8 @@ class Indexes:
         self._leaderships: dict[int, int] = {}
         self._directories: dict[UUID, PartitionSet] = {}
         self.elr = ElrIndex()
+        self.partition_order: dict[UUID, TimelineHashOrder[int]] = {}
+        self._colliding_names: dict[str, TimelineHashOrder[str]] = {}
         self.leaderless = PartitionSet()
         self.imbalanced = PartitionSet()
         self.reassigning = PartitionSet()
@@ -141,8 +158,10 @@ class Indexes:
     def of(cls, image: MetadataImage, rules: Rules) -> Indexes:
         """The indexes of an image, from nothing."""
         indexes = cls(rules)
-        for topic, partition_id, partition in image.topics.partitions():
-            indexes.update(topic.id, partition_id, None, partition)
+        for topic in image.topics:
+            indexes.add_topic(topic.name)
+            for partition_id, partition in topic.items():
+                indexes.update(topic.id, partition_id, None, partition)
         return indexes
 
     def in_isr(self, broker_id: int) -> PartitionSet:
@@ -152,6 +171,29 @@ class Indexes:
     def in_directory(self, directory: UUID) -> PartitionSet:
         """The partitions with a replica in the directory."""
         return self._directories.get(directory) or PartitionSet()
+
+    def add_topic(self, name: str) -> None:
+        """Add the name of a new topic."""
+        if has_collision_chars(name):
+            unified = unify_collision_chars(name)
+            names = self._colliding_names.setdefault(unified, TimelineHashOrder(string_hash))
+            names.put(name)
+
+    def colliding_name(self, name: str) -> str | None:
+        """The live topic that a name collides with: of several, the first of Kafka's hash set."""
+        names = self._colliding_names.get(unify_collision_chars(name))
+        return None if names is None else next(iter(names))
+
+    def first_partition(self, topic_id: UUID) -> int:
+        """The partition of a topic that an iteration over Kafka's hash map yields first."""
+        return next(iter(self.partition_order[topic_id]))
+
+    def touch_partition(self, topic_id: UUID, index: int) -> None:
+        """Put a partition into the topic's hash map, new or once more, as each of its records."""
+        order = self.partition_order.get(topic_id)
+        if order is None:
+            order = self.partition_order[topic_id] = TimelineHashOrder(int)
+        order.put(index)
 
     def has_leaderships(self, broker_id: int) -> bool:
         """Whether the broker leads anything."""
@@ -164,7 +206,9 @@ class Indexes:
         old: PartitionRegistration | None,
         new: PartitionRegistration | None,
     ) -> None:
-        """Follow one partition to its next state; None stands before and after its life."""
+        """Update the entries of one partition; None is its state before and after its life."""
+        if new is not None:
+            self.touch_partition(topic_id, index)
         old_isr, new_isr = (old.isr if old else ()), (new.isr if new else ())
         if old_isr != new_isr:
             for broker_id in old_isr:
@@ -233,9 +277,17 @@ class Indexes:
             if directory not in old and not is_reserved(directory):
                 self._directories.setdefault(directory, PartitionSet()).add(topic_id, index)
 
-    def remove_topic(self, topic_id: UUID, partitions: dict[int, PartitionRegistration]) -> None:
-        """Forget a topic."""
-        for index, partition in partitions.items():
+    def remove_topic(self, topic: TopicImage) -> None:
+        """Remove a topic and all of its partitions."""
+        topic_id = topic.id
+        if has_collision_chars(topic.name):
+            unified = unify_collision_chars(topic.name)
+            names = self._colliding_names[unified]
+            names.remove(topic.name)
+            if not names:
+                del self._colliding_names[unified]
+        self.partition_order.pop(topic_id, None)
+        for index, partition in topic.items():
             kept = (
                 partition.directories
                 if self._rules.removed_topic_stays_in_directory_index and not partition.isr

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.quorum.state.voters import Node
 
 
@@ -161,16 +162,4 @@ class RequestManager:
         )
 
     def _scan_order(self) -> list[int]:
-        if len(self._connections) < 2:
-            return list(self._connections)
-        bins = 16
-        while len(self._connections) > bins * 3 // 4:
-            bins *= 2
-        return sorted(self._connections, key=lambda node_id: _java_bin(str(node_id), bins))
-
-
-def _java_bin(text: str, bins: int) -> int:
-    h = 0
-    for char in text:
-        h = (31 * h + ord(char)) & 0xFFFFFFFF
-    return (h ^ (h >> 16)) & (bins - 1)
+        return hash_map_order(self._connections, lambda node_id: string_hash(str(node_id)))
