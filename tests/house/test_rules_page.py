@@ -18,7 +18,7 @@ from minicluster.rules import FailedReplicas, Rules, UncleanRecovery
 from tests.house.references import is_there
 from tests.house.rules_page import described
 from tests.house.rules_shown import SHOWN_BY
-from tests.house.test_tidy import ROOT, sources
+from tests.house.sources import ROOT, sources
 
 FIELDS = [f.name for f in fields(Rules) if f.name != "name"]
 

@@ -44,10 +44,6 @@ class FeatureRange:
     min_supported_version: int
     max_supported_version: int
 
-    def contains(self, level: int) -> bool:
-        """Whether the node supports this level."""
-        return self.min_supported_version <= level <= self.max_supported_version
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
