@@ -17,15 +17,16 @@ from typing import Any
 
 from crc32c import crc32c
 
-from minicluster.log.compression import Codec, decompress
 from minicluster.log.errors import InvalidBatch
-from minicluster.log.varint import read_varint, write_varint
+from minicluster.log.format.compression import Codec, decompress
+from minicluster.log.format.limits import DecompressionBudget
+from minicluster.log.format.varint import read_varint, write_varint
 from minicluster.protocol.records import VersionedRecord, decode_record, encode_record
 
 HEADER_BYTES = 61
 LENGTH_END = 12  # base offset and length field; the length counts what follows
+RECORD_HEADER_BYTES = 21  # the most that a record takes besides key, value and headers
 CRC_START = 21  # the checksum covers everything from the attributes on
-MAX_BATCH_BYTES = 1 << 30
 
 CODEC_MASK = 0x07
 TIMESTAMP_TYPE_BIT = 0x08
@@ -56,6 +57,7 @@ class RecordBatch:
 
     __slots__ = (
         "_body",
+        "_budget",
         "_control",
         "_crc",
         "_encoded",
@@ -106,6 +108,7 @@ class RecordBatch:
         self._control: tuple[Any, ...] | None = None
         self._encoded: bytes | None = None
         self._crc: int | None = None
+        self._budget: DecompressionBudget | None = None
 
     @classmethod
     def of(
@@ -261,9 +264,18 @@ class RecordBatch:
         return moved
 
     @classmethod
-    def decode(cls, buffer: bytes, position: int = 0, *, check_crc: bool = True) -> RecordBatch:
+    def decode(
+        cls,
+        buffer: bytes,
+        position: int = 0,
+        *,
+        check_crc: bool = True,
+        budget: DecompressionBudget | None = None,
+    ) -> RecordBatch:
         """Read the batch that begins at a position.
 
+        Shapes:  budget is for the records of all compressed batches of a file; without one, the
+                 batch has a budget of its own.
         Errors:  InvalidBatch (incomplete, another magic, checksum, contradicting header).
         """
         left = len(buffer) - position
@@ -275,7 +287,7 @@ class RecordBatch:
         ) = _HEADER.unpack_from(buffer, position)  # fmt: skip
         if magic != 2:
             raise InvalidBatch(f"magic {magic} is not 2")
-        if not HEADER_BYTES - LENGTH_END <= length <= MAX_BATCH_BYTES:
+        if length < HEADER_BYTES - LENGTH_END:
             raise InvalidBatch(f"a batch length of {length} bytes is impossible")
         if length > left - LENGTH_END:
             raise InvalidBatch(f"the batch takes {length + LENGTH_END} bytes, {left} are left")
@@ -285,7 +297,8 @@ class RecordBatch:
             raise InvalidBatch("the checksum does not match")
         if attributes & CODEC_MASK > max(Codec):
             raise InvalidBatch(f"codec {attributes & CODEC_MASK} is not known")
-        if base_offset < 0 or last_delta < 0 or count < 0 or count > length:
+        plain = attributes & CODEC_MASK == Codec.NONE
+        if base_offset < 0 or last_delta < 0 or count < 0 or (plain and count > length):
             raise InvalidBatch(
                 f"base offset {base_offset}, last offset delta {last_delta}, count {count}"
             )
@@ -304,6 +317,7 @@ class RecordBatch:
         )
         batch._encoded = encoded
         batch._crc = crc
+        batch._budget = budget
         return batch
 
     def _encode_records(self) -> bytes:
@@ -324,7 +338,8 @@ class RecordBatch:
 
     def _decode_records(self) -> tuple[Record, ...]:
         assert self._body is not None
-        body = decompress(self.attributes & CODEC_MASK, self._body)
+        budget = self._budget or DecompressionBudget()
+        body = decompress(self.attributes & CODEC_MASK, self._body, budget)
         records, position = [], 0
         log_append_time = bool(self.attributes & TIMESTAMP_TYPE_BIT)
         for _ in range(self.count):

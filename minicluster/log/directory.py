@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
+from minicluster.files import UnusableFile, check_regular
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import (
     BOOTSTRAP_NAME,
@@ -24,6 +25,7 @@ from minicluster.log.checkpoint import (
     parse_checkpoint_name,
 )
 from minicluster.log.errors import InvalidName, LogCorruption, NotALog
+from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.log import Log, SnapshotId
 from minicluster.log.properties import (
     EPOCH_CHECKPOINT_NAME,
@@ -96,7 +98,7 @@ def locate(path: Path, *, partly: bool = False) -> Located:
     """
     if not path.exists():
         raise NotALog(f"{path}: there is no such file or folder")
-    if path.is_file():
+    if not path.is_dir():
         return Located(path, None, (_single_file(path),))
     run_json = path / RUN_NAME
     controllers = _controllers_in(path)
@@ -176,6 +178,10 @@ def _controller(path: Path, node_id: int | None) -> MetadataFiles:
 
 
 def _single_file(path: Path) -> MetadataFiles:
+    try:
+        check_regular(path)
+    except UnusableFile as error:
+        raise NotALog(str(error)) from None
     if path.stat().st_size == 0:
         raise NotALog(f"{path}: the file is empty")
     if path.name.endswith(CHECKPOINT_SUFFIX):
@@ -197,7 +203,9 @@ class MetadataLogContent:
         return self.batches[0].batch.base_offset if self.batches else 0
 
 
-def read_metadata_log(files: MetadataFiles) -> MetadataLogContent:
+def read_metadata_log(
+    files: MetadataFiles, limits: ReadLimits = DEFAULT_LIMITS
+) -> MetadataLogContent:
     """Read all segments; only the last may have a torn tail.
 
     Errors:  NotALog, LogCorruption (also for a gap or an overlap between segments).
@@ -206,7 +214,7 @@ def read_metadata_log(files: MetadataFiles) -> MetadataLogContent:
     torn: TornTail | None = None
     for index, path in enumerate(files.segments):
         last = index == len(files.segments) - 1
-        content = read_segment(path, whole=not last)
+        content = read_segment(path, whole=not last, limits=limits)
         if content.batches and placed:
             expected = placed[-1].batch.next_offset
             found = content.batches[0].batch.base_offset

@@ -35,5 +35,11 @@ class LogCorruption(LogError):
         self.why = why
 
 
+class TooLarge(LogError):
+    """A batch is sound and larger than the limits of reading allow."""
+
+    exit_code = 65
+
+
 class InvalidBatch(LogError):
     """Bytes that do not make a record batch of format v2."""

@@ -13,12 +13,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from minicluster.log.batch import CRC_START, HEADER_BYTES, LENGTH_END, RecordBatch
+from minicluster.files import UnusableFile, read_bytes
+from minicluster.log.batch import (
+    CRC_START,
+    HEADER_BYTES,
+    LENGTH_END,
+    RECORD_HEADER_BYTES,
+    RecordBatch,
+)
 from minicluster.log.control import control_records
-from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog
+from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog, TooLarge
+from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, ReadLimits
 from minicluster.protocol.errors import ProtocolError
 
 LOG_SUFFIX = ".log"
+_MAGIC_AT = 16
+_SEARCH_FACTOR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,51 +71,73 @@ def segment_name(base_offset: int) -> str:
     return f"{base_offset:020d}{LOG_SUFFIX}"
 
 
-def read_segment(path: Path, *, whole: bool = False) -> SegmentContent:
+def read_segment(
+    path: Path, *, whole: bool = False, limits: ReadLimits = DEFAULT_LIMITS
+) -> SegmentContent:
     """Read every batch of a file.
 
     Shapes:  ``whole``: the file was written at once (a checkpoint), so a torn tail is damage too.
-    Errors:  NotALog (missing, a folder, no batch at all), LogCorruption.
+    Errors:  NotALog (missing, a folder, no regular file, no batch at all), LogCorruption,
+             TooLarge.
     """
-    return read_batches(path, _bytes_of(path), whole=whole)
+    return read_batches(path, _bytes_of(path), whole=whole, limits=limits)
 
 
-def read_batches(path: Path, buffer: bytes, *, whole: bool = False) -> SegmentContent:
-    """Read every batch of a file whose bytes are here already."""
+def read_batches(
+    path: Path, buffer: bytes, *, whole: bool = False, limits: ReadLimits = DEFAULT_LIMITS
+) -> SegmentContent:
+    """Read every batch of a file whose bytes are given.
+
+    Errors:  as ``read_segment``.
+    """
     placed: list[PlacedBatch] = []
     position, last_offset = 0, -1
+    budget = DecompressionBudget(limits.decompressed_bytes)
     while position < len(buffer):
         try:
-            batch = RecordBatch.decode(buffer, position)
+            batch = RecordBatch.decode(buffer, position, budget=budget)
             if batch.base_offset <= last_offset:
                 raise InvalidBatch(f"offset {batch.base_offset} comes after {last_offset}")
         except InvalidBatch as error:
-            if not placed and not _begins_like_one(buffer) and _next_valid(buffer, 0, -1) is None:
-                raise NotALog(f"{path}: not a Kafka log: {error}") from None
-            if whole or _next_valid(buffer, position + 1, last_offset) is not None:
-                base_offset = (
-                    int.from_bytes(buffer[position : position + 8], "big", signed=True)
-                    if len(buffer) - position >= LENGTH_END
-                    else None
-                )
-                raise LogCorruption(
-                    file=str(path), position=position, base_offset=base_offset, why=str(error)
-                ) from None
-            next_offset = last_offset + 1 if placed else None
-            torn = TornTail(str(path), position, len(buffer) - position, next_offset, str(error))
+            torn = _torn_tail(path, buffer, position, last_offset, str(error), whole)
             return SegmentContent(path, tuple(placed), torn)
+        if batch.size - HEADER_BYTES - RECORD_HEADER_BYTES * batch.count > limits.batch_bytes:
+            raise TooLarge(
+                f"{path}: the batch at byte {position} has {batch.size} bytes; "
+                f"at most {limits.batch_bytes} are read"
+            )
         placed.append(PlacedBatch(batch, position))
         position += batch.size
         last_offset = batch.last_offset
     return SegmentContent(path, tuple(placed))
 
 
-def read_alone(path: Path, *, whole: bool = False) -> SegmentContent:
+def _torn_tail(
+    path: Path, buffer: bytes, position: int, last_offset: int, why: str, whole: bool
+) -> TornTail:
+    """The rest of a file, from a batch on that is not whole.
+
+    Errors:  NotALog, LogCorruption.
+    """
+    is_first = position == 0
+    if is_first and not _begins_like_one(buffer) and not _valid_batch_in(buffer, 0, -1):
+        raise NotALog(f"{path}: not a Kafka log: {why}")
+    if whole or _valid_batch_in(buffer, position + 1, last_offset):
+        head = buffer[position : position + 8] if len(buffer) - position >= LENGTH_END else b""
+        base_offset = int.from_bytes(head, "big", signed=True) if head else None
+        raise LogCorruption(file=str(path), position=position, base_offset=base_offset, why=why)
+    next_offset = None if is_first else last_offset + 1
+    return TornTail(str(path), position, len(buffer) - position, next_offset, why)
+
+
+def read_alone(
+    path: Path, *, whole: bool = False, limits: ReadLimits = DEFAULT_LIMITS
+) -> SegmentContent:
     """Read a file that is all there is, so that something must be in it.
 
     Errors:  NotALog without one whole batch; else as ``read_segment``.
     """
-    content = read_segment(path, whole=whole)
+    content = read_segment(path, whole=whole, limits=limits)
     if not content.batches and content.torn is not None:
         raise NotALog(f"{path}: holds no whole batch: {content.torn.why}")
     return content
@@ -123,7 +155,7 @@ def check_contents(path: Path, placed: PlacedBatch) -> None:
         else:
             _ = batch.metadata_records
     except (InvalidBatch, ProtocolError) as error:
-        doubt = "" if batch.is_control else " (is this a metadata log?)"
+        doubt = " (is this a metadata log?)" if isinstance(error, ProtocolError) else ""
         raise LogCorruption(
             file=str(path),
             position=placed.position,
@@ -146,7 +178,9 @@ def write_segment(path: Path, batches: Iterable[RecordBatch]) -> int:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
+    except UnusableFile as error:
+        raise NotALog(str(error)) from None
     except FileNotFoundError:
         raise NotALog(f"{path}: there is no such file") from None
     except IsADirectoryError:
@@ -156,25 +190,33 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _begins_like_one(buffer: bytes) -> bool:
-    """Whether a file begins with a batch, be it torn or damaged: offset, length, magic."""
+    """A file that begins with a batch, torn or damaged: offset, length, magic."""
     if len(buffer) < CRC_START:
         return False
     length = int.from_bytes(buffer[8:LENGTH_END], "big", signed=True)
     return buffer[0] == 0 and length >= HEADER_BYTES - LENGTH_END and buffer[16] == 2
 
 
-def _next_valid(buffer: bytes, start: int, last_offset: int) -> int | None:
-    """Where the next intact batch begins, if there is one: magic, length, offset and checksum."""
-    magic_at = start + 16
+def _valid_batch_in(buffer: bytes, start: int, last_offset: int) -> bool:
+    """An intact batch of a later offset follows: magic, length, header and checksum.
+
+    Bytes that look like headers everywhere would have each checksum read the whole rest again, so
+    the work is bounded by the size of the file. Past the bound the result is true: what cannot be
+    looked through counts as damage, never as a tail to leave off.
+    """
+    work_left = _SEARCH_FACTOR * (len(buffer) - start)
+    magic_at = start + _MAGIC_AT
     while (magic_at := buffer.find(b"\x02", magic_at)) != -1:
-        position = magic_at - 16
+        position = magic_at - _MAGIC_AT
         length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
-        fits = HEADER_BYTES - LENGTH_END <= length <= len(buffer) - position - LENGTH_END
-        if fits and len(buffer) - position >= CRC_START:
+        if HEADER_BYTES - LENGTH_END <= length <= len(buffer) - position - LENGTH_END:
+            work_left -= length
+            if work_left < 0:
+                return True
             try:
                 if RecordBatch.decode(buffer, position).base_offset > last_offset:
-                    return position
+                    return True
             except InvalidBatch:
                 pass
         magic_at += 1
-    return None
+    return False

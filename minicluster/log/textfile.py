@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from minicluster.files import UnusableFile, read_bytes
 from minicluster.log.errors import LogError
+
+MAX_TEXT_BYTES = 16 << 20
 
 
 def read_text(path: Path) -> str | None:
@@ -14,9 +17,11 @@ def read_text(path: Path) -> str | None:
     Errors:  LogError if it is there and cannot be read as text.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_bytes(path, max_bytes=MAX_TEXT_BYTES).decode("utf-8")
     except FileNotFoundError:
         return None
+    except UnusableFile as error:
+        raise LogError(str(error)) from None
     except UnicodeDecodeError:
         raise LogError(f"{path}: not a text file") from None
     except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MAX_BATCH_BYTES = 8 * 1024 * 1024
 OBSERVER_SESSION_TIMEOUT_MS = 5 * 60 * 1000
 CAUGHT_UP_WITHIN_MS = 60 * 60 * 1000
 CHECK_QUORUM_FACTOR = 1.5

@@ -20,7 +20,17 @@ from tests.house.sources import (
 from tests.house.unfinished import CIRCLES, LONG_FILES
 
 # Every room may import itself, the rooms below it that are named here, and the bottom modules.
-BOTTOM = ("durations", "effects", "errors", "faults", "java_order", "planting", "rules", "trace")
+BOTTOM = (
+    "durations",
+    "effects",
+    "errors",
+    "faults",
+    "files",
+    "java_order",
+    "planting",
+    "rules",
+    "trace",
+)
 MAY_IMPORT = {
     "protocol": (),
     "log": ("protocol",),

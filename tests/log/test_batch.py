@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from minicluster.log.batch import HEADER_BYTES, Record, RecordBatch, Records, metadata_batch
 from minicluster.log.errors import InvalidBatch
-from minicluster.log.varint import read_varint, write_varint
+from minicluster.log.format.varint import read_varint, write_varint
 from minicluster.protocol.records import FeatureLevelRecord, NoOpRecord, VersionedRecord
 
 texts = st.none() | st.binary(max_size=40)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from minicluster.log.format.limits import MAX_BATCH_BYTES
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
@@ -24,7 +25,7 @@ from minicluster.quorum.errors import (
     NotLeader,
     RecordBatchTooLarge,
 )
-from minicluster.quorum.settings import MAX_BATCH_BYTES, QuorumSettings
+from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
 from minicluster.quorum.state.epoch_state import FetchingSnapshot, FollowerState
 from minicluster.quorum.state.leader_state import LeaderState, ReplicaState

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.log.batch import Record, RecordBatch
-from minicluster.log.compression import Codec
 from minicluster.log.errors import InvalidBatch
+from minicluster.log.format.compression import Codec
 from minicluster.protocol.schema import FieldSpec, Message, Struct
 from minicluster.protocol.uuids import format_uuid
 from tests.transcripts.report import NotBuilt

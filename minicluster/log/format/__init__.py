@@ -1,0 +1,1 @@
+"""Bytes within a batch: varints, compression, and the limits of reading."""

@@ -1,0 +1,124 @@
+"""Compressed batches, on reading only: this package writes its batches plain.
+
+A few bytes can unpack to gigabytes, so every codec writes into a buffer of bounded size and never
+past it. cramjam does the work: one wheel with snappy, lz4 and zstd, kept up to date and without
+system libraries.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+
+import cramjam
+
+from minicluster.log.errors import InvalidBatch
+from minicluster.log.format.limits import DecompressionBudget
+from minicluster.protocol.varint import decode_uvarint
+
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16  # magic and two versions
+_PIECE_BYTES = 64 * 1024
+_OVERFLOW = "failed to write whole buffer"  # cramjam's text for a full output
+
+
+class Codec(IntEnum):
+    """The low three attribute bits of a batch."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def decompress(codec: int, body: bytes, budget: DecompressionBudget) -> bytes:
+    """Unpack the records of a batch, on the budget of its file.
+
+    Errors:  InvalidBatch for an unknown codec, bytes that it cannot unpack, or a spent budget.
+    """
+    if codec == Codec.NONE:
+        return body
+    if codec not in _UNPACK:
+        raise InvalidBatch(f"compression codec {codec} is not known")
+    try:
+        return _UNPACK[codec](body, budget)
+    except (cramjam.DecompressionError, zlib.error) as error:
+        raise InvalidBatch(f"the {Codec(codec).name.lower()} data cannot be unpacked") from error
+
+
+def _gzip(body: bytes, budget: DecompressionBudget) -> bytes:
+    """One member or several, each in pieces."""
+    out = bytearray()
+    while body:
+        worker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        while not worker.eof:
+            piece = worker.decompress(body, _PIECE_BYTES)
+            if not piece and not worker.eof:
+                raise InvalidBatch("the gzip data cannot be unpacked: it ends too early")
+            budget.spend(len(piece))
+            out += piece
+            body = worker.unconsumed_tail
+        body = worker.unused_data
+    return bytes(out)
+
+
+def _snappy(body: bytes, budget: DecompressionBudget) -> bytes:
+    if not body.startswith(_XERIAL):
+        return _snappy_block(body, budget)
+    out, position = bytearray(), _XERIAL_HEADER_BYTES
+    while position + 4 <= len(body):
+        size = int.from_bytes(body[position : position + 4], "big")
+        position += 4
+        if position + size > len(body):
+            raise InvalidBatch("a snappy block is longer than the batch")
+        out += _snappy_block(body[position : position + size], budget)
+        position += size
+    return bytes(out)
+
+
+def _snappy_block(block: bytes, budget: DecompressionBudget) -> bytes:
+    """A block begins with the number of bytes that it unpacks to."""
+    try:
+        size, _ = decode_uvarint(block, 0)
+    except (IndexError, ValueError):
+        raise InvalidBatch("the snappy data cannot be unpacked: no size at its begin") from None
+    budget.spend(size)
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _lz4(body: bytes, budget: DecompressionBudget) -> bytes:
+    return _into_buffers(cramjam.lz4.decompress_into, body, budget)
+
+
+def _zstd(body: bytes, budget: DecompressionBudget) -> bytes:
+    return _into_buffers(cramjam.zstd.decompress_into, body, budget)
+
+
+def _into_buffers(
+    decompress_into: Callable[[bytes, bytearray], int], body: bytes, budget: DecompressionBudget
+) -> bytes:
+    """Unpack into a buffer, into a larger one if that is full, at most into what is left."""
+    size = max(_PIECE_BYTES, 4 * len(body))
+    while True:
+        buffer = bytearray(min(size, budget.left_bytes))
+        try:
+            written = decompress_into(body, buffer)
+        except cramjam.DecompressionError as error:
+            if _OVERFLOW not in str(error):
+                raise
+            if size >= budget.left_bytes:
+                raise budget.exceeded() from None
+            size *= 4
+            continue
+        budget.spend(written)
+        return bytes(memoryview(buffer)[:written])
+
+
+_UNPACK: Mapping[int, Callable[[bytes, DecompressionBudget], bytes]] = {
+    Codec.GZIP: _gzip,
+    Codec.SNAPPY: _snappy,
+    Codec.LZ4: _lz4,
+    Codec.ZSTD: _zstd,
+}
