@@ -99,7 +99,7 @@ class SnapshotInstalled(Effect):
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkChanged(Effect):
-    """What is below this offset is committed, as far as this node knows.
+    """The high watermark of this node has advanced: what is below it is committed.
 
     Shapes:  ``voters`` are those of which a majority holds it; None on a follower.
     """

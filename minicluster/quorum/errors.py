@@ -1,4 +1,4 @@
-"""What the quorum machine refuses its own caller; peers get an error code in an answer instead."""
+"""Errors for the caller of the quorum machine; a peer gets an error code in a response instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class NotLeader(QuorumError):
 
 
 class IllegalArgument(QuorumError):
-    """The caller asked for something that no state allows, such as an epoch of the future."""
+    """The caller named something that no state allows, such as an epoch of the future."""
 
 
 class RecordBatchTooLarge(IllegalArgument):

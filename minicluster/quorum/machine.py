@@ -62,7 +62,12 @@ from minicluster.rules import Rules
 
 
 class QuorumMachine:
-    """A quorum node behind inputs and effects; see the module for how to drive it."""
+    """A quorum node behind inputs and effects; the head of this module shows how to drive it.
+
+    Shapes:  every input takes the time last and returns effects in the order of their happening.
+    Units:   times in milliseconds of one clock that never goes back.
+    Source:  KafkaRaftClient.
+    """
 
     def __init__(
         self,
@@ -108,32 +113,43 @@ class QuorumMachine:
 
     # --- inputs -----------------------------------------------------------------------------
 
-    def start(self, now_ms: int, listener: str | None = "") -> list[Effect]:
+    def start(self, now_ms: int, *, listener: str | None = "") -> list[Effect]:
         """Take up the persisted state and begin; ``listener`` None registers none."""
         if listener is not None:
             self.node.register_listener(listener)
         turn.start(self.node, now_ms)
-        turn.poll_until_idle(self.node, now_ms)
+        turn.poll_until_idle(self.node, None, now_ms)
         return self.node.take_effects()
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Take a peer's or an admin's request; its ``Respond`` may come with a later input."""
-        turn.poll_until_idle(self.node, now_ms, dispatch.Request(token, request, version))
+        """Take a request of a peer or an admin.
+
+        Shapes:  -> its ``Respond``, under the token, comes now or with a later input.
+        Errors:  TypeError for a request that no quorum node handles.
+        """
+        turn.poll_until_idle(self.node, dispatch.Request(token, request, version), now_ms)
         return self.node.take_effects()
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
-        """Take the response to a request that was sent; that of a dropped request is ignored."""
-        turn.poll_until_idle(self.node, now_ms, dispatch.Response(correlation_id, response))
+        """Take the response to a request that was sent; that of a dropped request is ignored.
+
+        Shapes:  a response with the error UNSUPPORTED_VERSION where no version is in common.
+        """
+        turn.poll_until_idle(self.node, dispatch.Response(correlation_id, response), now_ms)
         return self.node.take_effects()
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
-        """The connection of a request has failed; for a silent peer the machine has a timeout."""
-        turn.poll_until_idle(self.node, now_ms, dispatch.Failure(correlation_id))
+        """Take the failure of a request's connection, as BROKER_NOT_AVAILABLE.
+
+        Shapes:  a silent peer needs no input: the machine has a request timeout.
+        Source:  KafkaNetworkChannel.
+        """
+        turn.poll_until_idle(self.node, dispatch.Failure(correlation_id), now_ms)
         return self.node.take_effects()
 
     def poll(self, now_ms: int) -> list[Effect]:
         """Handle due timers, write what was appended, send what is due."""
-        turn.poll_until_idle(self.node, now_ms)
+        turn.poll_until_idle(self.node, None, now_ms)
         return self.node.take_effects()
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
@@ -197,7 +213,7 @@ class QuorumMachine:
                  and has that epoch.
         """
         return snapshots.create(
-            self.node, snapshot_id, records, now_ms, last_contained_log_timestamp, content
+            self.node, snapshot_id, records, last_contained_log_timestamp, content, now_ms
         )
 
     def delete_before(self, snapshot_id: SnapshotId) -> bool:
@@ -244,7 +260,7 @@ class QuorumMachine:
 
     @property
     def leader_id(self) -> int:
-        """The leader of the epoch, -1 if this node knows none."""
+        """The leader of the epoch, -1 while this node has learnt of none."""
         leader_id = self.node.role.leader_id
         return -1 if leader_id is None else leader_id
 

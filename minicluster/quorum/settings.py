@@ -25,23 +25,23 @@ class QuorumSettings:
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1024 * 1024
     fetch_snapshot_max_bytes: int = 1024 * 1024
-    # How long a node that looks for the leader rests between two questions. Kafka does not rest
-    # at all, which costs a lot where a round trip costs nothing; 0 is what Kafka does.
+    # The pause of a node that looks for the leader between two fetches. Kafka makes none (0), which
+    # costs a lot where a round trip costs nothing.
     leaderless_pause_ms: int = 20
     auto_join: bool = False
     observers_flush: bool = False
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """How long a leader goes on without a majority's fetches."""
+        """The time that a leader goes on without a majority's fetches."""
         return int(self.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
 
     @property
     def begin_epoch_interval_ms(self) -> int:
-        """How often a leader announces itself to voters that do not fetch."""
+        """The interval in which a leader announces itself to voters that do not fetch."""
         return self.fetch_timeout_ms // 2
 
     @property
     def update_voter_period_ms(self) -> int:
-        """How often a follower looks whether the voter set knows it as it is."""
+        """The period after which a follower compares itself with its entry in the voter set."""
         return self.fetch_timeout_ms

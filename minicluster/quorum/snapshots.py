@@ -24,9 +24,9 @@ def create(
     node: QuorumNode,
     snapshot_id: SnapshotId,
     records: Sequence[VersionedRecord],
-    now_ms: int,
     last_contained_log_timestamp: int,
     content: bytes | None,
+    now_ms: int,
 ) -> bool:
     """Store a snapshot; see ``QuorumMachine.create_snapshot``."""
     offset, epoch = snapshot_id

@@ -50,7 +50,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
         role = UnattachedState(epoch=node.log.last_epoch, election_deadline_ms=deadline)
     elif leader_id == node.key.id:
         role = state_of_former_leader(node, epoch, now_ms)
-    elif voted is not None and voted.stands_for(node.key) and node.is_voter:
+    elif voted is not None and voted.matches(node.key) and node.is_voter:
         role = candidate_state(node, epoch, now_ms)
     elif leader_id is not None and endpoints:
         role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DEAD_CODE = {
-    "unregister_listener", "NOT_THE_LEADER",
+    "unregister_listener",
     "kafka_name", "MemoryDisk", "is_at_min_isr", "is_under_replicated", "retries_at_ms", "untold",
     "to_yaml", "NAMED_SETS", "check_run", "to_text", "ingest", "on_broken_pipe",
     "request_header_version", "response_header_version",
@@ -16,9 +16,9 @@ CIRCLES = {"replica", "actors"}
 LONG_FILES = {"minicluster/replica/machine.py"}
 """Files above 500 lines."""
 
-WORDS = {"", "protocol", "log", "metadata", "controller", "quorum", "replica", "broker",
+WORDS = {"", "protocol", "log", "metadata", "controller", "replica", "broker",
          "scenario", "verify", "actors", "fixtures"}  # fmt: skip
 """Rooms whose docstrings and comments have words or openings that they should not have."""
 
-SECTIONS = {"", "controller", "quorum", "replica", "verify", "actors"}
+SECTIONS = {"", "controller", "replica", "verify", "actors"}
 """Rooms whose machines and public names have docstrings without Shapes, Units, Errors, Source."""

@@ -109,7 +109,7 @@ class Probe:
             faults=faults,
         )
         if start:
-            self.do(self.machine.start(self.now_ms, listener))
+            self.do(self.machine.start(self.now_ms, listener=listener))
 
     # --- driving ----------------------------------------------------------------------------
 

@@ -68,8 +68,8 @@ def poll_once(node: QuorumNode, now_ms: int) -> None:
     )
 
 
-def poll_until_idle(node: QuorumNode, now_ms: int, message: dispatch.Message | None = None) -> None:
-    """Take a message, and turns until nothing is left to do at this time.
+def poll_until_idle(node: QuorumNode, message: dispatch.Message | None, now_ms: int) -> None:
+    """Take a message, if there is one, and turns until nothing is left to do at this time.
 
     A turn before the message would do nothing, and is not taken, while no timer is due.
     """

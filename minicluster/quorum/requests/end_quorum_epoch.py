@@ -67,6 +67,6 @@ def _position(node: QuorumNode, partition: EndQuorumEpochRequest.PartitionData) 
         for each in partition.preferred_candidates
     ] or [ReplicaKey(each) for each in partition.preferred_successors]
     for position, key in enumerate(keys):
-        if key.stands_for(node.key):
+        if key.matches(node.key):
             return position
     return None

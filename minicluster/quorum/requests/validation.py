@@ -30,7 +30,7 @@ def refuse_election_request(node: QuorumNode, request: Any, version: int) -> Any
 
 def is_valid_voter_key(node: QuorumNode, voter_id: int, directory_id: Any) -> bool:
     """The voter that a request names is this node; a request that names none is valid."""
-    return voter_id < 0 or ReplicaKey.of(voter_id, directory_id).stands_for(node.key)
+    return voter_id < 0 or ReplicaKey.of(voter_id, directory_id).matches(node.key)
 
 
 def contradiction(node: QuorumNode, reason: str) -> ErrorCode:

@@ -1,4 +1,4 @@
-"""Vote: a candidate requests the vote of the next epoch, or asks in advance (pre-vote).
+"""Vote: a candidate requests the vote of its epoch, a prospective node a pre-vote.
 
 Versions: 0-2. v1 names the voter and directory ids (KIP-853), v2 the pre-vote (KIP-996).
 Source:   KafkaRaftClient.handleVoteRequest; KIP-595.
@@ -23,7 +23,7 @@ LogEnd = tuple[int, int]  # (last epoch, end offset): the higher one is more up 
 
 
 def validate(node: QuorumNode, request: VoteRequest, version: int) -> Any | None:
-    """Refuse a request whose log end cannot be: a candidate stands above its log's last epoch."""
+    """Refuse a request whose log end cannot be: a candidate's epoch is above its log's last."""
     refusal = validation.refuse_election_request(node, request, version)
     if refusal is not None:
         return refusal

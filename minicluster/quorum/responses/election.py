@@ -1,4 +1,4 @@
-"""What the responses to Vote, BeginQuorumEpoch and EndQuorumEpoch have in common."""
+"""The parts that the responses to Vote, BeginQuorumEpoch and EndQuorumEpoch have in common."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def handle(node: QuorumNode, node_id: int, response: FetchResponse, now_ms: int)
 def _truncate(node: QuorumNode, role: FollowerState, diverging: Any) -> bool:
     """Truncate to where the logs diverge; -> False below the high watermark.
 
-    What is committed is in the log of every leader, so a leader that asks for less is wrong.
+    What is committed is in the log of every leader, so such a response is wrong.
     """
     if role.high_watermark is not None and diverging.end_offset < role.high_watermark:
         return False

@@ -41,7 +41,7 @@ class VoteRefusal(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class EpochState:
-    """What every state has."""
+    """The fields that every state has."""
 
     name: ClassVar[str] = ""
 
@@ -70,7 +70,7 @@ class EpochState:
         Source:  QuorumState.unattachedOrProspectiveCanGrantVote.
         """
         if not pre_vote and self.voted is not None:
-            return None if self.voted.stands_for(candidate) else VoteRefusal.VOTED_FOR_ANOTHER
+            return None if self.voted.matches(candidate) else VoteRefusal.VOTED_FOR_ANOTHER
         if not pre_vote and self.leader_id is not None:
             return VoteRefusal.LEADER_KNOWN
         return None if up_to_date else VoteRefusal.LOG_BEHIND

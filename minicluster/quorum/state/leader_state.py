@@ -93,7 +93,7 @@ class LeaderState(EpochState):
     def vote_refusal(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
     ) -> VoteRefusal | None:
-        """Grant nothing, not even a pre-vote: check-quorum shows when this leader is cut off."""
+        """Grant nothing, not even a pre-vote: check-quorum ends a leader without a majority."""
         return VoteRefusal.IS_LEADER
 
     # --- replicas ---------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class LeaderState(EpochState):
     def state_of(self, key: ReplicaKey) -> ReplicaState:
         """The replica's state, kept as an observer's unless the voter set holds it."""
         state = self.voters.get(key.id)
-        if state is not None and state.key.stands_for(key):
+        if state is not None and state.key.matches(key):
             return state
         state = self.observers.get(key)
         if state is None:
@@ -109,9 +109,9 @@ class LeaderState(EpochState):
         return state
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Whether a replica votes in the present voter set."""
+        """The replica is in the present voter set."""
         state = self.voters.get(key.id)
-        return state is not None and state.key.stands_for(key)
+        return state is not None and state.key.matches(key)
 
     @property
     def other_voters(self) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ class LeaderState(EpochState):
         for voter in voter_set.voters:
             known = old.pop(voter.key.id, None)
             observed = self.observers.pop(voter.key, None)
-            if known is None or not known.key.stands_for(voter.key):
+            if known is None or not known.key.matches(voter.key):
                 known = observed or ReplicaState(key=voter.key)
             known.key = voter.key
             new[voter.key.id] = known
@@ -154,7 +154,7 @@ class LeaderState(EpochState):
         }
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
-        """Whether an observer has been at the leader's end, and has fetched within the hour."""
+        """The observer has reached the leader's end, and has fetched within the hour."""
         state = self.observers.get(key)
         return state is not None and (
             state.caught_up_ms > 0
@@ -174,7 +174,7 @@ class LeaderState(EpochState):
     def on_fetch(self, key: ReplicaKey, offset: int, now_ms: int) -> bool:
         """A replica's valid fetch; -> whether the high watermark advanced."""
         voter = self.voters.get(key.id)
-        if voter is None or not voter.key.stands_for(key):
+        if voter is None or not voter.key.matches(key):
             voter = None
         state = self.state_of(key) if voter is None else voter
         state.on_fetch(offset, self.state_of(self.key).end_offset, now_ms)
@@ -221,12 +221,12 @@ class LeaderState(EpochState):
             self.check_quorum_deadline_ms = now_ms + self.check_quorum_timeout_ms
 
     def check_quorum_expired(self, now_ms: int) -> bool:
-        """Whether a majority has been silent for too long; of one voter nobody asks that."""
+        """A majority has been silent for too long; a single voter is its own majority."""
         return len(self.voters) > 1 and now_ms >= self.check_quorum_deadline_ms
 
     @property
     def is_only_voter(self) -> bool:
-        """Whether the leader is the only voter."""
+        """The leader is the only voter."""
         return len(self.voters) == 1 and self.is_voter(self.key)
 
     def voters_without_recent_fetch(self, now_ms: int) -> tuple[int, ...]:

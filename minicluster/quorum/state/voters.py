@@ -1,7 +1,7 @@
-"""Who votes: replica keys, endpoints and the voter set (KIP-853).
+"""The voters: replica keys, endpoints and the voter set (KIP-853).
 
 Shapes:  a voter set is a value, its voters ascend by id; an entry without a directory id (static
-         voters, kraft.version 0) stands for every replica with that id.
+         voters, kraft.version 0) matches every replica with that id.
 Source:  ReplicaKey, VoterSet, Endpoints.
 """
 
@@ -34,8 +34,8 @@ class ReplicaKey:
         """The directory id as messages carry it."""
         return ZERO_UUID if self.directory_id is None else self.directory_id
 
-    def stands_for(self, other: ReplicaKey) -> bool:
-        """Whether a voter entry with this key means the other replica."""
+    def matches(self, other: ReplicaKey) -> bool:
+        """A voter entry with this key means the other replica."""
         return self.id == other.id and self.directory_id in (None, other.directory_id)
 
 
@@ -76,7 +76,7 @@ class VersionRange:
     max: int = 1
 
     def holds(self, version: int) -> bool:
-        """Whether a level is among them."""
+        """The level is among them."""
         return self.min <= version <= self.max
 
 
@@ -89,7 +89,7 @@ class Voter:
     versions: VersionRange = VersionRange()
 
     def differs(self, other: Voter) -> bool:
-        """Whether endpoints or versions are not the other's."""
+        """The endpoints or versions are not the other's."""
         return self.endpoints != other.endpoints or self.versions != other.versions
 
 
@@ -125,12 +125,12 @@ class VoterSet:
         return None
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Whether a replica is in the set."""
+        """The replica is in the set."""
         voter = self.get(key.id)
-        return voter is not None and voter.key.stands_for(key)
+        return voter is not None and voter.key.matches(key)
 
     def is_only_voter(self, key: ReplicaKey) -> bool:
-        """Whether a replica is the whole set."""
+        """The replica is the whole set."""
         return len(self.voters) == 1 and self.is_voter(key)
 
     def endpoints_of(self, voter_id: int) -> Endpoints:
@@ -139,9 +139,9 @@ class VoterSet:
         return () if voter is None else voter.endpoints
 
     def needs_update(self, own: Voter) -> bool:
-        """Whether the set knows a voter by other endpoints or versions than its own."""
+        """The set has a voter with other endpoints or versions than its own."""
         entry = self.get(own.key.id)
-        return entry is not None and entry.key.stands_for(own.key) and entry.differs(own)
+        return entry is not None and entry.key.matches(own.key) and entry.differs(own)
 
     def add(self, voter: Voter) -> VoterSet | None:
         """The set with one more voter, None if its id is taken."""
@@ -169,7 +169,7 @@ class VoterSet:
     # --- its control record -----------------------------------------------------------------
 
     def to_record(self) -> VotersRecord:
-        """The KRaftVoters control record that says it."""
+        """The set as a KRaftVoters control record."""
         return VotersRecord(
             version=0,
             voters=tuple(

@@ -1,4 +1,4 @@
-"""What a follower sends about itself: UpdateRaftVoter, and the requests by which it joins.
+"""The requests of a follower about itself: UpdateRaftVoter, and those by which it joins.
 
 Source:  KIP-853 and, in 4.3, auto-join (KIP-1186); KafkaRaftClient.shouldSendUpdateVoteRequest,
          shouldSendAddOrRemoveVoterRequest, buildUpdateVoterRequest, buildAddVoterRequest.

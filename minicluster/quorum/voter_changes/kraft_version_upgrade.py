@@ -15,11 +15,11 @@ from minicluster.quorum.state.voters import Voter, VoterSet
 def upgrade(
     node: QuorumNode, epoch: int, version: int, now_ms: int, *, validate_only: bool
 ) -> bool:
-    """Append the new level and the voters with what each has told the leader of itself.
+    """Append the new level and the voters, each with what its UpdateRaftVoter has named.
 
     Errors:  NotLeader off the leader or for a past epoch; IllegalArgument for an epoch to come, a
-             second upgrade to another level, a downgrade, a level that some voter does not support
-             or has not said that it does.
+             second upgrade to another level, a downgrade, a level that some voter does not support,
+             or for which its UpdateRaftVoter is missing.
     """
     role = node.role
     if not isinstance(role, LeaderState) or epoch < role.epoch:
@@ -37,7 +37,7 @@ def upgrade(
         return False
     if version < present:
         raise IllegalArgument(f"kraft.version: {version} is below {present}: no downgrade")
-    voters = _voters_as_they_say(node, role)
+    voters = _reported_voters(node, role)
     silent = [voter.key.id for voter in voters if voter.key.directory_id is None]
     lacking = [voter.key.id for voter in voters if not voter.versions.holds(version)]
     if silent or lacking:
@@ -51,8 +51,8 @@ def upgrade(
     return True
 
 
-def _voters_as_they_say(node: QuorumNode, role: LeaderState) -> list[Voter]:
-    """The voters with the directory and versions that they told the leader, if they did."""
+def _reported_voters(node: QuorumNode, role: LeaderState) -> list[Voter]:
+    """The voters, with the directory and versions that their UpdateRaftVoter has named."""
     return [
         node.own if voter.key.id == node.key.id else role.reported_voters.get(voter.key.id, voter)
         for voter in node.history.voters.voters

@@ -1,4 +1,4 @@
-"""What holds before any change of the voter set, in Kafka's order of refusals.
+"""The preconditions of any change of the voter set, in Kafka's order of refusals.
 
 Source:  KIP-853; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
 """
