@@ -39,6 +39,23 @@ class Plantable(Protocol):
         """Count that a planted fault has changed what the machine did."""
 
 
+class Planted:
+    """The planted faults and their hits, as the first argument of a step without a machine."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.hits: list[str] = []
+
+    def hit(self, zoo_id: str) -> None:
+        """Count that a planted fault has changed what a step did."""
+        self.hits.append(zoo_id)
+
+    def take_hits(self) -> list[str]:
+        """The zoo ids of the hits since the last time."""
+        hits, self.hits = self.hits, []
+        return hits
+
+
 S = TypeVar("S", bound=Plantable)
 
 

@@ -22,7 +22,9 @@ from minicluster.effects import FaultHit
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QuorumState
+from minicluster.metadata import planted as planted  # the planted faults are in place
 from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
+from minicluster.planting import Planted
 from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument
@@ -253,8 +255,9 @@ class QuorumShell(Shell):
     def write_snapshot(self, wanted: WriteSnapshot) -> bool:
         """Store a snapshot; from then on old ones are cleaned up every minute."""
         context = self.context
-        records, hits = snapshot_records(wanted.image, context.rules, context.faults)
-        self.perform(map(FaultHit, hits))
+        planted = Planted(context.faults)
+        records = snapshot_records(planted, wanted.image, context.rules)
+        self.perform(map(FaultHit, planted.hits))
         try:
             written = self.quorum.create_snapshot(
                 wanted.snapshot_id,

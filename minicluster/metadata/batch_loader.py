@@ -13,7 +13,7 @@ Source:  KIP-868; MetadataBatchLoader.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.effects import Effect
@@ -22,15 +22,13 @@ from minicluster.log.batch import RecordBatch
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.metadata.image.partition import NO_RECOVERY_CHANGE
 from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.planting import Planted, step
 from minicluster.protocol.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
-    PartitionChangeRecord,
-    RemoveTopicRecord,
     VersionedRecord,
 )
 from minicluster.protocol.schema import Message
@@ -127,15 +125,14 @@ _AFTER_RECORD = {
 }
 
 
-class BatchLoader:
+class BatchLoader(Planted):
     """Gathers what batches change until it may be shown."""
 
     def __init__(self, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE) -> None:
+        super().__init__(faults)
+        self.armed: set[str] = set()  # planted faults that wait for a record
         self._rules = rules
-        self._faults = faults
-        self.repeats_next = False  # S21
-        self.hits: list[str] = []
-        self._builder = DeltaBuilder(MetadataImage.EMPTY)
+        self.builder = DeltaBuilder(MetadataImage.EMPTY)
         self._batches: list[RecordBatch] = []
         self.provenance = Provenance()
         self.state = TransactionState.NONE
@@ -144,11 +141,11 @@ class BatchLoader:
     @property
     def image(self) -> MetadataImage:
         """The image as of the last update or reset."""
-        return self._builder.before
+        return self.builder.before
 
     def reset_to(self, image: MetadataImage, provenance: Provenance) -> None:
         """Go on from an image; what was gathered and not shown is dropped."""
-        self._builder = DeltaBuilder(image)
+        self.builder = DeltaBuilder(image)
         self._batches = []
         self.provenance = provenance
         self.state = TransactionState.NONE
@@ -177,7 +174,7 @@ class BatchLoader:
         if self.state.is_open:
             return None
         if self.state is TransactionState.ABORTED:
-            self._builder = DeltaBuilder(self.image)
+            self.builder = DeltaBuilder(self.image)
         return self._update(leader)
 
     def _advance(self, batch: RecordBatch, last_offset: int, *, aligned: bool) -> None:
@@ -192,7 +189,7 @@ class BatchLoader:
         manifest = LogDeltaManifest(
             provenance=self.provenance, leader=leader, batches=tuple(self._batches)
         )
-        update = Update(delta=self._builder.build(), manifest=manifest)
+        update = Update(delta=self.builder.build(), manifest=manifest)
         self.reset_to(update.image, self.provenance)
         return update
 
@@ -210,41 +207,25 @@ class BatchLoader:
             self.state = _AFTER_RECORD.get(self.state, self.state)
             self.has_seen_record = True
             refuse_unreadable(record, self._rules)
-            if self._is_skipped(record):
-                return
-            self._builder.apply(self._without_recovery_state(record), offset=offset)
-            if self.repeats_next and isinstance(record, PartitionChangeRecord):
-                self.repeats_next = False
-                self._builder.apply(record, offset=offset)
-                self.hits.append("S21")
-
-    def _is_skipped(self, record: object) -> bool:
-        """Whether a planted fault keeps a topic that did not live to be published (Z42)."""
-        short_lived = (
-            self._faults.z42_short_lived_topic_stays
-            and isinstance(record, RemoveTopicRecord)
-            and self.image.topics.get(record.topic_id) is None
-        )
-        if short_lived:
-            self.hits.append("Z42")
-        return short_lived
-
-    def _without_recovery_state(self, record: Message) -> Message:
-        """The record, or what a planted fault leaves of it (S19)."""
-        if (
-            self._faults.s19_recovery_state_is_not_published
-            and isinstance(record, PartitionChangeRecord)
-            and record.leader_recovery_state != NO_RECOVERY_CHANGE
-        ):
-            self.hits.append("S19")
-            return replace(record, leader_recovery_state=NO_RECOVERY_CHANGE)
-        return record
+            apply_record(self, record, offset)
 
     def _end(self, *, aborted: bool) -> None:
         self.state = TransactionState.ABORTED if aborted else TransactionState.ENDED
         if aborted and not self._rules.aborted_transaction_leaks:
             # Whatever stood before the Begin was given away when it came.
-            self._builder = DeltaBuilder(self.image)
+            self.builder = DeltaBuilder(self.image)
+
+
+@step
+def apply_record(loader: BatchLoader, record: Message, offset: int) -> None:
+    """Change the image that is built by one record."""
+    loader.builder.apply(record, offset=offset)
+
+
+@step
+def start_from_snapshot(loader: BatchLoader, image: MetadataImage, provenance: Provenance) -> None:
+    """Go on from the image of a snapshot."""
+    loader.reset_to(image, provenance)
 
 
 def refuse_unreadable(record: object, rules: Rules) -> None:

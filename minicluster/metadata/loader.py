@@ -26,11 +26,13 @@ from minicluster.metadata.batch_loader import (
     Provenance,
     SnapshotManifest,
     refuse_unreadable,
+    start_from_snapshot,
 )
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
-from minicluster.protocol.records import TopicRecord, VersionedRecord
+from minicluster.planting import step
+from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 
 INITIALIZE_NEW_PUBLISHERS = "initialize-new-publishers"
@@ -73,9 +75,9 @@ class MetadataLoader:
     """Follows the committed log of one node."""
 
     def __init__(self, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE) -> None:
-        self._rules = rules
-        self._faults = faults
-        self._batch_loader = BatchLoader(rules, faults)
+        self.rules = rules
+        self.faults = faults
+        self.batch_loader = BatchLoader(rules, faults)
         self._leader = LeaderAndEpoch()
         self._uninitialized: dict[str, None] = {}
         self._publishers: dict[str, None] = {}
@@ -143,18 +145,17 @@ class MetadataLoader:
         """
         effects: list[Effect] = []
         for batch in batches:
-            for outcome in self._batch_loader.load(batch, self._leader):
+            for outcome in self.batch_loader.load(batch, self._leader):
                 if isinstance(outcome, LoaderFault):
                     effects.append(outcome)
                 else:
                     effects += self._publish(
                         outcome.delta, outcome.manifest, high_watermark, now_ms
                     )
-        update = self._batch_loader.flush(self._leader)
+        update = self.batch_loader.flush(self._leader)
         if update is not None:
             effects += self._publish(update.delta, update.manifest, high_watermark, now_ms)
-        hits, self._batch_loader.hits = self._batch_loader.hits, []
-        return effects + [FaultHit(zoo_id) for zoo_id in hits]
+        return effects + [FaultHit(zoo_id) for zoo_id in self.batch_loader.take_hits()]
 
     def on_load_snapshot(
         self,
@@ -169,19 +170,8 @@ class MetadataLoader:
 
         A transaction that is open is forgotten: the snapshot is ahead of it.
         """
-        effects: list[Effect] = []
         end_offset, epoch = snapshot_id
-        loaded = MetadataImage.EMPTY
-        for index, versioned in enumerate(records):
-            try:
-                refuse_unreadable(versioned.record, self._rules)
-                loaded = apply(loaded, versioned, offset=end_offset - 1)
-            except ReplayError as error:
-                effects.append(LoaderFault(f"snapshot {snapshot_id}, record {index}: {error}"))
-        if self._faults.z43_snapshot_deletes_nothing:
-            kept = _with_topics_of(self.image, loaded)
-            effects += [FaultHit("Z43")] if kept is not loaded else []
-            loaded = kept
+        loaded, effects = image_of_snapshot(self, snapshot_id, records)
         provenance = Provenance(
             last_contained_offset=end_offset - 1,
             last_contained_epoch=epoch,
@@ -189,8 +179,7 @@ class MetadataLoader:
             offset_batch_aligned=True,
         )
         delta = MetadataDelta.between(self.image, loaded)
-        self._batch_loader.reset_to(loaded, provenance)
-        self._batch_loader.repeats_next = self._faults.s21_replays_once_too_often
+        start_from_snapshot(self.batch_loader, loaded, provenance)
         manifest = SnapshotManifest(provenance=provenance)
         return effects + self._publish(delta, manifest, high_watermark, now_ms)
 
@@ -204,9 +193,9 @@ class MetadataLoader:
         now_ms: int,
     ) -> list[Effect]:
         self.image, self.provenance = delta.after, manifest.provenance
-        if self._still_catching_up(high_watermark):
+        if still_catching_up(self, high_watermark):
             return []
-        fault = self._refuse_unknown_version()
+        fault = refuse_unset_version(self)
         if fault:
             return fault
         effects: list[Effect] = [
@@ -216,39 +205,16 @@ class MetadataLoader:
         self.last_applied = self.provenance
         return effects + self._initialize_new_publishers(high_watermark, now_ms)
 
-    def _publishes_too_soon(self) -> bool:
-        """Whether a planted fault takes a log without a record for one that was read (Z50)."""
-        too_soon = self._faults.z50_empty_image_first and not self._batch_loader.has_seen_record
-        if too_soon:
-            self._batch_loader.hits.append("Z50")
-        return too_soon
-
-    def _still_catching_up(self, high_watermark: int | None) -> bool:
-        if self._publishes_too_soon():
-            return False
-        if self.catching_up:
-            self.catching_up = (
-                high_watermark is None
-                or high_watermark - 1 > self.provenance.last_contained_offset
-                or not self._batch_loader.has_seen_record
-            )
-        return self.catching_up
-
-    def _refuse_unknown_version(self) -> list[Effect]:
-        version = self.image.features.metadata_version
-        if self._publishes_too_soon():
-            return []
-        if version is not None or self._rules.metadata_version_is_assumed:
-            return []
-        offset = self.provenance.last_contained_offset
-        return [LoaderFault(f"no record up to offset {offset} has set the metadata.version")]
+    def hit(self, zoo_id: str) -> None:
+        """Count that a planted fault has changed what this loader did."""
+        self.batch_loader.hit(zoo_id)
 
     def _initialize_new_publishers(self, high_watermark: int | None, now_ms: int) -> list[Effect]:
         if not self._uninitialized:
             return []
-        if self._still_catching_up(high_watermark):
+        if still_catching_up(self, high_watermark):
             return [SetTimer(INITIALIZE_NEW_PUBLISHERS, now_ms + INITIALIZE_RETRY_MS)]
-        fault = self._refuse_unknown_version()
+        fault = refuse_unset_version(self)
         if fault:
             return fault
         delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
@@ -264,13 +230,44 @@ class MetadataLoader:
         return effects
 
 
-def _with_topics_of(before: MetadataImage, loaded: MetadataImage) -> MetadataImage:
-    """A loaded image with the topics that it lacks left as they were: the fault Z43."""
-    version = before.features.metadata_version
-    for topic in before.topics:
-        if loaded.topics.named(topic.name) is None and version is not None:
-            loaded = apply(loaded, TopicRecord(name=topic.name, topic_id=topic.id), offset=-1)
-            for index, partition in topic.items():
-                record = partition.to_record(topic.id, index, version, before.features.elr_enabled)
-                loaded = apply(loaded, record, offset=-1)
-    return loaded
+@step
+def still_catching_up(loader: MetadataLoader, high_watermark: int | None) -> bool:
+    """The loader has not reached the high watermark of its start, or has not seen any record.
+
+    Publishers get no image before: it would be of the past, or empty.
+
+    Source:  MetadataLoader.stillNeedToCatchUp.
+    """
+    if loader.catching_up:
+        loader.catching_up = (
+            high_watermark is None
+            or high_watermark - 1 > loader.provenance.last_contained_offset
+            or not loader.batch_loader.has_seen_record
+        )
+    return loader.catching_up
+
+
+@step
+def refuse_unset_version(loader: MetadataLoader) -> list[Effect]:
+    """Refuse to publish an image without a metadata.version."""
+    version = loader.image.features.metadata_version
+    if version is not None or loader.rules.metadata_version_is_assumed:
+        return []
+    offset = loader.provenance.last_contained_offset
+    return [LoaderFault(f"no record up to offset {offset} has set the metadata.version")]
+
+
+@step
+def image_of_snapshot(
+    loader: MetadataLoader, snapshot_id: tuple[int, int], records: Iterable[VersionedRecord]
+) -> tuple[MetadataImage, list[Effect]]:
+    """The image of a snapshot's records, from the empty one on, and a fault for each bad record."""
+    faults: list[Effect] = []
+    image = MetadataImage.EMPTY
+    for index, versioned in enumerate(records):
+        try:
+            refuse_unreadable(versioned.record, loader.rules)
+            image = apply(image, versioned, offset=snapshot_id[0] - 1)
+        except ReplayError as error:
+            faults.append(LoaderFault(f"snapshot {snapshot_id}, record {index}: {error}"))
+    return image, faults

@@ -7,20 +7,14 @@ Source:  KIP-630, KIP-876; SnapshotGenerator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from minicluster.effects import Effect
-from minicluster.faults import Faults
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot import image_records
-from minicluster.protocol.records import (
-    ConfigRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    VersionedRecord,
-)
+from minicluster.planting import Planted, step
+from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 
 MAX_BYTES_DEFAULT = 20 << 20
@@ -42,37 +36,12 @@ class WriteSnapshot(Effect):
     reason: str
 
 
+@step
 def snapshot_records(
-    image: MetadataImage, rules: Rules, faults: Faults = Faults.NONE
-) -> tuple[tuple[VersionedRecord, ...], tuple[str, ...]]:
-    """The records of a snapshot of an image, and the planted faults that have changed them."""
-    records = tuple(image_records(image, rules))
-    hits: list[str] = []
-    for zoo_id, on, change in (
-        ("Z24", faults.z24_snapshot_without_configs, _without(ConfigRecord)),
-        ("Z25", faults.z25_snapshot_without_producer_ids, _without(ProducerIdsRecord)),
-        ("S20", faults.s20_snapshot_resets_partition_epochs, _first_epochs),
-    ):
-        if on and (changed := change(records)) != records:
-            records = changed
-            hits.append(zoo_id)
-    return records, tuple(hits)
-
-
-_Records = tuple[VersionedRecord, ...]
-
-
-def _without(kind: type) -> Callable[[_Records], _Records]:
-    return lambda records: tuple(r for r in records if not isinstance(r.record, kind))
-
-
-def _first_epochs(records: _Records) -> _Records:
-    return tuple(
-        VersionedRecord(replace(r.record, partition_epoch=0), r.version)
-        if isinstance(r.record, PartitionRecord)
-        else r
-        for r in records
-    )
+    planted: Planted, image: MetadataImage, rules: Rules
+) -> tuple[VersionedRecord, ...]:
+    """The records of a snapshot of an image."""
+    return tuple(image_records(image, rules))
 
 
 class SnapshotGenerator:

@@ -1,0 +1,170 @@
+"""The planted faults of the metadata image: what each changes at a named step.
+
+``metadata.loader`` and ``metadata.snapshot_generator`` have the steps; the nodes that run them
+import this module (``minicluster.planting``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from minicluster.effects import Effect, FaultHit
+from minicluster.metadata.batch_loader import (
+    BatchLoader,
+    Provenance,
+    apply_record,
+    start_from_snapshot,
+)
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.partition import NO_RECOVERY_CHANGE
+from minicluster.metadata.loader import (
+    MetadataLoader,
+    image_of_snapshot,
+    refuse_unset_version,
+    still_catching_up,
+)
+from minicluster.metadata.snapshot_generator import snapshot_records
+from minicluster.planting import Planted, plant
+from minicluster.protocol.records import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    VersionedRecord,
+)
+from minicluster.protocol.schema import Message
+from minicluster.rules import Rules
+
+Records = tuple[VersionedRecord, ...]
+
+
+# --- the loader ---------------------------------------------------------------------------------
+
+
+@plant(apply_record, "z42_short_lived_topic_stays")
+def _z42(right: Callable[..., None], loader: BatchLoader, record: Message, offset: int) -> None:
+    if isinstance(record, RemoveTopicRecord) and loader.image.topics.get(record.topic_id) is None:
+        loader.hit("Z42")
+        return
+    right(loader, record, offset)
+
+
+@plant(apply_record, "s19_recovery_state_is_not_published")
+def _s19(right: Callable[..., None], loader: BatchLoader, record: Message, offset: int) -> None:
+    if (
+        isinstance(record, PartitionChangeRecord)
+        and record.leader_recovery_state != NO_RECOVERY_CHANGE
+    ):
+        loader.hit("S19")
+        record = replace(record, leader_recovery_state=NO_RECOVERY_CHANGE)
+    right(loader, record, offset)
+
+
+@plant(start_from_snapshot, "s21_replays_once_too_often")
+def _s21_armed(
+    right: Callable[..., None], loader: BatchLoader, image: MetadataImage, provenance: Provenance
+) -> None:
+    right(loader, image, provenance)
+    loader.armed.add("S21")
+
+
+@plant(apply_record, "s21_replays_once_too_often")
+def _s21(right: Callable[..., None], loader: BatchLoader, record: Message, offset: int) -> None:
+    right(loader, record, offset)
+    if "S21" in loader.armed and isinstance(record, PartitionChangeRecord):
+        loader.armed.discard("S21")
+        right(loader, record, offset)
+        loader.hit("S21")
+
+
+@plant(still_catching_up, "z50_empty_image_first")
+def _z50_catches_up(
+    right: Callable[..., bool], loader: MetadataLoader, high_watermark: int | None
+) -> bool:
+    return not _publishes_too_soon(loader) and right(loader, high_watermark)
+
+
+@plant(refuse_unset_version, "z50_empty_image_first")
+def _z50_version(right: Callable[..., list[Effect]], loader: MetadataLoader) -> list[Effect]:
+    return [] if _publishes_too_soon(loader) else right(loader)
+
+
+def _publishes_too_soon(loader: MetadataLoader) -> bool:
+    if loader.batch_loader.has_seen_record:
+        return False
+    loader.hit("Z50")
+    return True
+
+
+@plant(image_of_snapshot, "z43_snapshot_deletes_nothing")
+def _z43(
+    right: Callable[..., tuple[MetadataImage, list[Effect]]],
+    loader: MetadataLoader,
+    snapshot_id: tuple[int, int],
+    records: Iterable[VersionedRecord],
+) -> tuple[MetadataImage, list[Effect]]:
+    """The hit comes before what is published, not with the next commit."""
+    loaded, effects = right(loader, snapshot_id, records)
+    kept = _with_topics_of(loader.image, loaded)
+    return kept, effects if kept is loaded else [*effects, FaultHit("Z43")]
+
+
+def _with_topics_of(before: MetadataImage, loaded: MetadataImage) -> MetadataImage:
+    """A loaded image with the topics that it lacks left as they were."""
+    version = before.features.metadata_version
+    for topic in before.topics:
+        if loaded.topics.named(topic.name) is None and version is not None:
+            loaded = apply(loaded, TopicRecord(name=topic.name, topic_id=topic.id), offset=-1)
+            for index, partition in topic.items():
+                record = partition.to_record(topic.id, index, version, before.features.elr_enabled)
+                loaded = apply(loaded, record, offset=-1)
+    return loaded
+
+
+# --- snapshots ----------------------------------------------------------------------------------
+
+
+@plant(snapshot_records, "z24_snapshot_without_configs")
+def _z24(
+    right: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
+) -> Records:
+    return _changed(planted, "Z24", right(planted, image, rules), _without(ConfigRecord))
+
+
+@plant(snapshot_records, "z25_snapshot_without_producer_ids")
+def _z25(
+    right: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
+) -> Records:
+    return _changed(planted, "Z25", right(planted, image, rules), _without(ProducerIdsRecord))
+
+
+@plant(snapshot_records, "s20_snapshot_resets_partition_epochs")
+def _s20(
+    right: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
+) -> Records:
+    return _changed(planted, "S20", right(planted, image, rules), _first_epochs)
+
+
+def _changed(
+    planted: Planted, zoo_id: str, records: Records, change: Callable[[Records], Records]
+) -> Records:
+    changed = change(records)
+    if changed != records:
+        planted.hit(zoo_id)
+    return changed
+
+
+def _without(kind: type) -> Callable[[Records], Records]:
+    return lambda records: tuple(r for r in records if not isinstance(r.record, kind))
+
+
+def _first_epochs(records: Records) -> Records:
+    return tuple(
+        VersionedRecord(replace(r.record, partition_epoch=0), r.version)
+        if isinstance(r.record, PartitionRecord)
+        else r
+        for r in records
+    )
