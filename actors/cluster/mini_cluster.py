@@ -56,7 +56,7 @@ from minicluster.metadata.bootstrap import bootstrap_records, default_features
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
-from minicluster.rules import FailedReplicas, Rules
+from minicluster.rules import Rules
 
 if TYPE_CHECKING:
     from minicluster.verify import Report
@@ -211,9 +211,7 @@ class MiniCluster(QuorumChaos, Administration):
         self._started = True
         followers: list[CommitFollower] = [self._committed]
         if self.online:
-            by_report = FailedReplicas.ALTER_REPLICA_STATE
-            told = self.rules.failed_replicas_reported_by is not by_report
-            followers.append(OnlineChecks(self.rt, self.run_id, failures_told=told))
+            followers.append(OnlineChecks(self.rt, self.run_id, rules=self.rules))
         followers += self.checks
         self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers))
         directory = Directory(active_controller=self._active_id, leader=self._leader_id)

@@ -11,6 +11,7 @@ from minicluster.errors import MiniclusterError, UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import segment_name
+from minicluster.rules import Rules
 
 if TYPE_CHECKING:
     from minicluster.verify import Finding
@@ -33,10 +34,10 @@ class InvariantViolated(MiniclusterError, AssertionError):
 class OnlineChecks:
     """The log-only rules, over every batch as it commits; the first finding ends the run."""
 
-    def __init__(self, rt: Runtime, run: str, *, failures_told: bool = True) -> None:
+    def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
         from minicluster.verify import OnlineChecker
 
-        self.checker = OnlineChecker(run, failures_told=failures_told)
+        self.checker = OnlineChecker(run, rules=rules)
         self._rt = rt
         self._told = False
 

@@ -1,4 +1,4 @@
-"""Judging runs: evidence in, one verdict per rule and one for the whole out."""
+"""Judgement of runs: from their evidence to one verdict per rule and one for the whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verd
 from minicluster.verify.rules.model import finding_message
 from minicluster.verify.spark import queries, session
 from minicluster.verify.spark import tables as spark_tables
-from minicluster.verify.spark.queries import Answer
+from minicluster.verify.spark.queries import CheckResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,12 +62,12 @@ def verify(
         local = remote is None and (master or "local").startswith("local") and spark is None
         few = session.tune(started, sum(table.num_rows for table in tables.values()))
         frames = spark_tables.frames(started, tables, files if local else None, few=few)
-        groups = queries.needed_groups(chosen, with_trace=any(run.is_run for run in read))
-        groups = [group for group in groups if queries.has_rows(group, tables)]
-        answers, crashes = _ask(started, frames, chosen, groups)
+        views = queries.needed_views(chosen, with_trace=any(run.is_run for run in read))
+        views = [view for view in views if queries.has_rows(view, tables)]
+        results, crashes = _judge_views(started, frames, chosen, views)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _report(read, chosen, answers, crashes)
+    return _report(read, chosen, results, crashes)
 
 
 def _chosen(rules: Iterable[str] | None) -> tuple[Rule, ...]:
@@ -80,16 +80,18 @@ def _chosen(rules: Iterable[str] | None) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if rule.id in wanted)
 
 
-def _ask(
-    spark: SparkSession, frames: Mapping[str, Any], rules: Sequence[Rule], groups: Sequence[str]
-) -> tuple[list[Answer], dict[str, str]]:
-    """All groups in two streams of jobs, since planning is most of the work and is sequential.
+def _judge_views(
+    spark: SparkSession, frames: Mapping[str, Any], rules: Sequence[Rule], views: Sequence[str]
+) -> tuple[list[CheckResult], dict[str, str]]:
+    """Judge all views in two streams of jobs, since planning is most of the work and is sequential.
 
     One stream computes the partitions' fold and judges what builds on folds; the other computes
     the brokers' fold and judges the rest.
+
+    Shapes:  -> results, and for each view that crashed the reason.
     """
-    folded = [group for group in groups if queries.reads_folds(group)]
-    rest = [group for group in groups if group not in folded]
+    folded = [view for view in views if queries.reads_folds(view)]
+    rest = [view for view in views if view not in folded]
     queries.prepare(spark, frames)
     with ThreadPoolExecutor(max_workers=2) as pool:
         brokers = pool.submit(queries.compute_fold, spark, "broker_states")
@@ -97,30 +99,30 @@ def _ask(
         others = pool.submit(_stream, spark, rules, rest)
         crashed = next((e for e in (brokers.exception(), partitions.exception()) if e), None)
         if crashed is None:
-            answers, crashes = _stream(spark, rules, folded)
+            results, crashes = _stream(spark, rules, folded)
         else:
-            answers, crashes = [], dict.fromkeys(folded, _first_line(crashed))
+            results, crashes = [], dict.fromkeys(folded, _first_line(crashed))
         more, more_crashes = others.result()
-    return answers + more, crashes | more_crashes
+    return results + more, crashes | more_crashes
 
 
 def _stream(
-    spark: SparkSession, rules: Sequence[Rule], groups: Sequence[str]
-) -> tuple[list[Answer], dict[str, str]]:
-    """Some groups as one job; if it fails, group by group, so that one fault spoils one group."""
+    spark: SparkSession, rules: Sequence[Rule], views: Sequence[str]
+) -> tuple[list[CheckResult], dict[str, str]]:
+    """Judge some views as one job; if it fails, view by view, so that a fault spoils one view."""
     try:
-        return queries.collect(spark, rules, groups), {}
+        return queries.collect(spark, rules, views), {}
     except Exception as error:
-        if len(groups) == 1:
-            return [], {groups[0]: _first_line(error)}
-    answers: list[Answer] = []
+        if len(views) == 1:
+            return [], {views[0]: _first_line(error)}
+    results: list[CheckResult] = []
     crashes: dict[str, str] = {}
-    for group in groups:
+    for view in views:
         try:
-            answers += queries.collect(spark, rules, [group])
+            results += queries.collect(spark, rules, [view])
         except Exception as error:
-            crashes[group] = _first_line(error)
-    return answers, crashes
+            crashes[view] = _first_line(error)
+    return results, crashes
 
 
 def _first_line(error: BaseException) -> str:
@@ -130,34 +132,34 @@ def _first_line(error: BaseException) -> str:
 
 @dataclass(slots=True)
 class _Tally:
-    """What all checks of one rule said about one run."""
+    """The counts and findings of all checks of one rule in one run."""
 
     looked_at: int = 0
     not_promised: int = 0
     findings: tuple[Finding, ...] = ()
 
 
-def _tallies(answers: Iterable[Answer]) -> dict[tuple[str, str], _Tally]:
+def _tallies(results: Iterable[CheckResult]) -> dict[tuple[str, str], _Tally]:
     tallies: dict[tuple[str, str], _Tally] = {}
-    for answer in answers:
-        tally = tallies.setdefault((answer.rule.id, answer.run), _Tally())
-        if answer.check.counts:
-            tally.looked_at += answer.looked_at
-            tally.not_promised += answer.not_promised
-        tally.findings += tuple(_finding(answer, row) for row in answer.findings)
+    for result in results:
+        tally = tallies.setdefault((result.rule.id, result.run), _Tally())
+        if result.check.counts:
+            tally.looked_at += result.looked_at
+            tally.not_promised += result.not_promised
+        tally.findings += tuple(_finding(result, row) for row in result.findings)
     return tallies
 
 
-def _finding(answer: Answer, row: Any) -> Finding:
+def _finding(result: CheckResult, row: Any) -> Finding:
     return Finding(
-        run=answer.run,
+        run=result.run,
         offset=-1 if row.offset is None else row.offset,
-        rule=answer.rule.id,
+        rule=result.rule.id,
         topic=row.topic or "",
         partition=-1 if row.part is None else row.part,
         broker=-1 if row.broker is None else row.broker,
         message=finding_message(
-            answer.check,
+            result.check,
             offset=row.offset,
             topic=row.topic,
             partition=row.part,
@@ -170,10 +172,13 @@ def _finding(answer: Answer, row: Any) -> Finding:
 
 
 def _report(
-    runs: Sequence[Run], rules: Sequence[Rule], answers: list[Answer], crashes: Mapping[str, str]
+    runs: Sequence[Run],
+    rules: Sequence[Rule],
+    results: list[CheckResult],
+    crashes: Mapping[str, str],
 ) -> Report:
-    tallies = _tallies(answers)
-    results: list[RuleResult] = []
+    tallies = _tallies(results)
+    judged: list[RuleResult] = []
     for rule in rules:
         by_run: list[tuple[str, Verdict, int]] = []
         reasons: list[str] = []
@@ -187,7 +192,7 @@ def _report(
             total.not_promised += tally.not_promised
             if verdict is Verdict.INVALID:
                 total.findings += tally.findings
-        results.append(
+        judged.append(
             RuleResult(
                 rule=rule,
                 verdict=next(word for word in _GRAVITY if word in [v for _, v, _ in by_run]),
@@ -199,11 +204,11 @@ def _report(
             )
         )
     whole = [reason for run in runs for reason in _run_reasons(run)]
-    if not {result.verdict for result in results} & set(_GRAVITY[:3]):
+    if not {result.verdict for result in judged} & set(_GRAVITY[:3]):
         whole.append("no rule had a case")
     return Report(
-        verdict=_whole(results, whole),
-        rules=tuple(results),
+        verdict=_whole(judged, whole),
+        rules=tuple(judged),
         runs=tuple(RunSummary.of(run) for run in runs),
         reasons=tuple(whole),
         sources=tuple(runs),
@@ -221,7 +226,7 @@ def _judge(
         return Verdict.INVALID, []
     if rule.evidence in _RUN_EVIDENCE and not run.is_run:
         return Verdict.NOT_APPLICABLE, []
-    reasons += [f"{run.name}: it crashed: {crashes[g]}" for g in rule.groups if g in crashes]
+    reasons += [f"{run.name}: it crashed: {crashes[v]}" for v in rule.views if v in crashes]
     if reasons:
         return Verdict.UNKNOWN, reasons
     if tally.looked_at:

@@ -44,6 +44,11 @@ def a8_later_change() -> LogBuilder:
     return cluster().register(3, incarnation=2, before=[change((1, 3))])
 
 
+def a8_of_kafka_3() -> LogBuilder:
+    """Below 4.0-IV1 the log may be Kafka 3.9's, which leaves a new incarnation in its ISRs."""
+    return cluster(mv=21).register(3, incarnation=2)
+
+
 def a8_near() -> LogBuilder:
     log = cluster()
     log.register(3, incarnation=2, before=[change((1, 2))])

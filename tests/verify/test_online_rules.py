@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from minicluster.rules import Rules
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.rules import RULES
 from tests.verify import cases
 from tests.verify.build import LogBuilder, change, cluster
 
-OF_TRACES = {"atomic", "elections", "raft"}
-"""Checks of these groups need more than the log."""
+OF_TRACES = {"atomic_requests", "requested_elections", "raft_history"}
+"""Checks of these views need more than the log."""
 
 
-def judged(log: LogBuilder) -> OnlineChecker:
-    checker = OnlineChecker()
+def judged(log: LogBuilder, rules: Rules | None = None) -> OnlineChecker:
+    checker = OnlineChecker(rules=rules)
     for batch in log.batches:
         checker.commit(batch)
     return checker
@@ -72,7 +73,7 @@ def test_every_check_of_every_online_rule_finds_something(monkeypatch: pytest.Mo
         (rule.id, index)
         for rule in RULES
         for index, check in enumerate(rule.checks)
-        if rule.online and check.group not in OF_TRACES and check.bad != "false"
+        if rule.online and check.view not in OF_TRACES and check.bad != "false"
     ]
     assert sorted(found) == sorted(checks)
 
@@ -107,6 +108,27 @@ def test_a_log_promises_from_its_first_metadata_version_on() -> None:
 
     assert {finding.rule for finding in checker.findings} == {"A1", "A3"}
     assert judged(cases.epoch_of_nothing()).findings[0].rule == "E20"
+
+
+@pytest.mark.parametrize(
+    ("rules", "mv", "promised"),
+    [
+        (None, 21, False),
+        (None, 23, True),
+        (Rules.KAFKA_3_9, 21, False),
+        (Rules.KAFKA_3_9, 23, True),
+        (Rules.KAFKA_4_3, 7, True),
+        (Rules.KAFKA_4_3, 3, False),
+    ],
+)
+def test_a_new_incarnation_leaves_its_isrs_where_its_release_promises_it(
+    rules: Rules | None, mv: int, promised: bool
+) -> None:
+    """KAFKA-18106 is of 4.x; 3.9 removes it only where ELRs can be written."""
+    checker = judged(cluster(mv=mv).register(3, incarnation=2), rules)
+
+    assert ("A8" in rules_of(checker)) is promised
+    assert (checker.looked_at["A8"], checker.not_promised["A8"]) == (promised, not promised)
 
 
 def test_a_finding_comes_with_the_batch_that_breaks_the_rule() -> None:

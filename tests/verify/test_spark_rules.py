@@ -11,7 +11,7 @@ from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.online.checker import OnlineChecker, check_run
 from minicluster.verify.rules import BY_ID, RULES, Evidence
-from tests.verify import cases
+from tests.verify import cases, cases_operations
 
 pytestmark = pytest.mark.spark
 
@@ -28,6 +28,7 @@ EVERY_CASE = {
         cases.without_metadata_version,
         cases.without_metadata_version_yet,
         cases.epoch_of_nothing,
+        cases_operations.a8_of_kafka_3,
         cases.aborted_transaction,
         cases.transaction,
         cases.merged_operations,
@@ -83,6 +84,7 @@ def test_below_its_metadata_version_a_rule_promises_nothing(judged: Judged) -> N
     for rule in ("A1", "A3"):
         assert judged.verdict(rule, "without_metadata_version") == (Verdict.NOT_PROMISED, 0)
     assert judged.verdict("E20", "without_metadata_version") == (Verdict.VALID, 2)
+    assert judged.verdict("A8", "a8_of_kafka_3") == (Verdict.NOT_PROMISED, 0)
 
 
 def compare(checker: OnlineChecker, report: Report, run: str, rules: list[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from minicluster.errors import UserError
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.rules import RULES
+from minicluster.verify.rules.model import View
 from minicluster.verify.spark import queries
 from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
@@ -175,8 +176,8 @@ def test_the_gravest_verdict_of_several_runs_counts(tmp_path: Path) -> None:
 def test_a_query_that_crashes_leaves_its_rules_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views = {**queries._VIEWS, "topic_states": "select no_such_column from topics"}
-    monkeypatch.setattr(queries, "_VIEWS", views)
+    broken = View(name="topic_states", sql="select no_such_column from topics")
+    monkeypatch.setitem(queries.VIEWS, "topic_states", broken)
     report = judged(tmp_path)
 
     assert report.rule("E25").verdict is Verdict.UNKNOWN

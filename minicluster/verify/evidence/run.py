@@ -8,6 +8,7 @@ from pathlib import Path
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import MetadataFiles
 from minicluster.protocol.records import VersionedRecord
+from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import NO_HISTORY, History
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.rules.model import Evidence
@@ -85,9 +86,9 @@ class Run:
         return self.header is not None
 
     @property
-    def failures_are_in_log(self) -> bool:
-        """Whether its metadata log holds which replicas have failed."""
-        return self.header is None or self.header.failures_are_in_log
+    def rules(self) -> Rules | None:
+        """The rules that it was played by, None where they are not recorded."""
+        return None if self.header is None else self.header.rules
 
     @property
     def records(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from minicluster.errors import UserError
 from minicluster.log.directory import NODE_ID_MAX
 from minicluster.log.written_files import WRITTEN, WrittenFile
-from minicluster.rules import FailedReplicas, Rules
+from minicluster.rules import Rules
 
 _COUNT_MAX = 2**63 - 1
 _SEED_BITS = 256
@@ -50,12 +50,6 @@ class RunHeader:
     crashes: int | None = None
     stale_indexes: tuple[int, ...] | None = None
     written: Mapping[str, WrittenFile] | None = None
-
-    @property
-    def failures_are_in_log(self) -> bool:
-        """Whether the metadata log holds which replicas have failed; with KIP-589 it does not."""
-        by_request = FailedReplicas.ALTER_REPLICA_STATE
-        return self.rules is None or self.rules.failed_replicas_reported_by is not by_request
 
 
 def read_header(path: Path) -> RunHeader:

@@ -15,6 +15,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.metadata.image.directory_id import is_online
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
+from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import Operation, OperationDivider
 from minicluster.verify.online.batches import BatchRules
 from minicluster.verify.online.findings import Findings
@@ -30,8 +31,9 @@ from minicluster.verify.online.state import (
     Step,
     TopicHistory,
 )
+from minicluster.verify.rules.log.partitions import FIELDS
 from minicluster.verify.rules.model import WITHOUT_RECORD, Finding
-from minicluster.verify.rules.partition import FIELDS
+from minicluster.verify.rules.promises import promises_of
 
 if TYPE_CHECKING:
     from minicluster.verify.evidence.run import Run
@@ -41,7 +43,7 @@ class OnlineChecker:
     """Judges a committed log batch by batch.
 
     Shapes:  ``commit`` gives the new findings; ``looked_at`` and ``findings`` add up.
-             failures_told: whether the log says which replicas have failed (under KIP-589 not).
+             rules: those that the cluster plays by, None where they are not recorded.
     """
 
     def __init__(
@@ -50,11 +52,11 @@ class OnlineChecker:
         *,
         node: int = -1,
         begins_well: bool = True,
-        failures_told: bool = True,
+        rules: Rules | None = None,
     ) -> None:
         self.run = run
         self.findings: list[Finding] = []
-        self._say = Findings(run, frozenset() if failures_told else frozenset({"C5"}))
+        self._say = Findings(run, promises_of(rules))
         self.looked_at, self.not_promised = self._say.looked_at, self._say.not_promised
         self._operations = OperationDivider()
         self._batches = BatchRules(self._say, node, begins_well)
@@ -473,7 +475,7 @@ def check_run(run: Run) -> OnlineChecker:
         run.name,
         node=-1 if node is None else node.node,
         begins_well=node is None or node.begins_well,
-        failures_told=run.failures_are_in_log,
+        rules=run.rules,
     )
     if run.start is not None:
         checker.load(run.start.records, run.start.end_offset)

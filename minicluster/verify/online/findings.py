@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from minicluster.verify.rules import BY_ID, RULES
 from minicluster.verify.rules.model import Finding, finding_message
+from minicluster.verify.rules.promises import Promises
 
 
 def _no_cases() -> dict[str, int]:
@@ -18,7 +19,7 @@ class Findings:
     """Counts what is looked at and collects what is found, at the offset in hand."""
 
     run: str
-    silent: frozenset[str] = frozenset()  # rules that promise nothing in this run
+    promises: Promises
     offset: int = 0
     looked_at: dict[str, int] = field(default_factory=_no_cases)
     not_promised: dict[str, int] = field(default_factory=_no_cases)
@@ -26,9 +27,11 @@ class Findings:
 
     def promised(self, rule_id: str, mv: int | None) -> bool:
         """Whether a rule promises anything under a metadata.version."""
-        if rule_id in self.silent:
+        if rule_id == "C5" and not self.promises.failures_in_log:
             return False
         level = BY_ID[rule_id].promised_from
+        if rule_id == "A8":
+            level = self.promises.new_incarnation_leaves_from
         return level is None or (mv is not None and mv >= level)
 
     def look(self, rule_id: str, index: int, mv: int | None) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.verify.online.state import Step
-from minicluster.verify.rules.partition import FIELDS
+from minicluster.verify.rules.log.partitions import FIELDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.protocol.records import ConfigRecord
-from minicluster.verify.rules.partition import FIELDS
+from minicluster.verify.rules.log.partitions import FIELDS
 
 TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _MIN_ISR = "min.insync.replicas"

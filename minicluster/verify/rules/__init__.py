@@ -1,64 +1,92 @@
-"""Every rule, each declared once; the groups in which their checks are computed."""
+"""Every rule, each declared once, with the views that its checks are computed on."""
 
 from __future__ import annotations
 
-from minicluster.verify.rules import (
-    activity,
-    broker,
-    directory,
-    log,
-    partition,
+from minicluster.verify.rules.log import (
+    active_brokers,
+    batches,
+    broker_registrations,
+    eligible_leaders,
+    leader_recovery,
+    log_directories,
+    partitions,
+    topics,
+    transactions,
+)
+from minicluster.verify.rules.model import Check, Evidence, Finding, Rule, Verdict, View
+from minicluster.verify.rules.trace import (
+    alter_partition,
+    applied_metadata,
+    broker_requests,
+    controller_requests,
+    header,
+    leader_isrs,
+    publishing,
     quorum,
-    replica,
-    topic,
-    trace,
-    transaction,
-)
-from minicluster.verify.rules.model import FROM_3_3, Check, Evidence, Finding, Rule, Verdict
-
-_CREATION = Rule(
-    id="E17",
-    title="A partition begins with its active replicas",
-    statement="A new partition has epochs 0, its ISR is the active part of its replicas and the "
-    "first of the ISR leads.",
-    source="KAFKA-13083; ReplicationControlManager.createTopic",
-    evidence=Evidence.LOG,
-    promised_from=FROM_3_3,
-    online=True,
-    checks=(partition.CREATION, activity.ISR_OF_NEW),
+    replica_events,
+    replica_logs,
 )
 
-_WHOLE = Rule(
-    id="E29",
-    title="Operations are all or nothing",
-    statement="A topic comes with its partitions in one operation, and a request that makes or "
-    "deletes topics or partitions writes all of its records in one.",
-    source="KIP-631, KAFKA-12376; QuorumController (ControllerResult.atomicOf)",
-    evidence=Evidence.LOG,
-    online=True,
-    checks=(topic.WHOLE_TOPICS, trace.ATOMIC_REQUESTS),
-    tables=("rpc",),
+_LOG_VIEWS: tuple[View, ...] = (
+    *partitions.VIEWS,
+    *broker_registrations.VIEWS,
+    *active_brokers.VIEWS,
+    *log_directories.VIEWS,
+    *topics.VIEWS,
+    *batches.VIEWS,
+    *transactions.VIEWS,
 )
+_TRACE_VIEWS: tuple[View, ...] = (
+    *controller_requests.VIEWS,
+    *alter_partition.VIEWS,
+    *leader_isrs.VIEWS,
+    *replica_events.VIEWS,
+    *applied_metadata.VIEWS,
+    *replica_logs.VIEWS,
+    *broker_requests.VIEWS,
+    *publishing.VIEWS,
+    *header.VIEWS,
+    *quorum.VIEWS,
+)
+VIEWS = {view.name: view for view in (*_LOG_VIEWS, *_TRACE_VIEWS)}
+LOG_VIEWS = frozenset(view.name for view in _LOG_VIEWS)
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(
         (
-            *activity.RULES,
-            *partition.RULES,
-            *broker.RULES,
-            *topic.RULES,
-            *log.RULES,
-            *trace.RULES,
-            *directory.RULES,
-            *transaction.RULES,
-            *replica.RULES,
+            *partitions.RULES,
+            *leader_recovery.RULES,
+            *eligible_leaders.RULES,
+            *broker_registrations.RULES,
+            *active_brokers.RULES,
+            *log_directories.RULES,
+            *topics.RULES,
+            *batches.RULES,
+            *transactions.RULES,
+            *controller_requests.RULES,
+            *alter_partition.RULES,
+            *leader_isrs.RULES,
+            *replica_events.RULES,
+            *applied_metadata.RULES,
+            *replica_logs.RULES,
+            *broker_requests.RULES,
+            *publishing.RULES,
+            *header.RULES,
             *quorum.RULES,
-            _CREATION,
-            _WHOLE,
         ),
         key=lambda rule: rule.id,
     )
 )
 BY_ID = {rule.id: rule for rule in RULES}
 
-__all__ = ["BY_ID", "RULES", "Check", "Evidence", "Finding", "Rule", "Verdict"]
+__all__ = [
+    "BY_ID",
+    "LOG_VIEWS",
+    "RULES",
+    "VIEWS",
+    "Check",
+    "Evidence",
+    "Finding",
+    "Rule",
+    "Verdict",
+]

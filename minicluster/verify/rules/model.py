@@ -1,9 +1,9 @@
-"""What a rule is: one invariant, declared once as data, with its form in SQL.
+"""A rule: one invariant, declared once as data, with its form in SQL.
 
-A rule has one or more checks. A check stands in a *group*: a view that one pass over one key
-(partition, broker, log, …) computes once for all checks of the group. ``when`` selects the rows
-that the check looks at, ``bad`` those among them that break the rule; both are SQL over the
-columns of the view. The other fields say which columns a finding takes with it.
+A rule has one or more checks. A check reads one *view*: a pass over one key (partition, broker,
+batch, …) that computes the rows of all checks of that view at once. ``when`` selects the rows that
+the check judges, ``bad`` those of them that break the rule; both are SQL over the columns of the
+view. The other fields name the columns that a finding takes from its row.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from enum import StrEnum
 
 
 class Evidence(StrEnum):
-    """What a rule needs to be judged at all."""
+    """The evidence that a rule needs at least."""
 
     LOG = "log"  # the committed metadata log
     QUORUM = "quorum"  # every controller's own log
     TRACE = "trace"  # the event trace of a run
     IMAGES = "images"  # the images that nodes published, beside the log
-    META = "meta"  # what the run says about itself
+    META = "meta"  # the header of a run
 
 
 class Verdict(StrEnum):
-    """The words that a report uses, for a rule and for the whole."""
+    """The verdict on a rule and on the whole."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -37,16 +37,32 @@ class Verdict(StrEnum):
 WITHOUT_RECORD = 1  # 3.0-IV1 (MetadataVersion.MINIMUM_KRAFT_VERSION)
 FROM_3_2 = 3  # 3.2-IV0: leader recovery states are in the log
 FROM_3_3 = 7  # 3.3-IV3: controlled shutdown is in the log (KIP-841)
+FROM_ELR = 23  # 4.0-IV1: eligible leader replicas can be written (KIP-966)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The rows of some checks, as SQL over the tables of facts and over other views.
+
+    Shapes:  is_fold: computed once and kept, since many views read it. empty_unless: table, column
+             and value of which some row is needed, else the view is empty (no column: any row; no
+             value: a list that is not empty); an empty view is planned at the price of a full one.
+    """
+
+    name: str
+    sql: str
+    is_fold: bool = False
+    empty_unless: tuple[str, str | None, int | str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One condition over the rows of one group.
+    """One condition over the rows of one view.
 
     Shapes:  ``message`` is a format string over broker, old, new, number, topic, partition, offset.
     """
 
-    group: str
+    view: str
     when: str
     bad: str
     message: str
@@ -57,8 +73,8 @@ class Check:
     old: str = "null"
     new: str = "null"
     number: str = "null"
-    counts: bool = True  # whether its rows count into how much the rule looked at
-    promised: str | None = None  # SQL: whether the row's promise holds; None: the rule's level
+    counts: bool = True  # whether its rows are cases of the rule
+    promised: str | None = None  # SQL: the promise holds for the row; None: by the rule's level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +92,14 @@ class Rule:
     tables: tuple[str, ...] = field(default=())  # trace tables that it reads
 
     @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups of its checks, each once, in order."""
-        return tuple(dict.fromkeys(check.group for check in self.checks))
+    def views(self) -> tuple[str, ...]:
+        """The views of its checks, each once, in order."""
+        return tuple(dict.fromkeys(check.view for check in self.checks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Finding:
-    """One place where a rule is broken."""
+    """One violation of a rule."""
 
     run: str
     offset: int

@@ -21,6 +21,7 @@ from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.evidence.operations import Entry, Operation
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.rules.model import WITHOUT_RECORD
+from minicluster.verify.rules.promises import promises_of
 
 _INTS = pa.list_(pa.int32())
 _STRINGS = pa.list_(pa.string())
@@ -52,7 +53,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             "leader_epoch": pa.int32(),
             "partition_epoch": pa.int32(),
             "traced": pa.bool_(),  # whether the run left a trace that says who caused it
-            "failures_told": pa.bool_(),  # whether the log says which replicas have failed
+            "failures_in_log": pa.bool_(),  # this and the next: promises of the run's release
+            "leaves_from": pa.int32(),
         }
     ),
     "brokers": pa.schema(
@@ -71,6 +73,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "fenced": pa.bool_(),
             "in_controlled_shutdown": pa.bool_(),
             "log_dirs": _STRINGS,
+            "leaves_from": pa.int32(),
         }
     ),
     "topics": pa.schema(
@@ -128,9 +131,7 @@ class Facts:
         self._add_batches(run)
         if not run.foldable:
             return
-        reader = _Reader(
-            run.name, self._rows, traced=run.is_run, failures_told=run.failures_are_in_log
-        )
+        reader = _Reader(run, self._rows)
         skip_to = 0
         if run.start is not None:
             skip_to = run.start.end_offset
@@ -183,14 +184,13 @@ class _Reader:
 
     def __init__(
         self,
-        run: str,
+        run: Run,
         rows: dict[str, list[tuple[Any, ...]]],
-        *,
-        traced: bool,
-        failures_told: bool,
     ) -> None:
-        self._run = run
-        self._about_run = traced, failures_told
+        promises = promises_of(run.rules)
+        self._leaves_from = promises.new_incarnation_leaves_from
+        self._run = run.name
+        self._about_run = run.is_run, promises.failures_in_log, self._leaves_from
         self._partitions = rows["partitions"]
         self._brokers = rows["brokers"]
         self._topics = rows["topics"]
@@ -419,6 +419,7 @@ class _Reader:
                 broker,
                 epoch,
                 *(fields or (None,) * 4),
+                self._leaves_from,
             )
         )
 

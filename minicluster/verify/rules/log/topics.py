@@ -1,11 +1,12 @@
-"""Rules over the life of a topic: ids, names, and partitions that belong to a live topic."""
+"""The life of a topic: ids, names, and partitions that belong to a live topic."""
 
 from __future__ import annotations
 
-from minicluster.verify.rules.model import Check, Evidence, Rule
-from minicluster.verify.rules.partition import UNKNOWN_PARTITION
+from minicluster.verify.rules.log.partitions import UNKNOWN_PARTITION
+from minicluster.verify.rules.model import Check, Evidence, Rule, View
+from minicluster.verify.rules.trace.controller_requests import ATOMIC_REQUESTS
 
-VIEW = """
+_STATES = """
 select *,
   last(case when kind in ('Topic', 'RemoveTopic') then kind end, true) over i as p_kind,
   count_if(kind = 'Topic') over i as topics_before,
@@ -21,37 +22,66 @@ window i as (partition by run, topic_id order by pos
     rows between unbounded preceding and 1 preceding)
 """
 
+# The part of E29 that the log shows.
+WHOLE_TOPICS = Check(
+    view="topic_states",
+    when="judged and kind = 'Topic'",
+    bad="partitions_in_op = 0",
+    message="topic {topic} was created without partitions",
+    partition="null",
+)
+
+
+VIEWS = (View(name="topic_states", sql=_STATES),)
+
 RULES = (
     Rule(
+        id="E18",
+        title="Partitions are numbered without gaps",
+        statement="The partitions of a topic are 0, 1, 2, …, and their number only grows.",
+        source="KIP-195; ReplicationControlManager.createTopic, createPartitions",
+        evidence=Evidence.LOG,
+        online=True,
+        checks=(
+            Check(
+                view="topic_states",
+                when="judged and kind = 'Partition'",
+                bad="part <> partitions_before",
+                message="partition {partition} is created where {number} was expected",
+                number="partitions_before",
+            ),
+        ),
+    ),
+    Rule(
         id="E25",
-        title="Topic ids are used once, live names are unique",
-        statement="No topic id is used twice, no live topic's name is given again, and a topic "
-        "comes before its partitions.",
+        title="Topic ids are used once, names of live topics are unique",
+        statement="No topic id is used twice, no name of a live topic is used again, and a "
+        "TopicRecord comes before its partitions.",
         source="KIP-516; ReplicationControlManager.replay(TopicRecord)",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="topic",
+                view="topic_states",
                 when="judged and kind = 'Topic'",
                 bad="topics_before > 0",
                 message="the id of topic {topic} was used before",
                 partition="null",
             ),
             Check(
-                group="topic",
+                view="topic_states",
                 when="judged and kind = 'Topic'",
                 counts=False,
                 bad="topics_before = 0 and partitions_before > 0",
-                message="topic {topic} comes after partitions of its id",
+                message="the TopicRecord of {topic} comes after partitions of its id",
                 partition="null",
             ),
             Check(
-                group="topic",
+                view="topic_states",
                 when="judged and kind = 'Topic'",
                 counts=False,
                 bad="p_name_kind = 'Topic'",
-                message="topic {topic} is made while a topic of that name lives",
+                message="topic {topic} is created while a topic of that name exists",
                 partition="null",
             ),
         ),
@@ -59,13 +89,13 @@ RULES = (
     Rule(
         id="E26",
         title="Partitions belong to live topics",
-        statement="No record makes or changes a partition of an unknown or deleted topic.",
+        statement="No record creates or changes a partition of an unknown or deleted topic.",
         source="ReplicationControlManager.replay(PartitionRecord)",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="topic",
+                view="topic_states",
                 when="judged and kind in ('Partition', 'RemoveTopic')",
                 bad="coalesce(p_kind, 'RemoveTopic') <> 'Topic'",
                 message="the record names a topic that does not exist",
@@ -74,33 +104,30 @@ RULES = (
         ),
     ),
     Rule(
-        id="E18",
-        title="Partitions are numbered without gaps",
-        statement="The partitions of a topic are 0, 1, 2, …, and there come only more of them.",
-        source="KIP-195; ReplicationControlManager.createTopic, createPartitions",
+        id="E29",
+        title="An operation is written as a whole or not at all",
+        statement="A topic and its first partitions are one operation, and a request that "
+        "creates or deletes topics or partitions writes all of its records in one operation.",
+        source="KIP-631, KAFKA-12376; QuorumController (ControllerResult.atomicOf)",
         evidence=Evidence.LOG,
         online=True,
+        tables=("rpc",),
         checks=(
-            Check(
-                group="topic",
-                when="judged and kind = 'Partition'",
-                bad="part <> partitions_before",
-                message="partition {partition} is made where {number} is due",
-                number="partitions_before",
-            ),
+            WHOLE_TOPICS,
+            ATOMIC_REQUESTS,
         ),
     ),
     Rule(
         id="E38",
-        title="Nothing outlives a deleted topic",
-        statement="No config names a topic that does not exist; what a topic had is gone with the "
-        "operation that deletes it.",
+        title="Configs of a topic do not outlive it",
+        statement="No config names a topic that does not exist; the operation that deletes a "
+        "topic deletes its configs.",
         source="KIP-516; ConfigurationControlManager.deleteTopicConfigs",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="topic",
+                view="topic_states",
                 when="judged and kind = 'Config'",
                 bad="coalesce(p_name_kind, 'RemoveTopic') <> 'Topic' and topics_in_op = 0",
                 message="a config is set for topic {topic}, which does not exist",
@@ -108,13 +135,4 @@ RULES = (
             ),
         ),
     ),
-)
-
-# The part of E29 that the log shows.
-WHOLE_TOPICS = Check(
-    group="topic",
-    when="judged and kind = 'Topic'",
-    bad="partitions_in_op = 0",
-    message="topic {topic} was made without its partitions",
-    partition="null",
 )

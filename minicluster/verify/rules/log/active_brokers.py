@@ -1,26 +1,28 @@
-"""Rules that ask whether a broker was active: registered, not fenced, not shutting down.
+"""Rules about brokers that must be active: registered, unfenced, not shutting down.
 
-Every partition record asks questions about brokers (is this ISR member active once the operation
-is done? was this new member active just before?). The questions and the brokers' own states stand
-in one stream per broker, in order, so that each question sees the last state before it: an as-of
-join that costs one sort.
+A record of a partition says something about brokers: this ISR member is active once the operation
+is over; this new member was active right before. These events and the states of the brokers are one
+stream per broker, in order, so that each event meets the last state before it: an as-of join that
+costs one sort.
 
-A question has a place in the log and a rank: rank 0 asks about the state before the record, rank 1
-about the state at the end of the operation. A membership or leadership that lasts to a later
-operation asks also when the broker is next inactive at the end of an operation.
+An event has a position in the log and a rank: rank 0 is the state before the record, rank 1 the
+state at the end of the operation. A membership or leadership that lasts to a later operation is
+also judged when the broker is next inactive at the end of an operation.
 """
 
 from __future__ import annotations
 
-from minicluster.verify.rules.model import FROM_3_3, Check, Evidence, Rule
+from minicluster.verify.rules.log.partitions import CREATION
+from minicluster.verify.rules.model import FROM_3_3, Check, Evidence, Rule, View
+from minicluster.verify.rules.trace.controller_requests import PREFERRED_ELECTION
 
 KEEP = "size(isr) = 1 and leader = -1 and coalesce(may_keep, true)"
 
-_QUESTION = """named_struct('what', '{what}', 'about', {about}, 'at', {at}, 'rank', {rank},
+_EVENT = """named_struct('what', '{what}', 'about', {about}, 'at', {at}, 'rank', {rank},
   'member', {member}, 'keep', {keep}, 'directory', {directory})"""
 
 
-def _ask(
+def _event(
     what: str,
     about: str,
     at: str,
@@ -30,7 +32,7 @@ def _ask(
     keep: str = "false",
     directory: str = "cast(null as string)",
 ) -> str:
-    return _QUESTION.format(
+    return _EVENT.format(
         what=what, about=about, at=at, rank=rank, member=member, keep=keep, directory=directory
     )
 
@@ -40,43 +42,45 @@ _DIRECTORY = (
     "then get(directories, cast(array_position(replicas, {}) as int) - 1) end"
 )
 
-QUESTIONS = f"""
-select run, offset, op, next_op, next_pos, topic, part, mv, failures_told, isr, p_isr, leader,
+_EVENTS = f"""
+select run, offset, op, next_op, next_pos, topic, part, mv, failures_in_log, leaves_from, isr,
+  p_isr, leader,
   inline(concat(
     case when state and final then concat(
-        transform(isr, m -> {_ask("A1", "m", "op", 1, keep=KEEP)}),
-        transform(isr, m -> {_ask("A8", "m", "op", 1, keep=KEEP)}))
+        transform(isr, m -> {_event("A1", "m", "op", 1, keep=KEEP)}),
+        transform(isr, m -> {_event("A8", "m", "op", 1, keep=KEEP)}))
       else array() end,
-    case when state then transform(isr, m -> {_ask("A4", "m", "pos", 1, keep=KEEP)})
+    case when state then transform(isr, m -> {_event("A4", "m", "pos", 1, keep=KEEP)})
       else array() end,
     case when change and d_leader >= 0 and d_leader <> p_leader then array(
-        {_ask("A4L", "d_leader", "pos", 0)},
-        {_ask("D2", "d_leader", "pos", 0, directory=_DIRECTORY.format("d_leader"))})
+        {_event("A4L", "d_leader", "pos", 0)},
+        {_event("D2", "d_leader", "pos", 0, directory=_DIRECTORY.format("d_leader"))})
       else array() end,
-    case when state and final and leader >= 0 then array({_ask("A2", "leader", "op", 1)})
+    case when state and final and leader >= 0 then array({_event("A2", "leader", "op", 1)})
       else array() end,
     case when judged and state and kind <> 'ClearElr'
-      then transform(added, m -> {_ask("A3", "m", "pos", 0, keep=KEEP)})
+      then transform(added, m -> {_event("A3", "m", "pos", 0, keep=KEEP)})
       else array() end,
     case when judged and kind = 'Partition' and p_alive is null
       then transform(replicas, m ->
-        {_ask("E17", "m", "pos", 0, member="array_contains(isr, m)")})
+        {_event("E17", "m", "pos", 0, member="array_contains(isr, m)")})
       else array() end,
     case when unclean
       then transform(
         array_intersect(array_union(p_isr, coalesce(p_elr, array())), replicas), m ->
-        {_ask("C5", "m", "pos", 0, directory=_DIRECTORY.format("m"))})
+        {_event("C5", "m", "pos", 0, directory=_DIRECTORY.format("m"))})
       else array() end))
 from partition_states
 """
 
-VIEW = """
+_STATES = """
 select * from (
   select *,
     last(state, true) over (partition by run, about order by at, rank
       rows between unbounded preceding and current row) as seen
   from (
-    select run, offset, op, next_op, next_pos, topic, part, mv, failures_told, isr, p_isr, leader,
+    select run, offset, op, next_op, next_pos, topic, part, mv, failures_in_log, leaves_from, isr,
+      p_isr, leader,
       what, about, at, rank, member, keep, directory,
       cast(null as struct<active: boolean, log_dirs: array<string>, epoch: bigint,
         next_inactive: struct<offset: bigint, op: bigint>,
@@ -84,9 +88,9 @@ select * from (
         next_new: struct<offset: bigint, op: bigint>,
         last_new: struct<offset: bigint, op: bigint>,
         next_end: struct<op: bigint, active: boolean, log_dirs: array<string>>>) as state
-    from questions
+    from activity_events
     union all
-    select run, offset, op, next_op, null, null, null, mv, null, null, null, null,
+    select run, offset, op, next_op, null, null, null, mv, null, null, null, null, null,
       'B', broker, pos, 0, null, null, null,
       named_struct('active', active, 'log_dirs', log_dirs, 'epoch', epoch,
         'next_inactive', next_inactive, 'next_fencing', next_fencing,
@@ -96,37 +100,62 @@ select * from (
 ) where what <> 'B'
 """
 
-# KIP-589 keeps what has failed out of the log, so who could have led is not to be seen there.
-_CANDIDATES_KNOWN = f"(failures_told and mv >= {FROM_3_3})"
+# KIP-589 keeps failed replicas out of the log, so the log does not show which could have led.
+_LEAVES = "mv >= leaves_from"
+_CANDIDATES_KNOWN = f"(failures_in_log and mv >= {FROM_3_3})"
+
 ACTIVE = "coalesce(seen.active, false)"
+
 _TURNS = "coalesce(seen.next_inactive.op < next_op, false)"
+
 # MIGRATING, UNASSIGNED and LOST have ids of their own (KIP-858).
 _IN_ORDER = (
     "(directory is null or directory in ('AAAAAAAAAAAAAAAAAAAAAA', 'AAAAAAAAAAAAAAAAAAAAAQ') "
     "or (directory <> 'AAAAAAAAAAAAAAAAAAAAAg' and (coalesce(size({dirs}), 0) = 0 "
     "or array_contains({dirs}, directory))))"
 )
+
 _ONLINE = _IN_ORDER.format(dirs="seen.log_dirs")
-# What a record that follows in the same operation makes of the broker and its directories.
+
+# The broker and its directories after the records that follow in the same operation.
 _STAYS_ONLINE = (
     "case when coalesce(seen.next_end.op <= op, false) then seen.next_end.active and "
     + _IN_ORDER.format(dirs="seen.next_end.log_dirs")
     + f" else {_ONLINE} end"
 )
 
+# The part of E17 that needs the states of brokers.
+ISR_OF_NEW = Check(
+    view="activity_states",
+    when="what = 'E17'",
+    counts=False,
+    bad=f"{ACTIVE} <> member",
+    message="the ISR {new} of a new partition is not the active part of its replicas: broker "
+    "{broker} is wrong",
+    broker="about",
+    new="isr",
+)
+
+
+VIEWS = (
+    View(name="activity_events", sql=_EVENTS),
+    View(name="activity_states", sql=_STATES),
+)
+
 RULES = (
     Rule(
         id="A1",
-        title="No inactive replica is in an ISR",
-        statement="At the end of every operation each ISR member is registered, unfenced and not "
-        "shutting down, but for the last one kept while there is no leader.",
+        title="Every ISR member is active",
+        statement="At the end of every operation each ISR member is registered, unfenced and "
+        "not in controlled shutdown, except for the last member, which stays while there is no "
+        "leader.",
         source="KIP-841; ReplicationControlManager.handleBrokerFenced",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
         online=True,
         checks=(
             Check(
-                group="activity",
+                view="activity_states",
                 when="what = 'A1'",
                 bad=f"not keep and (not {ACTIVE} or {_TURNS})",
                 offset=f"case when {ACTIVE} then seen.next_inactive.offset else offset end",
@@ -140,14 +169,14 @@ RULES = (
         id="A2",
         title="The leader is active",
         statement="At the end of every operation each leader is registered, unfenced and not "
-        "shutting down, or there is none.",
+        "in controlled shutdown, or there is no leader.",
         source="KIP-841, KIP-631; PartitionChangeBuilder.electLeader",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
         online=True,
         checks=(
             Check(
-                group="activity",
+                view="activity_states",
                 when="what = 'A2'",
                 bad=f"not {ACTIVE} or {_TURNS}",
                 offset=f"case when {ACTIVE} then seen.next_inactive.offset else offset end",
@@ -160,14 +189,14 @@ RULES = (
     Rule(
         id="A3",
         title="Only active replicas enter an ISR",
-        statement="Whoever a record adds to an ISR was active just before it.",
+        statement="A replica that a record adds to an ISR was active right before the record.",
         source="KIP-841, KIP-903; ReplicationControlManager.ineligibleReplicasForIsr",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
         online=True,
         checks=(
             Check(
-                group="activity",
+                view="activity_states",
                 when="what = 'A3'",
                 bad=f"not {ACTIVE} and not keep",
                 message="the ISR went from {old} to {new} while broker {broker} was not active",
@@ -179,18 +208,19 @@ RULES = (
     ),
     Rule(
         id="A4",
-        title="Out of the ISR before fenced, unfenced before elected",
-        statement="Within an operation partitions leave a broker before it is fenced, and only a "
-        "broker that is active already is elected: so it holds for every prefix of the log.",
+        title="A broker leaves ISRs before it is fenced and is unfenced before it is elected",
+        statement="Every prefix of the log is safe: within an operation a broker leaves the "
+        "ISRs before the record that fences it, and a broker is elected only after the record "
+        "that unfences it.",
         source="KIP-841, KIP-631; ReplicationControlManager.handleBrokerFenced, "
         "handleBrokerUnfenced",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
         online=True,
         checks=(
-            Check(group="broker", when="flips", bad="false", message=""),
+            Check(view="broker_states", when="flips", bad="false", message=""),
             Check(
-                group="activity",
+                view="activity_states",
                 when="what = 'A4'",
                 counts=False,
                 bad="not keep and coalesce(seen.next_fencing.pos < next_pos, false)",
@@ -200,7 +230,7 @@ RULES = (
                 new="isr",
             ),
             Check(
-                group="activity",
+                view="activity_states",
                 when="what = 'A4L'",
                 counts=False,
                 bad=f"not {ACTIVE}",
@@ -213,18 +243,21 @@ RULES = (
     Rule(
         id="A8",
         title="A new incarnation is in no ISR",
-        statement="When a broker has registered as a new incarnation it is in no ISR and leads "
-        "nothing, but for the last member kept while there is no leader.",
+        statement="After a broker has registered as a new incarnation it is in no ISR and "
+        "leads no partition, except for the last member, which stays while there is no leader. "
+        "Kafka 3.x promises this only from 4.0-IV1 on, so a log whose release is not recorded is "
+        "judged from there.",
         source="KAFKA-18106, KIP-966; ReplicationControlManager.handleBrokerRegistered",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
         online=True,
         checks=(
-            Check(group="broker", when="is_new", bad="false", message=""),
+            Check(view="broker_states", when="is_new", bad="false", message="", promised=_LEAVES),
             Check(
-                group="activity",
+                view="activity_states",
                 when="what = 'A8'",
                 counts=False,
+                promised=_LEAVES,
                 bad="not keep and (coalesce(seen.last_new.op = op, false) "
                 "or coalesce(seen.next_new.op < next_op, false))",
                 offset="case when coalesce(seen.last_new.op = op, false) "
@@ -236,15 +269,47 @@ RULES = (
         ),
     ),
     Rule(
+        id="C5",
+        title="An unclean election happens only without a clean candidate",
+        statement="A leader from outside ISR and ELR is elected only if no member of the two "
+        "is active with its log directory online, before and after the operation. With KIP-589 "
+        "the log does not hold which replicas have failed, and nothing is promised.",
+        source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader",
+        evidence=Evidence.LOG,
+        promised_from=FROM_3_3,
+        online=True,
+        tables=("rpc",),
+        checks=(
+            Check(
+                view="partition_states",
+                when="unclean",
+                bad="false",
+                message="",
+                promised=_CANDIDATES_KNOWN,
+            ),
+            Check(
+                view="activity_states",
+                when="what = 'C5'",
+                counts=False,
+                bad=f"{ACTIVE} and {_STAYS_ONLINE}",
+                message="an unclean election although broker {broker} of the ISR {old} was active",
+                broker="about",
+                old="p_isr",
+                promised=_CANDIDATES_KNOWN,
+            ),
+            PREFERRED_ELECTION,
+        ),
+    ),
+    Rule(
         id="D2",
-        title="The directory of an elected leader works",
-        statement="Whoever is elected holds the partition in a log directory that is online.",
+        title="An elected leader's log directory is online",
+        statement="The log directory in which an elected leader holds the partition is online.",
         source="KIP-858; ReplicationControlManager.LeaderAcceptor",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="activity",
+                view="activity_states",
                 when="what = 'D2'",
                 bad=f"not {_ONLINE}",
                 message="broker {broker} was elected (ISR {new}) although its directory is offline",
@@ -254,57 +319,17 @@ RULES = (
         ),
     ),
     Rule(
-        id="C5",
-        title="Unclean only without a clean candidate",
-        statement="A leader from outside ISR and ELR is elected only if no member of them is "
-        "active, with its directory online, and still is once the operation is done. Where "
-        "KIP-589 reports failed replicas, the log does not hold them, and nothing is promised.",
-        source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader",
+        id="E17",
+        title="A partition begins with its active replicas",
+        statement="A new partition has leader epoch 0 and partition epoch 0, its ISR is the "
+        "active part of its replicas, and the first ISR member leads.",
+        source="KAFKA-13083; ReplicationControlManager.createTopic",
         evidence=Evidence.LOG,
         promised_from=FROM_3_3,
         online=True,
-        tables=("rpc",),
         checks=(
-            Check(
-                group="partition",
-                when="unclean",
-                bad="false",
-                message="",
-                promised=_CANDIDATES_KNOWN,
-            ),
-            Check(
-                group="activity",
-                when="what = 'C5'",
-                counts=False,
-                bad=f"{ACTIVE} and {_STAYS_ONLINE}",
-                message="an unclean election although broker {broker} of the ISR {old} was active",
-                broker="about",
-                old="p_isr",
-                promised=_CANDIDATES_KNOWN,
-            ),
-            Check(
-                group="elections",
-                when="true",
-                counts=False,
-                bad="election_type <> 1",
-                message="request {number} asked for a preferred election, and broker {broker} from "
-                "outside the ISR {old} was elected",
-                broker="leader",
-                old="p_isr",
-                number="id",
-            ),
+            CREATION,
+            ISR_OF_NEW,
         ),
     ),
-)
-
-# The part of E17 that asks about brokers.
-ISR_OF_NEW = Check(
-    group="activity",
-    when="what = 'E17'",
-    counts=False,
-    bad=f"{ACTIVE} <> member",
-    message="a new partition's ISR {new} is not the active part of its replicas: see broker "
-    "{broker}",
-    broker="about",
-    new="isr",
 )

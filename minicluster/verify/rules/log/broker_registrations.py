@@ -1,10 +1,10 @@
-"""Rules over the registrations of one broker: epochs, incarnations, fencing."""
+"""The registrations of each broker: epochs, incarnations, fencing."""
 
 from __future__ import annotations
 
-from minicluster.verify.rules.model import Check, Evidence, Rule
+from minicluster.verify.rules.model import Check, Evidence, Rule, View
 
-VIEW = f"""
+_STATES = f"""
 select *, cast(null as string) as topic, cast(null as int) as part,
   last(case when final and not active then named_struct('offset', offset, 'op', op) end, true)
     over (partition by run, broker order by pos desc
@@ -30,7 +30,7 @@ from (
     coalesce(registered and not fenced and not in_controlled_shutdown, false) as active,
     next_op <> op as final
   from (
-    select run, offset, pos, op, kind, judged, broker, mv, clean_from,
+    select run, offset, pos, op, kind, judged, broker, mv, clean_from, leaves_from,
       epoch as d_epoch, incarnation as d_incarnation, fenced as d_fenced,
       in_controlled_shutdown as d_shutdown,
       last(case when kind in ('Register', 'Unregister') then kind = 'Register' end, true) over s
@@ -60,22 +60,25 @@ from (
 )
 """
 
+
+VIEWS = (View(name="broker_states", sql=_STATES, is_fold=True),)
+
 RULES = (
     Rule(
         id="D4",
         title="A broker's records carry its current epoch",
-        statement="Fencing, unfencing, registration changes and unregistering name the epoch of "
-        "the broker's registration.",
+        statement="Records that fence, unfence, change or unregister a broker carry the epoch "
+        "of its registration.",
         source="KIP-631; ClusterControlManager.replay",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="broker",
+                view="broker_states",
                 when="judged and kind <> 'Register' and p_registered",
                 bad="d_epoch <> p_epoch",
-                message="a record of broker {broker} carries epoch {number}, which is not the one "
-                "registered",
+                message="a record of broker {broker} carries broker epoch {number}, which is "
+                "not the registered one",
                 broker="broker",
                 number="d_epoch",
             ),
@@ -83,25 +86,26 @@ RULES = (
     ),
     Rule(
         id="E20",
-        title="Broker epochs are offsets and grow",
-        statement="A new incarnation's epoch is the offset at which its registration began, above "
-        "every earlier epoch of the broker.",
+        title="Broker epochs are log offsets and increase",
+        statement="The broker epoch of a new incarnation is the offset at which its "
+        "registration begins, and above every earlier epoch of the broker. Kafka 3.0 to 3.2 do "
+        "not count the LeaderChange right before it, so their first epoch may be 0.",
         source="KIP-631; QuorumController.registerBroker, ClusterControlManager.registerBroker",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="broker",
+                view="broker_states",
                 when="judged and kind = 'Register' and not "
                 "(coalesce(p_registered, false) and p_incarnation = d_incarnation)",
                 bad="d_epoch > offset or d_epoch < clean_from",
-                message="broker {broker} registered with epoch {number}, which is not the offset "
-                "at which its registration began",
+                message="broker {broker} registered with epoch {number}, which is not the "
+                "offset at which its registration begins",
                 broker="broker",
                 number="d_epoch",
             ),
             Check(
-                group="broker",
+                view="broker_states",
                 when="judged and kind = 'Register' and not "
                 "(coalesce(p_registered, false) and p_incarnation = d_incarnation)",
                 counts=False,
@@ -116,13 +120,13 @@ RULES = (
     Rule(
         id="E21",
         title="Only a fenced broker is unfenced",
-        statement="An unfencing record follows a fenced state; fencing twice is allowed.",
+        statement="An unfencing record follows a fenced state; a broker may be fenced twice.",
         source="KIP-631; ReplicationControlManager.handleBrokerUnfenced",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="broker",
+                view="broker_states",
                 when="judged and kind <> 'Register' and p_registered and d_fenced is not null",
                 bad="not d_fenced and not p_fenced",
                 message="broker {broker} was unfenced although it was not fenced",
@@ -132,20 +136,20 @@ RULES = (
     ),
     Rule(
         id="E22",
-        title="A repeated registration changes no standing",
-        statement="The same incarnation registering again keeps epoch, fencing and controlled "
-        "shutdown.",
+        title="Registering the same incarnation again changes nothing but its endpoints",
+        statement="The same incarnation registering again keeps its epoch, its fencing and its "
+        "controlled shutdown.",
         source="KAFKA-16952, KAFKA-16757; ClusterControlManager.registerBroker",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="broker",
+                view="broker_states",
                 when="judged and kind = 'Register' and p_registered "
                 "and p_incarnation = d_incarnation",
                 bad="d_epoch <> p_epoch or d_fenced <> p_fenced or d_shutdown <> p_shutdown",
-                message="broker {broker} registered the same incarnation again and got another "
-                "epoch ({number}) or another standing",
+                message="broker {broker} registered the same incarnation again with another "
+                "epoch ({number}), fencing or controlled shutdown",
                 broker="broker",
                 number="d_epoch",
             ),
@@ -153,14 +157,14 @@ RULES = (
     ),
     Rule(
         id="E23",
-        title="Only registered brokers have records",
-        statement="No record names a broker before it registered or after it unregistered.",
+        title="Records name only registered brokers",
+        statement="No record names a broker before it is registered or after it is unregistered.",
         source="ClusterControlManager.replay",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="broker",
+                view="broker_states",
                 when="judged and kind <> 'Register'",
                 bad="not coalesce(p_registered, false)",
                 message="a record names broker {broker}, which is not registered",

@@ -1,19 +1,20 @@
-"""Rules over log directories (KIP-858): which broker has which, and who lies in one that failed.
+"""Log directories (KIP-858): the broker that owns each, and replicas in one that has failed.
 
-What a directory goes through and who asks about it stand in one stream per directory. A member of
-an ISR asks where its operation ends; its membership may last until the directory is lost later.
+The events of a directory and the ISR members in it are one stream per directory. A member is judged
+where its operation ends; its membership may last until the directory is lost later.
 """
 
 from __future__ import annotations
 
-from minicluster.verify.rules.activity import KEEP
-from minicluster.verify.rules.model import Check, Evidence, Rule
-from minicluster.verify.rules.partition import DIRECTORIES
+from minicluster.verify.rules.log.active_brokers import KEEP
+from minicluster.verify.rules.log.partitions import DIRECTORIES
+from minicluster.verify.rules.model import Check, Evidence, Rule, View
 
 _NO_LOG_DIRS = "cast(array() as array<string>)"
+
 _RESERVED = "'AAAAAAAAAAAAAAAAAAAAAA', 'AAAAAAAAAAAAAAAAAAAAAQ', 'AAAAAAAAAAAAAAAAAAAAAg'"
 
-EVENTS = f"""
+_EVENTS = f"""
 select run, offset, op, pos, mv, broker, judged, 0 as rank, inline(concat(
   case when kind in ('Register', 'Change') and size(log_dirs) > 0
     then transform(array_except(coalesce(p_log_dirs, {_NO_LOG_DIRS}), log_dirs),
@@ -25,14 +26,14 @@ select run, offset, op, pos, mv, broker, judged, 0 as rank, inline(concat(
 from broker_states
 """
 
-VIEW = f"""
+_STATES = f"""
 select *,
   last(case when what in ('G', 'L') then what end, true) over (
     partition by run, directory, broker order by op, rank, pos
-    rows between unbounded preceding and current row) as told,
+    rows between unbounded preceding and current row) as last_change,
   last(case when what in ('G', 'L') then pos end, true) over (
     partition by run, directory, broker order by op, rank, pos
-    rows between unbounded preceding and current row) as told_pos,
+    rows between unbounded preceding and current row) as last_change_pos,
   last(case when what = 'L' then named_struct('offset', offset, 'op', op) end, true) over (
     partition by run, directory, broker order by op desc, rank desc, pos desc
     rows between unbounded preceding and 1 preceding) as next_loss,
@@ -58,29 +59,38 @@ from (
   ) where final and size(directories) = size(replicas) and array_contains(replicas, member)
 )
 """
-# A leader that hears late of the loss may propose the replica once more, and the controller does
-# not look at directories then: Kafka keeps no promise about who comes in that way.
-_JOINED = "coalesce(told = 'L' and since > told_pos, false)"
+
+# A leader that applies the loss late may propose the replica once more, and the controller does not
+# check directories then: Kafka does not promise that such a replica stays out.
+_JOINED = "coalesce(last_change = 'L' and since > last_change_pos, false)"
+
 _MEMBER = f"what = 'M' and directory not in ({_RESERVED})"
+
+
+VIEWS = (
+    View(name="directory_events", sql=_EVENTS),
+    View(name="directory_states", sql=_STATES, empty_unless=("brokers", "log_dirs", None)),
+)
 
 RULES = (
     Rule(
         id="D1",
-        title="No ISR member in a failed directory",
+        title="No ISR member is in an offline log directory",
         statement="When a log directory is recorded as offline, its replicas are in no ISR and "
-        "lead nothing, but for the last member kept while there is no leader. Who is proposed "
-        "again afterwards is not promised: the controller does not look at directories then.",
+        "lead no partition, except for the last member, which stays while there is no leader. A "
+        "replica that a leader proposes again later is not promised: the controller does not "
+        "check directories then.",
         source="KIP-858, KIP-589; ReplicationControlManager.handleDirectoriesOffline, "
         "ineligibleReplicasForIsr",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             Check(
-                group="directory",
+                view="directory_states",
                 when=_MEMBER,
-                bad="not keep and (coalesce(told = 'L', false) "
+                bad="not keep and (coalesce(last_change = 'L', false) "
                 "or coalesce(next_loss.op < next_op, false))",
-                offset="case when told = 'L' then offset else next_loss.offset end",
+                offset="case when last_change = 'L' then offset else next_loss.offset end",
                 message="broker {broker} is in the ISR {new} although its log directory is offline",
                 broker="broker",
                 new="isr",
@@ -90,16 +100,16 @@ RULES = (
     ),
     Rule(
         id="D5",
-        title="Every replica has its directory, every directory one broker",
-        statement="The directories of a partition stand beside its replicas, and no directory "
-        "belongs to two brokers.",
+        title="Each replica has one directory, each directory one broker",
+        statement="A partition has one directory per replica, and no directory belongs to two "
+        "brokers.",
         source="KIP-858; PartitionRegistration, ClusterControlManager.registerBroker",
         evidence=Evidence.LOG,
         online=True,
         checks=(
             DIRECTORIES,
             Check(
-                group="directory",
+                view="directory_states",
                 when="what = 'G' and judged",
                 counts=False,
                 bad="coalesce(before.what = 'G' and before.broker <> broker, false)",

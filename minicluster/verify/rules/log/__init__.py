@@ -1,0 +1,1 @@
+"""Rules over the metadata log alone."""

@@ -1,0 +1,1 @@
+"""Rules over the trace of a run, beside its metadata log."""
