@@ -319,7 +319,7 @@ class MiniCluster(QuorumChaos, Administration):
         found = self.image.topics.named(topic)
         if process is None or process.replicas is None or found is None:
             return -1
-        partition = process.replicas.machine.partitions.get((found.id, index))
+        partition = process.replicas.machine.state.partitions.get((found.id, index))
         return -1 if partition is None else partition.high_watermark
 
     # Time.

@@ -154,7 +154,7 @@ class Broker(QuorumShell):
             self.on_quorum_packet(packet)
         else:
             version = packet.exchange.version
-            self.perform(self.clients.on_request(self.now(), packet, packet.body, version))
+            self.perform(self.clients.on_request(packet, packet.body, version, self.now()))
 
     def on_answer(self, answer: Answer) -> None:
         exchange = answer.exchange
@@ -163,9 +163,9 @@ class Broker(QuorumShell):
             return
         machine = self.lifecycle if self.lifecycle.owns(exchange.correlation_id) else self.clients
         if answer.failure is None:
-            effects = machine.on_response(self.now(), exchange.correlation_id, answer.response)
+            effects = machine.on_response(exchange.correlation_id, answer.response, self.now())
         else:
-            effects = machine.on_failure(self.now(), exchange.correlation_id)
+            effects = machine.on_failure(exchange.correlation_id, self.now())
         self.perform(effects)
 
     def on_wakeup(self, name: str) -> None:
@@ -174,8 +174,8 @@ class Broker(QuorumShell):
         elif name == CLEAN:
             self.on_clean()
         else:
-            self.perform(self.lifecycle.on_timer(self.now(), name))
-            self.perform(self.clients.on_timer(self.now(), name))
+            self.perform(self.lifecycle.on_timer(name, self.now()))
+            self.perform(self.clients.on_timer(name, self.now()))
 
     def on_tell(self, message: Any) -> None:
         match message:
@@ -184,7 +184,7 @@ class Broker(QuorumShell):
                 self.clients.metadata_offset = offset
             case Published():
                 self.clients.on_metadata(message.image, message.offset)
-                self.perform(self.lifecycle.on_metadata(self.now(), message.image))
+                self.perform(self.lifecycle.on_metadata(message.image, self.now()))
                 self._ready("image")
             case ReplicasReady():
                 self._ready("replicas")
@@ -192,7 +192,7 @@ class Broker(QuorumShell):
                 self.replicas.hear(BeginControlledShutdown())
                 self.perform(self.lifecycle.begin_controlled_shutdown(self.now()))
             case DirectoryLost(directory):
-                self.perform(self.lifecycle.propagate_directory_failure(self.now(), directory))
+                self.perform(self.lifecycle.propagate_directory_failure(directory, self.now()))
             case WriteSnapshot():
                 self.write_snapshot(message)
             case ReplicasEnded():
@@ -216,8 +216,8 @@ class Broker(QuorumShell):
             self._leader = change.leader_id
             controller = change.leader_id if change.leader_id >= 0 else None
             self.replicas.hear(ActiveController(controller))
-            self.perform(self.lifecycle.on_controller(self.now(), controller))
-            self.perform(self.clients.on_controller(self.now(), controller))
+            self.perform(self.lifecycle.on_controller(controller, self.now()))
+            self.perform(self.clients.on_controller(controller, self.now()))
 
     def _known_high_watermark(self) -> int | None:
         mark = self.quorum.high_watermark

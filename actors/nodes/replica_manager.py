@@ -10,10 +10,14 @@ from minicluster.actors.network import Answer, Packet
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime.runtime import ClusterActor
-from minicluster.replica.effects import BrokerHalted, DirectoryFailed
-from minicluster.replica.fetching.fetcher import FetcherConfig, FetchFailed
+from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
+from minicluster.replica.effects import (
+    AlterPartitionFailed,
+    BrokerHalted,
+    DirectoryFailed,
+    FetchFailed,
+)
 from minicluster.replica.machine import ReplicaManagerMachine
-from minicluster.replica.settings import ReplicaManagerConfig
 
 REPLICA_APIS = frozenset(
     {"DeleteRecords", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Produce"}
@@ -100,6 +104,7 @@ class ReplicaManager(Shell):
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
+            AlterPartitionFailed: self._alter_partition_failed,
             FetchFailed: self._fetch_failed,
             DirectoryFailed: self._directory_failed,
             BrokerHalted: self._halted,
@@ -107,28 +112,28 @@ class ReplicaManager(Shell):
 
     def on_packet(self, packet: Packet) -> None:
         exchange = packet.exchange
-        self.perform(self.machine.on_request(self.now(), packet, packet.body, exchange.version))
+        self.perform(self.machine.on_request(packet, packet.body, exchange.version, self.now()))
 
     def on_answer(self, answer: Answer) -> None:
         correlation_id = answer.exchange.correlation_id
         if answer.failure is None:
-            self.perform(self.machine.on_response(self.now(), correlation_id, answer.response))
+            self.perform(self.machine.on_response(correlation_id, answer.response, self.now()))
         else:
-            self.perform(self.machine.on_failure(self.now(), correlation_id))
+            self.perform(self.machine.on_failure(correlation_id, self.now()))
 
     def on_wakeup(self, name: str) -> None:
-        self.perform(self.machine.on_timer(self.now(), name))
+        self.perform(self.machine.on_timer(name, self.now()))
 
     def on_tell(self, message: Any) -> None:
         machine, now_ms = self.machine, self.now()
         match message:
             case Published():
-                first = machine.image.is_empty
-                self.perform(machine.on_metadata(now_ms, message.delta))
+                first = machine.state.image.is_empty
+                self.perform(machine.on_metadata(message.delta, now_ms))
                 if first:
                     self._tell_broker(ReplicasReady())
             case ActiveController(node_id):
-                self.perform(machine.on_controller(now_ms, node_id))
+                self.perform(machine.on_controller(node_id, now_ms))
             case BrokerEpoch(epoch):
                 machine.on_broker_epoch(epoch)
             case BeginControlledShutdown():
@@ -138,13 +143,23 @@ class ReplicaManager(Shell):
                 self._tell_broker(ReplicasEnded())
             case FailDirectory(index):
                 directory = self.context.disk.directory_ids[index]
-                self.perform(machine.on_directory_failure(now_ms, directory))
+                self.perform(machine.on_directory_failure(directory, now_ms))
             case _:
                 super().on_tell(message)
 
     def _tell_broker(self, message: Any) -> None:
         if self.broker is not None:
             self.broker.hear(message)
+
+    def _alter_partition_failed(self, effect: AlterPartitionFailed) -> None:
+        self.log.info(
+            "isr.change_failed",
+            topic=effect.topic,
+            partition=effect.partition,
+            isr=effect.isr,
+            error=effect.error.name,
+            reason=effect.reason,
+        )
 
     def _fetch_failed(self, effect: FetchFailed) -> None:
         self.log.warning("fetch.failed", partition=effect.partition, reason=effect.reason)

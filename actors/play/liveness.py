@@ -193,7 +193,7 @@ def uncommitted(cluster: MiniCluster) -> list[str]:
         process = cluster.processes.get(state.leader)
         if process is None or process.replicas is None:
             continue
-        partition = process.replicas.machine.partitions.get((topic.id, index))
+        partition = process.replicas.machine.state.partitions.get((topic.id, index))
         if partition is None or partition.high_watermark != partition.log.end_offset:
             mark = "unknown" if partition is None else str(partition.high_watermark)
             told.append(f"{topic.name}-{index}: high watermark {mark} at leader {state.leader}")
@@ -207,7 +207,7 @@ def pending(cluster: MiniCluster) -> list[str]:
         process = cluster.processes.get(state.leader)
         if process is None or process.replicas is None:
             continue
-        partition = process.replicas.machine.partitions.get((topic.id, index))
+        partition = process.replicas.machine.state.partitions.get((topic.id, index))
         if partition is not None and partition.isr_state.is_pending:
             told.append(f"{topic.name}-{index}: leader {state.leader} waits for the controller")
     return told

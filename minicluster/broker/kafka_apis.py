@@ -82,52 +82,52 @@ class ClientApi:
         self.image = image
         self.metadata_offset = offset
 
-    def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
+    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
         """The active controller is this one, or nobody that is known."""
-        return self._channel.on_controller(now_ms, controller_id)
+        return self._channel.on_controller(controller_id, now_ms)
 
-    def on_request(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """A request came; a token stands for whoever waits for the answer."""
         handler = HANDLERS.get(request.api_key)
         if handler is None:
             refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             return [Respond(token, refusal)]
-        return handler(self, now_ms, token, request, version)
+        return handler(self, token, request, version, now_ms)
 
     def owns(self, correlation_id: int) -> bool:
         """Whether an answer with this id is for this machine."""
         return self._channel.owns(correlation_id)
 
-    def on_response(self, now_ms: int, correlation_id: int, response: Any) -> list[Effect]:
+    def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """The controller answered what was forwarded."""
-        answers = self._channel.on_response(now_ms, correlation_id, response)
-        return self._replies(now_ms, *answers)
+        answers = self._channel.on_response(correlation_id, response, now_ms)
+        return self._replies(*answers, now_ms)
 
-    def on_failure(self, now_ms: int, correlation_id: int) -> list[Effect]:
+    def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No answer will come from that controller; the request goes to the next one."""
-        return self._replies(now_ms, *self._channel.on_failure(now_ms, correlation_id))
+        return self._replies(*self._channel.on_failure(correlation_id, now_ms), now_ms)
 
-    def on_timer(self, now_ms: int, name: str) -> list[Effect]:
+    def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
         if name != self._channel.timer:
             return []
-        return self._replies(now_ms, *self._channel.on_timer(now_ms))
+        return self._replies(*self._channel.on_timer(now_ms), now_ms)
 
     # -- forwarded -------------------------------------------------------------------------
 
-    def forward(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def forward(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the active controller (KIP-590)."""
-        return self._channel.submit(now_ms, token, request, version)
+        return self._channel.submit(token, request, version, now_ms)
 
-    def to_replicas(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def to_replicas(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the replica manager."""
         return [ToReplicas(token, request, version)]
 
-    def _replies(self, now_ms: int, effects: list[Effect], answers: list[Answer]) -> list[Effect]:
+    def _replies(self, effects: list[Effect], answers: list[Answer], now_ms: int) -> list[Effect]:
         for answer in answers:
             response = answer.response
             if answer.token is _PRODUCER_IDS:
-                self._producer_ids.on_answer(now_ms, response)
+                self._producer_ids.on_answer(response, now_ms)
                 continue
             if response is None:
                 response = error_response(
@@ -138,18 +138,18 @@ class ClientApi:
 
     # -- InitProducerId --------------------------------------------------------------------
 
-    def init_producer_id(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def init_producer_id(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """An id of the block at hand; the next block is asked for in time."""
         effects: list[Effect] = [Respond(token, self._producer_ids.answer(request))]
         own = self.image.cluster.broker(self.config.broker_id)
-        wanted = self._producer_ids.request(now_ms, -1 if own is None else own.epoch)
+        wanted = self._producer_ids.request(-1 if own is None else own.epoch, now_ms)
         if wanted is not None:
-            effects += self._channel.submit(now_ms, _PRODUCER_IDS, wanted, wanted.latest_version)
+            effects += self._channel.submit(_PRODUCER_IDS, wanted, wanted.latest_version, now_ms)
         return effects
 
     # -- ApiVersions -----------------------------------------------------------------------
 
-    def api_versions(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def api_versions(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Which APIs in which versions, and the finalized features (KIP-35, KIP-584)."""
         response = m.ApiVersionsResponse(
             api_keys=tuple(
@@ -182,7 +182,7 @@ class ClientApi:
 
     # -- Metadata --------------------------------------------------------------------------
 
-    def metadata(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Brokers, topics and partitions as published.
 
         Versions: in v0 no topic means all topics; later null does, and none means none.
@@ -214,7 +214,7 @@ class ClientApi:
                         rack=broker.rack,
                     )
 
-    def describe_cluster(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def describe_cluster(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """The brokers, fenced ones only if asked for (KIP-700, KIP-1073)."""
         kind = m.DescribeClusterResponse
         fenced = version >= 2 and request.include_fenced_brokers
@@ -302,7 +302,7 @@ def _no_topic(error: ErrorCode, name: str | None, topic_id: uuid.UUID) -> Any:
     )
 
 
-Handler = Callable[[ClientApi, int, Any, Any, int], list[Effect]]
+Handler = Callable[[ClientApi, Any, Any, int, int], list[Effect]]
 
 _REPLICAS = ("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords")
 _FORWARDED = (

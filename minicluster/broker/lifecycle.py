@@ -141,20 +141,20 @@ class BrokerLifecycle:
     def set_ready_to_unfence(self, now_ms: int) -> list[Effect]:
         """The broker has published its first image and can serve."""
         self.ready_to_unfence = True
-        return self._schedule(now_ms, 0)
+        return self._schedule(0, now_ms)
 
     def begin_controlled_shutdown(self, now_ms: int) -> list[Effect]:
         """Ask the controller to move leaderships away; a broker that does not run just stops."""
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return []
         if self.state in (BrokerState.STARTING, BrokerState.RECOVERY, BrokerState.NOT_RUNNING):
-            return self.shut_down(now_ms, "shut down before it ran")
+            return self.shut_down("shut down before it ran", now_ms)
         if self.state is not BrokerState.RUNNING:
             return []
         effects = self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-        return effects + self._schedule(now_ms, 0)
+        return effects + self._schedule(0, now_ms)
 
-    def shut_down(self, now_ms: int, reason: str) -> list[Effect]:
+    def shut_down(self, reason: str, now_ms: int) -> list[Effect]:
         """Stop at once."""
         if self.state is BrokerState.SHUTTING_DOWN:
             return []
@@ -163,7 +163,7 @@ class BrokerLifecycle:
             effects.append(CancelTimer(name))
         return effects + self._enter(BrokerState.SHUTTING_DOWN, reason)
 
-    def propagate_directory_failure(self, now_ms: int, directory: uuid.UUID) -> list[Effect]:
+    def propagate_directory_failure(self, directory: uuid.UUID, now_ms: int) -> list[Effect]:
         """Tell the controller that a log directory is lost; unheard for too long, stop.
 
         Source:  KIP-858; BrokerLifecycleManager.propagateDirectoryFailure.
@@ -176,41 +176,41 @@ class BrokerLifecycle:
             SetTimer(DIRECTORY_DEADLINE, min(self._dir_deadlines[d] for d in self._dir_deadlines))
         ]
         if self.registered:
-            effects += self._schedule(now_ms, 0)
+            effects += self._schedule(0, now_ms)
         return effects
 
     def set_cordoned_dirs(
-        self, now_ms: int, directories: tuple[uuid.UUID, ...] | None
+        self, directories: tuple[uuid.UUID, ...] | None, now_ms: int
     ) -> list[Effect]:
         """Name the directories that take no new replicas (KIP-1066); None: say nothing of them."""
         before, self.cordoned_dirs = self.cordoned_dirs, directories
         if directories == before or not (before or directories):
             return []
-        return self._schedule(now_ms, 0) if self.registered else []
+        return self._schedule(0, now_ms) if self.registered else []
 
     def register_again(self, now_ms: int) -> list[Effect]:
         """Send the registration once more under the same incarnation."""
         self.registered = False
-        return self._schedule(now_ms, 0)
+        return self._schedule(0, now_ms)
 
     # -- what happens to it ----------------------------------------------------------------
 
-    def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
+    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
         """The active controller is this one, or nobody that is known."""
-        return self._channel.on_controller(now_ms, controller_id)
+        return self._channel.on_controller(controller_id, now_ms)
 
     def on_metadata_offset(self, offset: int) -> None:
         """The broker has applied the metadata log up to this offset; heartbeats report it."""
         self.metadata_offset = offset
 
-    def on_metadata(self, now_ms: int, image: MetadataImage) -> list[Effect]:
+    def on_metadata(self, image: MetadataImage, now_ms: int) -> list[Effect]:
         """Register again if the metadata.version has come to want what the registration lacks.
 
         Source:  BrokerRegistrationTracker.brokerRegistrationNeedsRefresh (KIP-858).
         """
         broker_id, names = self.config.broker_id, self.config.dir_names
         cordoned = cordoned_directories(image, broker_id, names)
-        effects = self.set_cordoned_dirs(now_ms, cordoned)
+        effects = self.set_cordoned_dirs(cordoned, now_ms)
         own = image.cluster.broker(self.config.broker_id)
         if (
             own is None
@@ -227,26 +227,26 @@ class BrokerLifecycle:
         """Whether an answer with this id is for this machine."""
         return self._channel.owns(correlation_id)
 
-    def on_response(self, now_ms: int, correlation_id: int, response: Any) -> list[Effect]:
+    def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """The controller answered."""
-        effects, answers = self._channel.on_response(now_ms, correlation_id, response)
-        return self._answered(now_ms, effects, answers)
+        effects, answers = self._channel.on_response(correlation_id, response, now_ms)
+        return self._answered(effects, answers, now_ms)
 
-    def on_failure(self, now_ms: int, correlation_id: int) -> list[Effect]:
+    def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No answer will come."""
-        effects, answers = self._channel.on_failure(now_ms, correlation_id)
-        return self._answered(now_ms, effects, answers)
+        effects, answers = self._channel.on_failure(correlation_id, now_ms)
+        return self._answered(effects, answers, now_ms)
 
-    def on_timer(self, now_ms: int, name: str) -> list[Effect]:
+    def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
         if self.state is BrokerState.SHUTTING_DOWN:
             return []
         if name == COMMUNICATION:
             return self._communicate(now_ms)
         if name == self._channel.timer:
-            return self._answered(now_ms, *self._channel.on_timer(now_ms))
+            return self._answered(*self._channel.on_timer(now_ms), now_ms)
         if name == REGISTRATION_DEADLINE and not self._ever_registered:
-            return self.shut_down(now_ms, "unable to register with the controller quorum")
+            return self.shut_down("unable to register with the controller quorum", now_ms)
         if name == DIRECTORY_DEADLINE:
             return self._directory_deadline(now_ms)
         return []
@@ -266,7 +266,7 @@ class BrokerLifecycle:
             request, version = self._registration(), config.registration_version
         if version is None:
             version = highest_version(self.rules, request.api_key)
-        return self._channel.submit(now_ms, tuple(self.offline_dirs), request, version)
+        return self._channel.submit(tuple(self.offline_dirs), request, version, now_ms)
 
     def _registration(self) -> BrokerRegistrationRequest:
         config = self.config
@@ -297,7 +297,7 @@ class BrokerLifecycle:
             cordoned_log_dirs=self.cordoned_dirs,
         )
 
-    def _answered(self, now_ms: int, effects: list[Effect], answers: list[Answer]) -> list[Effect]:
+    def _answered(self, effects: list[Effect], answers: list[Answer], now_ms: int) -> list[Effect]:
         for answer in answers:
             self._communicating = False
             if self.state is BrokerState.SHUTTING_DOWN:
@@ -306,20 +306,20 @@ class BrokerLifecycle:
             if response is None or response.error_code != ErrorCode.NONE:
                 effects += self._after_failure(now_ms)
             elif isinstance(answer.request, BrokerRegistrationRequest):
-                effects += self._registration_done(now_ms, response.broker_epoch)
+                effects += self._registration_done(response.broker_epoch, now_ms)
             else:
-                effects += self._heartbeat_done(now_ms, response, answer.token)
+                effects += self._heartbeat_done(response, answer.token, now_ms)
         return effects
 
-    def _registration_done(self, now_ms: int, broker_epoch: int) -> list[Effect]:
+    def _registration_done(self, broker_epoch: int, now_ms: int) -> list[Effect]:
         self._failures = 0
         self.broker_epoch = broker_epoch
         self.registered = self._ever_registered = True
         effects: list[Effect] = [CancelTimer(REGISTRATION_DEADLINE), BrokerRegistered(broker_epoch)]
-        return effects + self._schedule(now_ms, 0)
+        return effects + self._schedule(0, now_ms)
 
     def _heartbeat_done(
-        self, now_ms: int, response: Any, told_dirs: tuple[uuid.UUID, ...]
+        self, response: Any, told_dirs: tuple[uuid.UUID, ...], now_ms: int
     ) -> list[Effect]:
         self._failures = 0
         self.is_fenced = response.is_fenced
@@ -331,34 +331,34 @@ class BrokerLifecycle:
         if self.state is BrokerState.STARTING:
             if response.is_caught_up:
                 effects += self._enter(BrokerState.RECOVERY)
-            return effects + self._schedule(now_ms, CAUGHT_UP_DELAY_MS)
+            return effects + self._schedule(CAUGHT_UP_DELAY_MS, now_ms)
         if self.state is BrokerState.RECOVERY:
             if not response.is_fenced:
                 effects += self._enter(BrokerState.RUNNING)
         elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
-                return self.shut_down(now_ms, "the controller granted the shutdown")
+                return self.shut_down("the controller granted the shutdown", now_ms)
             if self._first_shutdown_answer:
                 self._first_shutdown_answer = False
                 interval_ms = SHUTDOWN_DELAY_MS
-        return effects + self._schedule(now_ms, interval_ms)
+        return effects + self._schedule(interval_ms, now_ms)
 
     def _after_failure(self, now_ms: int) -> list[Effect]:
         if not self.rules.broker_retry_backs_off:
-            return self._schedule(now_ms, self.config.heartbeat_interval_ms)
+            return self._schedule(self.config.heartbeat_interval_ms, now_ms)
         backoff_ms = BACKOFF_FIRST_MS << min(self._failures, 30)
         self._failures += 1
-        return self._schedule(now_ms, min(backoff_ms, self.config.session_timeout_ms))
+        return self._schedule(min(backoff_ms, self.config.session_timeout_ms), now_ms)
 
     def _directory_deadline(self, now_ms: int) -> list[Effect]:
         if not self._dir_deadlines:
             return []
         first = min(self._dir_deadlines, key=lambda d: (self._dir_deadlines[d], d))
         if self._dir_deadlines[first] <= now_ms:
-            return self.shut_down(now_ms, f"the controller never heard that {first} is offline")
+            return self.shut_down(f"the controller never heard that {first} is offline", now_ms)
         return [SetTimer(DIRECTORY_DEADLINE, self._dir_deadlines[first])]
 
-    def _schedule(self, now_ms: int, delay_ms: int) -> list[Effect]:
+    def _schedule(self, delay_ms: int, now_ms: int) -> list[Effect]:
         if self.state in (BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN):
             return []
         if self._next_immediate and not self._communicating:

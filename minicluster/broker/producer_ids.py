@@ -45,7 +45,7 @@ class ProducerIds:
         self._left -= 1
         return next(self._current)
 
-    def request(self, now_ms: int, broker_epoch: int) -> AllocateProducerIdsRequest | None:
+    def request(self, broker_epoch: int, now_ms: int) -> AllocateProducerIdsRequest | None:
         """Ask for a block if one will be wanted soon and none is on its way."""
         wanted = not self._next and self._size - self._left >= self._size * PREFETCH_AT
         if not wanted or self._asking or now_ms < self._retry_at_ms:
@@ -53,7 +53,7 @@ class ProducerIds:
         self._asking = True
         return AllocateProducerIdsRequest(broker_id=self.broker_id, broker_epoch=broker_epoch)
 
-    def on_answer(self, now_ms: int, response: Any | None) -> None:
+    def on_answer(self, response: Any | None, now_ms: int) -> None:
         """Take a block, or note when to ask again."""
         self._asking = False
         if response is None or response.error_code != ErrorCode.NONE:

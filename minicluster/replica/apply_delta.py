@@ -1,4 +1,4 @@
-"""What a published delta does to a broker's replicas, in Kafka's order.
+"""The changes of a published delta to a broker's replicas, in Kafka's order.
 
 Deletions first; then the partitions that this broker leads (not fetched any more); then those that
 it follows (fetched anew only in a new leader epoch). The first delta of an incarnation also removes
@@ -11,261 +11,213 @@ Source:  ReplicaManager.applyDelta, applyLocalLeadersDelta, applyLocalFollowersD
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from minicluster.effects import Effect, FaultHit, Trace
+from minicluster.effects import Trace
 from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.image import directory_id
 from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
+from minicluster.planting import step
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import log_name
+from minicluster.replica.partition.leadership import make_follower, make_leader, stop_replica
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.steps import CheckWaiting
-from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.trace import row
 
-if TYPE_CHECKING:
-    from minicluster.replica.machine import ReplicaManagerMachine
 
-
+@step
 def apply_delta(
-    manager: ReplicaManagerMachine, now_ms: int, delta: MetadataDelta, *, first: bool
-) -> list[Effect]:
-    """Carry a delta out."""
-    effects: list[Effect] = []
-    changes = delta.local_changes(manager.config.broker_id)
-    if manager.faults.z09_metadata_stops_at_shutdown and manager.in_controlled_shutdown:
-        return [FaultHit("Z09")] if changes else []
+    state: ReplicaManagerState, delta: MetadataDelta, *, first: bool, now_ms: int
+) -> None:
+    """Carry a delta out.
+
+    Source:  ReplicaManager.applyDelta.
+    """
+    changes = delta.local_changes(state.broker_id)
     if first:
-        _remove_strays(manager, effects)
+        _remove_strays(state)
     for deleted in changes.deletes:
-        _delete(manager, deleted, effects)
+        _delete(state, deleted, now_ms)
     for named, registration in changes.leaders.items():
-        _lead(manager, now_ms, named, registration, effects)
-    for named, registration in changes.followers.items():
-        _follow(manager, now_ms, named, registration, effects)
+        make_local_leader(state, named, registration, now_ms)
+    followed_anew = [
+        (named.topic_id, named.partition)
+        for named, registration in changes.followers.items()
+        if make_local_follower(state, named, registration)
+    ]
+    # After all of them, so that a request for several partitions sees each in its new role.
+    for key in followed_anew:
+        state.delayed.complete_when_not_leader(key, now_ms)
     if changes:
-        effects += manager.poll_fetchers(now_ms)
+        state.poll_fetchers(now_ms)
         for changed in (changes.leaders, changes.followers):
             for named, registration in changed.items():
-                _tell_directory(manager, now_ms, named, registration, effects)
-    return effects
+                _maybe_assign_directory(state, named, registration, now_ms)
 
 
-def _tell_directory(
-    manager: ReplicaManagerMachine,
-    now_ms: int,
-    named: TopicIdPartition,
-    registration: PartitionRegistration,
-    effects: list[Effect],
-) -> None:
-    """Let the controller know if a log lies elsewhere than the metadata says (KIP-858)."""
-    key = (named.topic_id, named.partition)
-    known = manager.store.partition_file(log_name(named.topic, named.partition))
-    if not manager.image.metadata_version.directory_assignment_supported:
-        return
-    if key not in manager.partitions or known is None:
-        return
-    if known.directory == registration.directory_of(manager.config.broker_id):
-        manager.assignments.forget(key)
-    elif known.directory in manager.store.directory_ids:
-        effects += manager.assignments.assign(now_ms, key, known.directory)
+# --- logs -------------------------------------------------------------------------------------
 
 
-def _remove_strays(manager: ReplicaManagerMachine, effects: list[Effect]) -> None:
-    """Delete logs whose partition is gone, is another topic's by now, or lives elsewhere."""
-    topics, broker_id = manager.image.topics, manager.config.broker_id
-    for name in manager.store.names():
-        known = manager.store.partition_file(name)
-        index = int(name.rpartition("-")[2])
-        found = None if known is None else topics.partition(known.topic_id, index)
-        is_stray = found is None or broker_id not in found.replicas
-        if manager.faults.z45_live_logs_are_strays and not is_stray:
-            effects.append(FaultHit("Z45"))
-            _delete_log(manager, name, effects)
-        elif is_stray and manager.faults.z44_old_log_of_new_topic:
-            effects.append(FaultHit("Z44"))
-        elif is_stray:
-            _delete_log(manager, name, effects)
+def _remove_strays(state: ReplicaManagerState) -> None:
+    """Delete the logs that the metadata does not have on this broker."""
+    for name in state.store.names():
+        if is_stray(state, name):
+            _delete_log(state, name)
 
 
-def _delete_log(manager: ReplicaManagerMachine, name: str, effects: list[Effect]) -> None:
-    known = manager.store.partition_file(name)
-    manager.store.delete(name)
-    if known is not None and manager.config.traced:
+@step
+def is_stray(state: ReplicaManagerState, name: str) -> bool:
+    """Whether the partition of a log is gone, is another topic's by now, or lives elsewhere.
+
+    Source:  LogManager.isStrayKraftReplica.
+    """
+    known = state.store.partition_file(name)
+    index = int(name.rpartition("-")[2])
+    found = None if known is None else state.image.topics.partition(known.topic_id, index)
+    return found is None or state.broker_id not in found.replicas
+
+
+def _delete_log(state: ReplicaManagerState, name: str) -> None:
+    known = state.store.partition_file(name)
+    state.store.delete(name)
+    if known is not None and state.config.traced:
         topic, _, index = name.rpartition("-")
-        told = {
-            "broker": manager.config.broker_id,
-            "incarnation": manager.config.incarnation,
+        columns = {
+            "broker": state.broker_id,
+            "incarnation": state.config.incarnation,
             "topic": topic,
             "topic_id": format_uuid(known.topic_id),
             "part": int(index),
             "kind": "delete",
         }
-        effects.append(Trace("partition_event", row("partition_event", told)))
+        state.effects.append(Trace("partition_event", row("partition_event", columns)))
 
 
-def _delete(manager: ReplicaManagerMachine, named: TopicIdPartition, effects: list[Effect]) -> None:
+def _delete(state: ReplicaManagerState, named: TopicIdPartition, now_ms: int) -> None:
+    """Stop a replica, delete its log and complete what waits for it."""
     key = (named.topic_id, named.partition)
-    manager.stop_fetching(key)
-    manager.assignments.forget(key)
-    manager.offline.pop(key, None)
-    partition = manager.partitions.pop(key, None)
+    state.stop_fetching(key)
+    state.assignments.forget(key)
+    state.offline.pop(key, None)
+    partition = state.partitions.pop(key, None)
     name = log_name(named.topic, named.partition)
-    known = manager.store.partition_file(name)
+    known = state.store.partition_file(name)
+    # The log of this name may be that of a topic made anew in the meantime.
     if known is not None and known.topic_id == named.topic_id:
-        manager.store.delete(name)
+        state.store.delete(name)
     if partition is not None:
-        effects += partition.stop(delete=True)
-        effects.append(CheckWaiting(*key))
+        stop_replica(partition, delete=True)
+        state.delayed.check_and_complete_all(key, now_ms)
 
 
-def _lead(
-    manager: ReplicaManagerMachine,
-    now_ms: int,
+# --- roles ------------------------------------------------------------------------------------
+
+
+@step
+def make_local_leader(
+    state: ReplicaManagerState,
     named: TopicIdPartition,
     registration: PartitionRegistration,
-    effects: list[Effect],
-) -> None:
-    registration = _under_first_epoch(manager, registration, effects)
-    partition = _hosted(manager, named, registration, effects)
-    if partition is None:
-        return
-    manager.stop_fetching((named.topic_id, named.partition))
-    effects += partition.make_leader(now_ms, manager.view, registration).effects
-
-
-def _follow(
-    manager: ReplicaManagerMachine,
     now_ms: int,
-    named: TopicIdPartition,
-    registration: PartitionRegistration,
-    effects: list[Effect],
 ) -> None:
-    """Follow; a leader that nobody knows, or none, means that nothing is fetched.
+    """Lead a partition, and stop fetching it."""
+    partition = get_or_create_partition(state, named, registration)
+    if partition is not None:
+        state.stop_fetching(partition.key)
+        make_leader(partition, registration, now_ms)
 
-    A broker that is shutting down does not fetch what it would not be in the ISR of anyway.
+
+@step
+def make_local_follower(
+    state: ReplicaManagerState, named: TopicIdPartition, registration: PartitionRegistration
+) -> bool:
+    """Follow a partition, and fetch it anew in a new leader epoch.
+
+    Shapes:  -> whether the leader epoch is new.
+    Source:  ReplicaManager.applyLocalFollowersDelta.
     """
-    registration = _under_first_epoch(manager, registration, effects)
-    partition = _hosted(manager, named, registration, effects)
+    partition = get_or_create_partition(state, named, registration)
     if partition is None:
-        return
-    key = (named.topic_id, named.partition)
-    faults = manager.faults
-    if faults.z08_demotion_ignored and manager.in_controlled_shutdown and partition.is_leader:
-        effects.append(FaultHit("Z08"))
-        return
-    step = partition.make_follower(now_ms, registration)
-    effects += step.effects
-    broker_id = manager.config.broker_id
-    leaves = manager.in_controlled_shutdown and (
-        registration.leader == NO_LEADER or broker_id not in registration.isr
-    )
-    if leaves:
-        manager.stop_fetching(key)
-    elif step.result:
-        manager.stop_fetching(key)
-        if faults.s30_truncates_below_hw and partition.high_watermark > partition.log_start_offset:
-            effects.append(FaultHit("S30"))
-            effects += partition.truncate(partition.high_watermark - 1)
-        if manager.image.cluster.broker(registration.leader) is not None:
-            manager.fetch_from(registration.leader, partition)
+        return False
+    is_new_leader_epoch = make_follower(partition, registration)
+    # A broker that shuts down and is out of the ISR, or has no leader, must not fetch its way back
+    # into the ISR before it is gone.
+    if state.in_controlled_shutdown and (
+        registration.leader == NO_LEADER or state.broker_id not in registration.isr
+    ):
+        state.stop_fetching(partition.key)
+    elif is_new_leader_epoch:
+        state.stop_fetching(partition.key)
+        start_fetching(state, partition, registration.leader)
+    return is_new_leader_epoch
 
 
-def _under_first_epoch(
-    manager: ReplicaManagerMachine, registration: PartitionRegistration, effects: list[Effect]
-) -> PartitionRegistration:
-    """The planted fault that lets every leader lead the same epoch."""
-    if not manager.faults.s03_leader_epoch_stands or registration.leader_epoch == 0:
-        return registration
-    effects.append(FaultHit("S03"))
-    return replace(registration, leader_epoch=0)
+@step
+def start_fetching(state: ReplicaManagerState, partition: Partition, leader: int) -> None:
+    """Fetch from a leader that is registered; any other comes with later metadata."""
+    if state.image.cluster.broker(leader) is not None:
+        state.fetch_from(leader, partition)
 
 
-def _hosted(
-    manager: ReplicaManagerMachine,
-    named: TopicIdPartition,
-    registration: PartitionRegistration,
-    effects: list[Effect],
+@step
+def get_or_create_partition(
+    state: ReplicaManagerState, named: TopicIdPartition, registration: PartitionRegistration
 ) -> Partition | None:
-    """The local replica, made if missing; None if its directory does not work."""
+    """The local replica, made if missing; None while its directory does not work.
+
+    Source:  ReplicaManager.getOrCreatePartition, LogManager.getOrCreateLog.
+    """
     key = (named.topic_id, named.partition)
-    name = log_name(named.topic, named.partition)
-    _plant_wrong_log(manager, key, name, effects)
-    if key in manager.offline:
+    if key in state.offline:
         return None
-    partition = manager.partitions.get(key)
+    partition = state.partitions.get(key)
     if partition is None:
-        directory = _directory_for(manager, name, registration)
+        name = log_name(named.topic, named.partition)
+        directory = _directory_for(state, name, registration)
         if directory is None:
-            manager.offline[key] = None
+            state.offline[key] = None
             return None
-        log = manager.store.open(name, named.topic_id, directory)
-        partition = manager.partitions[key] = Partition(
-            broker_id=manager.config.broker_id,
+        partition = state.partitions[key] = Partition(
+            state,
             topic=named.topic,
             topic_id=named.topic_id,
             partition=named.partition,
-            log=log,
-            high_watermark_checkpoint=manager.store.high_watermarks().get(name, 0),
-            rules=manager.rules,
-            faults=manager.faults,
-            replica_lag_time_max_ms=manager.config.replica_lag_time_max_ms,
-            min_insync_replicas=manager.min_isr_of(named.topic),
-            incarnation=manager.config.incarnation,
-            traced=manager.config.traced,
-            proposal_ids=manager.proposal_ids,
+            log=state.store.open(name, named.topic_id, directory),
+            high_watermark_checkpoint=state.store.high_watermarks().get(name, 0),
+            min_insync_replicas=state.min_isr_of(named.topic),
         )
     return partition
 
 
-def _plant_wrong_log(
-    manager: ReplicaManagerMachine, key: Key, name: str, effects: list[Effect]
-) -> None:
-    """The planted faults that give a replica another log than its own."""
-    store = manager.store
-    known = store.partition_file(name)
-    if known is None or key in manager.partitions:
-        return
-    if manager.faults.z44_old_log_of_new_topic and known.topic_id != key[0]:
-        effects.append(FaultHit("Z44"))
-        store.adopt(name, key[0])
-    online = store.online_directories
-    if manager.faults.z14_failed_log_made_anew and online and known.directory not in online:
-        effects.append(FaultHit("Z14"))
-        store.delete(name)
-        store.open(name, key[0], online[0])
-        manager.offline.pop(key, None)
+# --- directories ------------------------------------------------------------------------------
 
 
 def _directory_for(
-    manager: ReplicaManagerMachine, name: str, registration: PartitionRegistration
+    state: ReplicaManagerState, name: str, registration: PartitionRegistration
 ) -> uuid.UUID | None:
-    """Where a log lies or is to be made.
+    """The directory of a log, or the one for a new log; None if that does not work.
 
-    A new log goes to the assigned directory, or to any if none is assigned; it is not made
-    elsewhere when the assigned one has failed. Cordoned directories take no new log while there is
-    another (KIP-1066).
+    A new log goes to the assigned directory, or to any if none is assigned. It is not made
+    elsewhere when the assigned directory has failed: the old log may be in there. Cordoned
+    directories take no new log while there is another (KIP-1066).
 
     Source:  Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog, nextLogDirs.
     """
-    store = manager.store
+    store = state.store
     online, everything = store.online_directories, store.directory_ids
     if not everything:
         return directory_id.UNASSIGNED
     known = store.partition_file(name)
     if known is not None:
         return known.directory if known.directory in online else None
-    assigned = registration.directory_of(manager.config.broker_id)
+    assigned = registration.directory_of(state.broker_id)
     if assigned in online:
         return assigned
     free = assigned in (directory_id.UNASSIGNED, directory_id.MIGRATING)
     if not online or (len(online) < len(everything) and not free):
         return None
-    config = manager.config
-    cordoned = cordoned_directories(manager.image, config.broker_id, config.dir_names) or ()
+    cordoned = cordoned_directories(state.image, state.broker_id, state.config.dir_names) or ()
     online = tuple(d for d in online if d not in cordoned) or online[:1]
     loads = dict.fromkeys(online, 0)
     for other in store.names():
@@ -273,3 +225,25 @@ def _directory_for(
         if place is not None and place.directory in loads:
             loads[place.directory] += 1
     return min(online, key=lambda directory: loads[directory])
+
+
+def _maybe_assign_directory(
+    state: ReplicaManagerState,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+    now_ms: int,
+) -> None:
+    """Report a log that lies in another directory than the metadata has it (KIP-858).
+
+    Source:  ReplicaManager.maybeUpdateTopicAssignment.
+    """
+    key = (named.topic_id, named.partition)
+    known = state.store.partition_file(log_name(named.topic, named.partition))
+    if not state.image.metadata_version.directory_assignment_supported:
+        return
+    if key not in state.partitions or known is None:
+        return
+    if known.directory == registration.directory_of(state.broker_id):
+        state.assignments.forget(key)
+    elif known.directory in state.store.directory_ids:
+        state.assignments.assign(key, known.directory, now_ms)

@@ -1,4 +1,4 @@
-"""What a broker's replicas ask of the broker itself."""
+"""The effects of the replica manager, beside those that every shell understands."""
 
 from __future__ import annotations
 
@@ -6,17 +6,41 @@ import uuid
 from dataclasses import dataclass
 
 from minicluster.effects import Effect
+from minicluster.protocol import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFailed(Effect):
-    """A log directory is lost: the lifecycle has to tell the controller (KIP-858)."""
+    """A log directory is lost; the lifecycle reports it to the controller (KIP-858)."""
 
     directory: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerHalted(Effect):
-    """The process has to end at once, as in a crash: it cannot go on without this directory."""
+    """The process ends at once, as in a crash: it cannot go on without this directory."""
 
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFailed(Effect):
+    """A partition is not fetched any more until its next leader epoch."""
+
+    topic_id: uuid.UUID
+    partition: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterPartitionFailed(Effect):
+    """A proposed ISR was refused; Kafka logs the same.
+
+    Source:  Partition.handleAlterPartitionError.
+    """
+
+    topic: str
+    partition: int
+    isr: tuple[int, ...]
+    error: ErrorCode
     reason: str

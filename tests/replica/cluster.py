@@ -36,10 +36,10 @@ from minicluster.protocol.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.log_manager import MemoryDisk
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.settings import ReplicaManagerConfig
 from minicluster.rules import Rules
 
 CONTROLLER = 101
@@ -105,7 +105,7 @@ class Cluster:
             while self.published[broker] < until:
                 delta = self.deltas[self.published[broker]]
                 self.published[broker] += 1
-                self.see(broker, manager.on_metadata(self.now_ms, delta))
+                self.see(broker, manager.on_metadata(delta, self.now_ms))
 
         lag_ms = self.lags.get(broker, 0)
         if lag_ms:
@@ -243,7 +243,7 @@ class Cluster:
         self.see(broker, manager.start(self.now_ms))
         epoch = 1_000 + broker if epoch is None else epoch
         manager.on_broker_epoch(epoch)
-        self.see(broker, manager.on_controller(self.now_ms, CONTROLLER))
+        self.see(broker, manager.on_controller(CONTROLLER, self.now_ms))
         self.publish(
             RegisterBrokerRecord(
                 broker_id=broker,
@@ -256,7 +256,7 @@ class Cluster:
         self.managers[broker] = manager
         self.published[broker] = len(self.deltas)
         delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
-        self.see(broker, manager.on_metadata(self.now_ms, delta))
+        self.see(broker, manager.on_metadata(delta, self.now_ms))
 
     def crash(self, broker: int) -> None:
         """The process is gone; its disk is not. Whoever talks to it sees the connection break."""
@@ -264,7 +264,7 @@ class Cluster:
         self._timers = {key: at for key, at in self._timers.items() if key[0] != broker}
 
     def partition(self, broker: int, name: str = "orders") -> Partition:
-        return self.managers[broker].partitions[(TOPIC_IDS[name], 0)]
+        return self.managers[broker].state.partitions[(TOPIC_IDS[name], 0)]
 
     def log_values(self, broker: int, name: str = "orders") -> list[bytes | None]:
         log = self.disks[broker].logs[f"{name}-0"]
@@ -305,7 +305,7 @@ class Cluster:
     def ask(self, broker: int, request: Any, version: int) -> int:
         token = next(self._tokens)
         manager = self.managers[broker]
-        self.see(broker, manager.on_request(self.now_ms, (CLIENT, token), request, version))
+        self.see(broker, manager.on_request((CLIENT, token), request, version, self.now_ms))
         return token
 
     def consume(
@@ -401,7 +401,7 @@ class Cluster:
                 self.now_ms = timer_ms
                 del self._timers[timer]
                 broker, name = timer
-                self.see(broker, self.managers[broker].on_timer(self.now_ms, name))
+                self.see(broker, self.managers[broker].on_timer(name, self.now_ms))
         self.now_ms = until_ms
 
     def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
@@ -412,13 +412,13 @@ class Cluster:
 
         def fail() -> None:
             if self.managers.get(source) is manager:
-                self.see(source, manager.on_failure(self.now_ms, send.correlation_id))
+                self.see(source, manager.on_failure(send.correlation_id, self.now_ms))
 
         def answer(response: Any) -> None:
             if (send.to, source) in self.cuts:
                 return
             if self.managers.get(source) is manager:
-                self.see(source, manager.on_response(self.now_ms, send.correlation_id, response))
+                self.see(source, manager.on_response(send.correlation_id, response, self.now_ms))
 
         def deliver() -> None:
             self._later(send.timeout_ms or 30_000, fail)
@@ -434,7 +434,7 @@ class Cluster:
                 to = self.managers[send.to]
                 self.see(
                     send.to,
-                    to.on_request(self.now_ms, ("node", answer), send.request, send.version),
+                    to.on_request(("node", answer), send.request, send.version, self.now_ms),
                 )
 
         return deliver

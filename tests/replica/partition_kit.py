@@ -5,7 +5,6 @@ Broker 101 is the one under test; the broker epoch of broker b is b + 1000.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+import minicluster.replica.planted  # noqa: F401  (the faults that tests plant)
 from minicluster.effects import Effect, FaultHit, Trace
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch
@@ -21,16 +21,21 @@ from minicluster.metadata.image.directory_id import MIGRATING
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.isr_state import RECOVERED, AlterPartitionAnswer, ProposalItem
-from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.steps import (
-    AppendResult,
-    CheckWaiting,
-    FetchResult,
-    ProposalNotAttempted,
-    SubmitProposal,
+from minicluster.replica.partition.isr import run_isr_task
+from minicluster.replica.partition.isr_state import (
+    RECOVERED,
+    AlterPartitionItem,
+    AlterPartitionResult,
 )
+from minicluster.replica.partition.leader_log import append_records_to_leader
+from minicluster.replica.partition.leadership import make_follower, make_leader
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.reads import fetch_records
+from minicluster.replica.partition.results import LogAppendInfo, LogReadInfo
+from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
+from minicluster.replica.state.broker_context import BrokerContext, OnAlterPartition
 from minicluster.rules import Rules
 
 LEADER = 101
@@ -83,8 +88,60 @@ def refused(error: ErrorCode) -> Iterator[None]:
     assert refusal.value.error == error
 
 
+class Delayed(DelayedOperations):
+    """Counts how often the operations of a partition were tried."""
+
+    def __init__(self, effects: list[Effect]) -> None:
+        super().__init__(effects)
+        self.checks = 0
+
+    def check_and_complete_all(self, key: Key, now_ms: int) -> None:
+        self.checks += 1
+        super().check_and_complete_all(key, now_ms)
+
+
+class Waits(DelayedOperation):
+    """An operation that waits for ever."""
+
+    deadline_ms = 1 << 62
+
+    def try_complete(self, now_ms: int) -> bool:
+        return False
+
+    def on_complete(self, now_ms: int) -> None:
+        raise AssertionError("it waits")
+
+
+class HeldBack:
+    """An AlterPartition manager whose responses come from the test; one item is in flight."""
+
+    def __init__(self) -> None:
+        self.in_flight: tuple[AlterPartitionItem, OnAlterPartition] | None = None
+        self.submitted: list[AlterPartitionItem] = []
+        self.refused: list[AlterPartitionItem] = []
+
+    def submit(self, item: AlterPartitionItem, on_complete: OnAlterPartition, now_ms: int) -> None:
+        if self.in_flight is None:
+            self.in_flight = (item, on_complete)
+            self.submitted.append(item)
+        else:
+            self.refused.append(item)
+            on_complete(AlterPartitionResult(error=ErrorCode.OPERATION_NOT_ATTEMPTED), now_ms)
+
+    def take(self) -> list[AlterPartitionItem]:
+        """The items that were taken since the last call."""
+        taken, self.submitted = self.submitted, []
+        return taken
+
+    def complete(self, result: AlterPartitionResult, now_ms: int) -> None:
+        """End the item in flight."""
+        assert self.in_flight is not None
+        (_, on_complete), self.in_flight = self.in_flight, None
+        on_complete(result, now_ms)
+
+
 class Bench:
-    """The partition, the broker's view, the clock and every effect so far."""
+    """The partition, the broker's context, the clock and every effect so far."""
 
     def __init__(
         self,
@@ -97,25 +154,25 @@ class Bench:
     ) -> None:
         self.now_ms = 1_000_000
         self.brokers = {b: Broker(b + 1000) for b in range(LEADER, LEADER + 4)}
-        self.effects: list[Effect] = []
+        config = ReplicaManagerConfig(broker_id=LEADER, incarnation="first")
+        self.context = BrokerContext(config, rules=rules, faults=faults)
+        self.context.view = BrokerView(LEADER + 1000, self.brokers)
+        self.context.alter_partition_manager = self.alter_partition = HeldBack()
+        self.context.delayed = self.delayed = Delayed(self.context.effects)
         self.partition = Partition(
-            broker_id=LEADER,
+            self.context,
             topic="orders",
             topic_id=TOPIC_ID,
             partition=6,
             log=Log() if log is None else log,
             high_watermark_checkpoint=high_watermark,
-            rules=rules,
-            faults=faults,
             min_insync_replicas=min_isr,
-            incarnation="first",
-            proposal_ids=itertools.count(1),
         )
 
     @property
-    def view(self) -> BrokerView:
-        """Broker 101's newest image."""
-        return BrokerView(LEADER + 1000, self.brokers)
+    def effects(self) -> list[Effect]:
+        """All effects so far."""
+        return self.context.effects
 
     def broker(self, broker_id: int, **changes: Any) -> None:
         """Publish an image in which a broker is otherwise."""
@@ -123,31 +180,22 @@ class Bench:
 
     def lead(self, **fields: Any) -> bool:
         """Become leader."""
-        step = self.partition.make_leader(self.now_ms, self.view, registration(**fields))
-        self.effects += step.effects
-        return step.result
+        return make_leader(self.partition, registration(**fields), self.now_ms)
 
     def follow(self, leader: int, **fields: Any) -> bool:
         """Become follower."""
-        said = registration(leader=leader, **fields)
-        step = self.partition.make_follower(self.now_ms, said)
-        self.effects += step.effects
-        return step.result
+        return make_follower(self.partition, registration(leader=leader, **fields))
 
-    def append(self, count: int, acks: int = 1, **producer: int) -> AppendResult:
+    def append(self, count: int, acks: int = 1, **producer: int) -> LogAppendInfo:
         """Take a produce."""
-        step = self.partition.append_as_leader(
-            self.now_ms, self.view, batch(count, **producer), acks=acks
-        )
-        self.effects += step.effects
-        return step.result
+        return append_records_to_leader(self.partition, batch(count, **producer), acks, self.now_ms)
 
     def seed(self, records: int) -> None:
         """Fill the log, one record a batch, before the partition has a role."""
         for offset in range(records):
             self.partition.log.append(batch(1, base=offset, epoch=0))
 
-    def fetch(self, replica: int, offset: int, **fields: Any) -> FetchResult:
+    def fetch(self, replica: int, offset: int, **fields: Any) -> LogReadInfo:
         """Take a follower's fetch."""
         given = {
             "broker_epoch": replica + 1000,
@@ -155,52 +203,51 @@ class Bench:
             "current_leader_epoch": self.partition.leader_epoch,
             "last_fetched_epoch": None,
             "max_bytes": 1 << 20,
+            "now_ms": self.now_ms,
         }
-        step = self.partition.fetch(
-            self.now_ms, self.view, replica_id=replica, fetch_offset=offset, **{**given, **fields}
+        return fetch_records(
+            self.partition, replica_id=replica, fetch_offset=offset, **{**given, **fields}
         )
-        self.effects += step.effects
-        return step.result
 
     def shrink(self) -> None:
         """Run the periodic task."""
-        self.effects += self.partition.maybe_shrink_isr(self.now_ms, self.view)
+        run_isr_task(self.partition, self.now_ms)
 
-    def answer(self, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> list[Effect]:
-        """Answer the proposal in flight; by default the controller wrote what was asked."""
-        item = self.partition.in_flight
-        assert item is not None
-        answer = AlterPartitionAnswer(error=error)
+    def respond(self, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> list[Effect]:
+        """Respond to the item in flight; by default the controller has committed it."""
+        assert self.alter_partition.in_flight is not None
+        item = self.alter_partition.in_flight[0]
+        result = AlterPartitionResult(error=error)
         if error == ErrorCode.NONE:
-            answer = AlterPartitionAnswer(
+            result = AlterPartitionResult(
                 **{
                     "leader": LEADER,
-                    "leader_epoch": item.proposal.leader_epoch,
-                    "isr": tuple(member for member, _ in item.isr),
-                    "partition_epoch": item.proposal.partition_epoch + 1,
+                    "leader_epoch": item.leader_epoch,
+                    "isr": item.members,
+                    "partition_epoch": item.partition_epoch + 1,
                     **fields,
                 }
             )
-        found = self.partition.on_alter_partition(self.now_ms, self.view, item.id, answer)
-        self.effects += found
-        return found
+        before = len(self.effects)
+        self.alter_partition.complete(result, self.now_ms)
+        return self.effects[before:]
 
     # --- what came of it ----------------------------------------------------------------------
 
     @property
-    def submitted(self) -> list[ProposalItem]:
-        """All proposals that left."""
-        return [e.item for e in self.effects if isinstance(e, SubmitProposal)]
+    def submitted(self) -> list[AlterPartitionItem]:
+        """All items that were taken."""
+        return self.alter_partition.submitted
 
     @property
-    def not_attempted(self) -> list[ProposalItem]:
-        """All proposals that ended at once."""
-        return [e.item for e in self.effects if isinstance(e, ProposalNotAttempted)]
+    def not_attempted(self) -> list[AlterPartitionItem]:
+        """All items that were refused at once."""
+        return self.alter_partition.refused
 
     @property
     def checks(self) -> int:
-        """How often waiting operations were to be looked at."""
-        return sum(isinstance(e, CheckWaiting) for e in self.effects)
+        """How often waiting operations were tried."""
+        return self.delayed.checks
 
     @property
     def hits(self) -> list[str]:

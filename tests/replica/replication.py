@@ -13,18 +13,29 @@ import random
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from minicluster.effects import Effect, FaultHit, Trace
+from minicluster.effects import FaultHit, Trace
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.isr_state import AlterPartitionAnswer, ProposalItem
+from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
+from minicluster.replica.partition.isr import run_isr_task
+from minicluster.replica.partition.isr_state import AlterPartitionItem, AlterPartitionResult
+from minicluster.replica.partition.leader_log import (
+    ACKS_ALL,
+    acknowledge,
+    append_records_to_leader,
+    check_enough_replicas,
+)
+from minicluster.replica.partition.leadership import make_follower, make_leader
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.steps import SubmitProposal
+from minicluster.replica.partition.reads import fetch_records
+from minicluster.replica.state.broker_context import BrokerContext
 from minicluster.rules import Rules
-from tests.replica.partition_kit import Broker, registration
+from tests.replica.partition_kit import Broker, HeldBack, registration
 
 BROKERS = (1, 2, 3)
 LAG_MS = 1_000
@@ -43,6 +54,7 @@ class Node:
     partition: Partition
     log: Log
     epoch: int
+    alter_partition: HeldBack
     heard: int = 0  # how much of the metadata log it has applied
     waiting: list[tuple[int, bytes]] = field(default_factory=list)
 
@@ -53,8 +65,8 @@ class Asked:
 
     broker: int
     broker_epoch: int
-    item: ProposalItem
-    answer: AlterPartitionAnswer | None = None
+    item: AlterPartitionItem
+    answer: AlterPartitionResult | None = None
 
 
 class Replication:
@@ -115,9 +127,8 @@ class Replication:
         mine = node.partition
         latest = mine.latest_epoch
         try:
-            step = leader.partition.fetch(
-                self.now_ms,
-                self._view(leader),
+            found = fetch_records(
+                leader.partition,
                 replica_id=node.id,
                 broker_epoch=node.epoch,
                 fetch_offset=mine.log_end_offset,
@@ -125,29 +136,29 @@ class Replication:
                 current_leader_epoch=mine.leader_epoch,
                 last_fetched_epoch=latest,
                 max_bytes=self.random.choice((1, 1 << 20)),
+                now_ms=self.now_ms,
             )
         except ReplicaError as refusal:
             if refusal.error == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._carry_out(node, mine.truncate(leader.partition.log_end_offset))
+                truncate(mine, leader.partition.log_end_offset)
+                self._look(node)
             return
-        self._carry_out(leader, step.effects)
-        found = step.result
+        self._look(leader)
         if self.random.random() < 0.1:
             return  # the answer is lost
         if found.diverging_epoch is not None:
             theirs = found.diverging_epoch
             end = min(mine.end_offset_for(theirs.epoch)[1], theirs.end_offset)
-            self._carry_out(node, mine.truncate(max(end, 0)))
-            return
-        self._carry_out(
-            node,
-            mine.append_as_follower(
+            truncate(mine, max(end, 0))
+        else:
+            append_records_to_follower(
+                mine,
                 found.batches,
                 partition_leader_epoch=mine.leader_epoch,
                 leader_high_watermark=found.high_watermark,
                 leader_log_start_offset=found.log_start_offset,
-            ).effects,
-        )
+            )
+        self._look(node)
 
     def produce(self) -> None:
         """A producer writes with acks=all to whoever takes itself for the leader."""
@@ -155,24 +166,25 @@ class Replication:
         value = str(next(self.values)).encode()
         batch = RecordBatch.of([Record(0, self.now_ms, None, value)], leader_epoch=-1)
         try:
-            step = node.partition.append_as_leader(self.now_ms, self._view(node), batch, acks=-1)
+            appended = append_records_to_leader(node.partition, batch, ACKS_ALL, self.now_ms)
         except ReplicaError:
             return
-        node.waiting.append((step.result.last_offset, value))
-        self._carry_out(node, step.effects)
+        node.waiting.append((appended.last_offset, value))
+        self._look(node)
 
     def hear(self) -> None:
         """A broker applies the next metadata that the controller wrote."""
         node = self._any()
         if node.heard == len(self.history):
             return
-        said, _ = self.history[node.heard]
+        said, brokers = self.history[node.heard]
         node.heard += 1
+        node.partition.context.view = BrokerView(node.epoch, brokers)
         if said.leader == node.id:
-            effects = node.partition.make_leader(self.now_ms, self._view(node), said).effects
+            make_leader(node.partition, said, self.now_ms)
         else:
-            effects = node.partition.make_follower(self.now_ms, said).effects
-        self._carry_out(node, effects)
+            make_follower(node.partition, said)
+        self._look(node)
 
     def control(self) -> None:
         """The controller decides a proposal."""
@@ -189,13 +201,9 @@ class Replication:
         node = self.nodes[asked.broker]
         if node.epoch != asked.broker_epoch:
             return
-        lost = AlterPartitionAnswer(error=ErrorCode.NETWORK_EXCEPTION)
-        self._carry_out(
-            node,
-            node.partition.on_alter_partition(
-                self.now_ms, self._view(node), asked.item.id, asked.answer or lost
-            ),
-        )
+        lost = AlterPartitionResult(error=ErrorCode.NETWORK_EXCEPTION)
+        node.alter_partition.complete(asked.answer or lost, self.now_ms)
+        self._look(node)
 
     def wait(self) -> None:
         """Time passes."""
@@ -204,8 +212,8 @@ class Replication:
     def shrink(self) -> None:
         """The periodic task of one broker."""
         node = self._any()
-        effects = node.partition.maybe_shrink_isr(self.now_ms, self._view(node))
-        self._carry_out(node, effects)
+        run_isr_task(node.partition, self.now_ms)
+        self._look(node)
 
     def fence(self) -> None:
         """The controller fences a broker: out of the ISR unless it is the last, and no leader."""
@@ -230,6 +238,8 @@ class Replication:
         checkpoint = self.random.randrange(node.partition.high_watermark + 1)
         fresh = self._node(node.id, node.log, checkpoint)
         fresh.heard = len(self.history) - 1
+        brokers = self.history[fresh.heard - 1][1] if fresh.heard else {}
+        fresh.partition.context.view = BrokerView(fresh.epoch, brokers)
         self.nodes[node.id] = fresh
 
     def fence_before_restart(self, broker: int) -> None:
@@ -240,8 +250,8 @@ class Replication:
 
     # --- the controller -----------------------------------------------------------------------
 
-    def _decide(self, asked: Asked) -> AlterPartitionAnswer:
-        state, proposal = self.state, asked.item.proposal
+    def _decide(self, asked: Asked) -> AlterPartitionResult:
+        state, proposal = self.state, asked.item
         members = tuple(member for member, _ in proposal.isr)
         error = ErrorCode.NONE
         if self.image[asked.broker].epoch != asked.broker_epoch:
@@ -259,9 +269,9 @@ class Replication:
         ):
             error = ErrorCode.INELIGIBLE_REPLICA
         if error != ErrorCode.NONE:
-            return AlterPartitionAnswer(error=error)
+            return AlterPartitionResult(error=error)
         self._write(members, elect=False)
-        return AlterPartitionAnswer(
+        return AlterPartitionResult(
             leader=self.state.leader,
             leader_epoch=self.state.leader_epoch,
             isr=members,
@@ -292,45 +302,43 @@ class Replication:
     # --- brokers ------------------------------------------------------------------------------
 
     def _node(self, broker: int, log: Log, checkpoint: int) -> Node:
+        config = ReplicaManagerConfig(broker_id=broker, replica_lag_time_max_ms=LAG_MS)
+        context = BrokerContext(config, rules=self.rules, faults=self.faults)
+        epoch = self.image[broker].epoch
+        context.view = BrokerView(epoch)
+        context.alter_partition_manager = manager = HeldBack()
         partition = Partition(
-            broker_id=broker,
+            context,
             topic="t",
             topic_id=UUID(int=1),
             partition=0,
             log=log,
             high_watermark_checkpoint=checkpoint,
-            rules=self.rules,
-            faults=self.faults,
-            replica_lag_time_max_ms=LAG_MS,
             min_insync_replicas=MIN_ISR,
         )
-        return Node(broker, partition, log, self.image[broker].epoch)
+        return Node(broker, partition, log, epoch, manager)
 
     def _any(self) -> Node:
         return self.nodes[self.random.choice(BROKERS)]
 
-    def _view(self, node: Node) -> BrokerView:
-        image = self.history[node.heard - 1][1] if node.heard else {}
-        return BrokerView(node.epoch, image)
-
-    def _carry_out(self, node: Node, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, SubmitProposal):
-                self.asked.append(Asked(node.id, node.epoch, effect.item))
-            elif isinstance(effect, FaultHit):
-                self.hits.append(effect.fault)
-            elif isinstance(effect, Trace) and effect.row["kind"] == "hw":
-                self._check_move(effect)
+    def _look(self, node: Node) -> None:
+        """Take what came of an event: items to the controller, acknowledged produces."""
+        for item in node.alter_partition.take():
+            self.asked.append(Asked(node.id, node.epoch, item))
         left = []
         for offset, value in node.waiting:
-            enough = node.partition.check_enough_replicas(offset + 1)
+            enough = check_enough_replicas(node.partition, offset + 1)
             if enough.reached and enough.error == ErrorCode.NONE:
                 self.acked.append((offset, value))
-                acknowledged = node.partition.acknowledged(offset)
-                self.hits += [e.fault for e in acknowledged if isinstance(e, FaultHit)]
+                acknowledge(node.partition, offset)
             elif enough.error == ErrorCode.NONE:
                 left.append((offset, value))
         node.waiting = left
+        for effect in node.partition.context.take_effects():
+            if isinstance(effect, FaultHit):
+                self.hits.append(effect.fault)
+            elif isinstance(effect, Trace) and effect.row["kind"] == "hw":
+                self._check_move(effect)
 
     # --- promises -----------------------------------------------------------------------------
 

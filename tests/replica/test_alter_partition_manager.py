@@ -7,34 +7,31 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.effects import Effect, SetTimer
+from minicluster.effects import Send
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.replica.partition.isr_state import (
     RECOVERING,
-    AlterPartitionAnswer,
-    IsrProposal,
-    ProposalItem,
+    AlterPartitionItem,
+    AlterPartitionResult,
 )
-from minicluster.replica.partition.steps import ProposalAnswered
-from minicluster.replica.to_controller.alter_partition_manager import (
-    RETRY_MS,
-    TIMER,
-    AlterPartitionManager,
-    AnswersGiven,
-    SendAlterPartition,
-)
+from minicluster.replica.to_controller.alter_partition_manager import RETRY_MS
 from minicluster.rules import Rules
+from tests.replica.manager_kit import NOW_MS, ManagerKit
 
 BAR, ZAR = UUID(int=1), UUID(int=2)
 NAMES = {BAR: "bar", ZAR: "zar", ZERO_UUID: "foo"}
-NOW_MS = 1_000
+NONE = ErrorCode.NONE
+NOT_ATTEMPTED = ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
-def item(partition: int = 0, topic_id: UUID = BAR, *, id: int = 0, **fields: Any) -> ProposalItem:
-    """A proposal of leader 1 for brokers 1, 2 and 3."""
-    proposal = IsrProposal(
+def item(partition: int = 0, topic_id: UUID = BAR, **fields: Any) -> AlterPartitionItem:
+    """An item of leader 1 for brokers 1, 2 and 3."""
+    return AlterPartitionItem(
         **{
+            "topic": NAMES[topic_id],
+            "topic_id": topic_id,
+            "partition": partition,
             "leader": 1,
             "leader_epoch": 0,
             "partition_epoch": 10,
@@ -42,60 +39,38 @@ def item(partition: int = 0, topic_id: UUID = BAR, *, id: int = 0, **fields: Any
             **fields,
         }
     )
-    return ProposalItem(
-        id=id or partition + 1,
-        topic=NAMES[topic_id],
-        topic_id=topic_id,
-        partition=partition,
-        proposal=proposal,
-    )
 
 
-def manager(**fields: Any) -> AlterPartitionManager:
-    """The manager of broker 1 in epoch 101."""
-    return AlterPartitionManager(1, **{"broker_epoch": 101, **fields})
-
-
-def sent(effects: list[Effect]) -> list[SendAlterPartition]:
-    """The requests among effects."""
-    return [effect for effect in effects if isinstance(effect, SendAlterPartition)]
-
-
-def partitions(effects: list[Effect]) -> list[int]:
-    """The partitions in the one request among effects."""
-    (send,) = sent(effects)
+def partitions(sends: list[Send]) -> list[int]:
+    """The partitions in the one request."""
+    (send,) = sends
     return [data.partition_index for topic in send.request.topics for data in topic.partitions]
 
 
-def response(*answers: tuple[ProposalItem, ErrorCode], names: bool = False) -> Any:
-    """A response without top-level error; each answer says what was asked, or an error."""
+def response(*results: tuple[AlterPartitionItem, ErrorCode], names: bool = False) -> Any:
+    """A response without top-level error; each item is committed, or has an error."""
     return AlterPartitionResponse(
         topics=tuple(
             AlterPartitionResponse.TopicData(
-                topic_id=ZERO_UUID if names else answered.topic_id,
-                topic_name=answered.topic if names else "",
+                topic_id=ZERO_UUID if names else ended.topic_id,
+                topic_name=ended.topic if names else "",
                 partitions=(
                     AlterPartitionResponse.PartitionData(
-                        partition_index=answered.partition,
+                        partition_index=ended.partition,
                         error_code=error,
                         leader_id=1,
-                        isr=tuple(member for member, _ in answered.isr),
+                        isr=ended.members,
                         partition_epoch=11,
                     ),
                 ),
             )
-            for answered, error in answers
+            for ended, error in results
         )
     )
 
 
-def ended(effects: list[Effect]) -> dict[int, ErrorCode]:
-    """The proposals that ended, by id."""
-    return {e.item.id: e.answer.error for e in effects if isinstance(e, ProposalAnswered)}
-
-
 def test_g01_a_request_carries_the_broker_epoch_and_the_members_with_theirs() -> None:
-    (send,) = sent(manager().submit(item()))
+    (send,) = ManagerKit().submit(item())
     assert send.version == 3
     request = decode(AlterPartitionRequest, encode(send.request, 3), 3)
     assert (request.broker_id, request.broker_epoch) == (1, 101)
@@ -110,73 +85,70 @@ def test_g01_a_request_carries_the_broker_epoch_and_the_members_with_theirs() ->
 def test_g02_the_recovery_state_is_sent_from_metadata_version_3_2_on(
     sends: bool, state: int
 ) -> None:
-    held = manager(rules=Rules.KAFKA_3_9, sends_recovery_state=sends)
-    (send,) = sent(held.submit(item(recovery_state=RECOVERING)))
+    kit = ManagerKit(rules=Rules.KAFKA_3_9)
+    kit.context.sends_recovery_state = sends
+    (send,) = kit.submit(item(recovery_state=RECOVERING))
     assert send.request.topics[0].partitions[0].leader_recovery_state == state
 
 
-def test_g03_a_second_proposal_for_a_partition_is_not_attempted() -> None:
-    held = manager()
-    first = item(id=1)
-    held.submit(first)
-    assert ended(held.submit(item(id=2))) == {2: ErrorCode.OPERATION_NOT_ATTEMPTED}
-    assert ended(held.on_response(NOW_MS, response((first, ErrorCode.NONE)))) == {1: ErrorCode.NONE}
-    assert held.answers_heard() == []
-    assert len(sent(held.submit(item(id=3)))) == 1
+def test_g03_a_second_item_for_a_partition_is_not_attempted() -> None:
+    kit = ManagerKit()
+    first = item()
+    kit.submit(first, "first")
+    kit.submit(item(), "second")
+    assert kit.take_ended() == {"second": NOT_ATTEMPTED}
+    assert kit.respond(response((first, NONE))) == []
+    assert kit.take_ended() == {"first": NONE}
+    assert len(kit.submit(item())) == 1
 
 
 def test_g04_one_request_is_in_flight_and_the_next_holds_all_that_waits() -> None:
-    held = manager()
-    assert partitions(held.submit(item(0))) == [0]
+    kit = ManagerKit()
+    assert partitions(kit.submit(item(0))) == [0]
     for index in range(1, 10):
-        assert held.submit(item(index)) == []
-    assert held.on_response(NOW_MS, response()) == [AnswersGiven()]
-    assert partitions(held.answers_heard()) == list(range(10))
+        assert kit.submit(item(index)) == []
+    assert partitions(kit.respond(response())) == list(range(10))
+    assert kit.take_ended() == {}
 
 
-def test_g06_a_partition_that_an_answer_leaves_out_is_sent_again() -> None:
-    held = manager()
+def test_g06_a_partition_that_a_response_leaves_out_is_sent_again() -> None:
+    kit = ManagerKit()
     items = [item(index) for index in range(3)]
-    for each in items:
-        held.submit(each)
+    for index, each in enumerate(items):
+        kit.submit(each, str(index))
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    assert ended(held.on_response(NOW_MS, response((items[0], error)))) == {1: error}
-    assert partitions(held.answers_heard()) == [1, 2]
-    assert ended(held.on_response(NOW_MS, response((items[2], ErrorCode.NONE)))) == {
-        3: ErrorCode.NONE
-    }
-    assert partitions(held.answers_heard()) == [1]
+    assert partitions(kit.respond(response((items[0], error)))) == [1, 2]
+    assert kit.take_ended() == {"0": error}
+    assert partitions(kit.respond(response((items[2], NONE)))) == [1]
+    assert kit.take_ended() == {"2": NONE}
 
 
 def test_g07_topics_without_id_cap_the_version_where_names_are_still_known() -> None:
-    held = manager(rules=Rules.KAFKA_3_9)
-    zar, foo, bar = item(0, ZAR, id=1), item(0, ZERO_UUID, id=2), item(0, BAR, id=3)
-    (send,) = sent(held.submit(zar))
+    kit = ManagerKit(rules=Rules.KAFKA_3_9)
+    zar, foo, bar = item(0, ZAR), item(0, ZERO_UUID), item(0, BAR)
+    (send,) = kit.submit(zar, "zar")
     assert send.version == 3
-    held.submit(foo)
-    held.submit(bar)
-    assert ended(held.on_response(NOW_MS, response((zar, ErrorCode.NONE)))) == {1: ErrorCode.NONE}
-    (send,) = sent(held.answers_heard())
+    kit.submit(foo, "foo")
+    kit.submit(bar, "bar")
+    (send,) = kit.respond(response((zar, NONE)))
+    assert kit.take_ended() == {"zar": NONE}
     assert send.version == 1
     request = decode(AlterPartitionRequest, encode(send.request, 1), 1)
     assert [topic.topic_name for topic in request.topics] == ["foo", "bar"]
     assert request.topics[0].partitions[0].new_isr == (1, 2, 3)
-    none = ErrorCode.NONE
-    assert ended(held.on_response(NOW_MS, response((foo, none), (bar, none), names=True))) == {
-        2: none,
-        3: none,
-    }
+    kit.respond(response((foo, NONE), (bar, NONE), names=True))
+    assert kit.take_ended() == {"foo": NONE, "bar": NONE}
 
 
-def test_g08_what_is_submitted_on_hearing_an_answer_leaves_with_what_is_left() -> None:
-    held = manager()
+def test_g08_an_item_submitted_on_completion_leaves_with_what_is_left() -> None:
+    kit = ManagerKit()
     first, second = item(0), item(1)
-    held.submit(first)
-    held.submit(second)
-    effects = held.on_response(NOW_MS, response((first, ErrorCode.UNKNOWN_SERVER_ERROR)))
-    assert ended(effects) == {1: ErrorCode.UNKNOWN_SERVER_ERROR}
-    assert held.submit(item(0, id=9)) == [], "accepted, and it waits for the others to hear"
-    assert sorted(partitions(held.answers_heard())) == [0, 1]
+    kit.submit(first, "first")
+    kit.submit(second)
+    kit.again = item(0, partition_epoch=11)
+    sends = kit.respond(response((first, ErrorCode.UNKNOWN_SERVER_ERROR)))
+    assert sorted(partitions(sends)) == [0, 1]
+    assert kit.take_ended() == {"first": ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 @pytest.mark.parametrize(
@@ -189,45 +161,42 @@ def test_g08_what_is_submitted_on_hearing_an_answer_leaves_with_what_is_left() -
         None,
     ],
 )
-def test_g09_after_a_top_level_error_or_no_answer_all_is_sent_again_50_ms_later(
+def test_g09_after_a_top_level_error_or_no_response_all_is_sent_again_50_ms_later(
     error: ErrorCode | None,
 ) -> None:
-    held = manager()
+    kit = ManagerKit()
     first = item()
-    held.submit(first)
-    if error is None:
-        effects = held.on_failure(NOW_MS)
-    else:
-        effects = held.on_response(NOW_MS, AlterPartitionResponse(error_code=error))
-    assert effects == [SetTimer(TIMER, NOW_MS + RETRY_MS)]
-    assert held.held == (first,)
-    assert held.on_timer(NOW_MS + RETRY_MS - 1) == []
-    held.broker_epoch = 202
-    (send,) = sent(held.on_timer(NOW_MS + RETRY_MS))
-    assert send.request.broker_epoch == 202, "the epoch is read when the request leaves"
-    held.on_response(NOW_MS + RETRY_MS, response((first, ErrorCode.NONE)))
-    assert held.answers_heard() == []
-    assert held.held == ()
+    kit.submit(first)
+    failed = None if error is None else AlterPartitionResponse(error_code=error)
+    assert kit.respond(failed) == []
+    assert kit.timers_ms == [NOW_MS + RETRY_MS]
+    assert kit.manager.items == (first,)
+    assert kit.wake(NOW_MS + RETRY_MS - 1) == []
+    kit.register(202)
+    (send,) = kit.wake(NOW_MS + RETRY_MS)
+    assert send.request.broker_epoch == 202, "the epoch is that of when the request leaves"
+    assert kit.respond(response((first, NONE))) == []
+    assert kit.manager.items == ()
 
 
 def test_g09_a_submit_sends_sooner_than_the_timer() -> None:
-    held = manager()
-    held.submit(item(0))
-    held.on_failure(NOW_MS)
-    assert partitions(held.submit(item(1))) == [0, 1]
-    assert held.on_timer(NOW_MS + RETRY_MS) == []
+    kit = ManagerKit()
+    kit.submit(item(0))
+    kit.respond(None)
+    assert partitions(kit.submit(item(1))) == [0, 1]
+    assert kit.wake(NOW_MS + RETRY_MS) == []
 
 
 def test_each_failure_has_its_own_time_to_try_again() -> None:
-    held = manager()
-    held.submit(item(0))
-    held.on_failure(NOW_MS)
-    held.submit(item(1))
-    assert held.on_failure(NOW_MS + 20) == [SetTimer(TIMER, NOW_MS + RETRY_MS)]
-    effects = held.on_timer(NOW_MS + RETRY_MS)
-    assert partitions(effects) == [0, 1]
-    assert SetTimer(TIMER, NOW_MS + RETRY_MS + 20) in effects
-    assert held.on_timer(NOW_MS + RETRY_MS + 20) == []
+    kit = ManagerKit()
+    kit.submit(item(0))
+    kit.respond(None)
+    kit.submit(item(1))
+    kit.respond(None, NOW_MS + 20)
+    assert kit.timers_ms == [NOW_MS + RETRY_MS]
+    assert partitions(kit.wake(NOW_MS + RETRY_MS)) == [0, 1]
+    assert kit.timers_ms == [NOW_MS + RETRY_MS + 20]
+    assert kit.wake(NOW_MS + RETRY_MS + 20) == []
 
 
 @pytest.mark.parametrize(
@@ -239,43 +208,45 @@ def test_each_failure_has_its_own_time_to_try_again() -> None:
         ErrorCode.INVALID_REQUEST,
     ],
 )
-def test_g10_an_error_of_a_partition_ends_its_proposal(error: ErrorCode) -> None:
-    held = manager()
-    first = item(id=1)
-    held.submit(first)
-    assert ended(held.on_response(NOW_MS, response((first, error)))) == {1: error}
-    held.answers_heard()
-    assert len(sent(held.submit(item(id=2)))) == 1
+def test_g10_an_error_of_a_partition_ends_its_item(error: ErrorCode) -> None:
+    kit = ManagerKit()
+    first = item()
+    kit.submit(first, "first")
+    kit.respond(response((first, error)))
+    assert kit.take_ended() == {"first": error}
+    assert len(kit.submit(item())) == 1
 
 
-def test_an_answer_brings_what_the_controller_wrote_and_an_unknown_state_is_an_error() -> None:
-    def answered(state: int) -> AlterPartitionAnswer:
-        held = manager()
-        held.submit(item())
+def test_a_result_has_what_the_controller_committed_and_an_unknown_state_is_an_error() -> None:
+    def result_of(state: int) -> AlterPartitionResult:
+        kit = ManagerKit()
+        kit.submit(item())
         data = AlterPartitionResponse.PartitionData(
             leader_id=1, leader_epoch=4, isr=(1, 2), leader_recovery_state=state, partition_epoch=9
         )
         topic = AlterPartitionResponse.TopicData(topic_id=BAR, partitions=(data,))
-        effects = held.on_response(NOW_MS, AlterPartitionResponse(topics=(topic,)))
-        (answer,) = [e.answer for e in effects if isinstance(e, ProposalAnswered)]
-        return answer
+        kit.respond(AlterPartitionResponse(topics=(topic,)))
+        ((_, result),) = kit.ended
+        return result
 
-    assert answered(1) == AlterPartitionAnswer(
+    assert result_of(1) == AlterPartitionResult(
         leader=1, leader_epoch=4, isr=(1, 2), recovery_state=1, partition_epoch=9
     )
-    assert answered(7).error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert result_of(7).error == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_topic_made_anew_waits_beside_its_predecessor_by_id_and_not_by_name() -> None:
-    again = ProposalItem(id=2, topic="bar", topic_id=ZAR, partition=0, proposal=item().proposal)
-    by_id, by_name = manager(), manager(rules=Rules.KAFKA_3_9)
-    by_id.submit(item(id=1))
-    by_name.submit(item(id=1))
-    assert by_id.submit(again) == []
-    assert ended(by_name.submit(again)) == {2: ErrorCode.OPERATION_NOT_ATTEMPTED}
+    again = item(0, ZAR, topic="bar")
+    by_id, by_name = ManagerKit(), ManagerKit(rules=Rules.KAFKA_3_9)
+    for kit in (by_id, by_name):
+        kit.submit(item(), "first")
+        kit.submit(again, "again")
+    assert by_id.take_ended() == {}
+    assert by_name.take_ended() == {"again": NOT_ATTEMPTED}
 
 
-def test_an_answer_that_nobody_waits_for_is_ignored() -> None:
-    held = manager()
-    assert held.on_response(NOW_MS, response()) == []
-    assert held.on_failure(NOW_MS) == []
+def test_a_response_that_nothing_waits_for_is_ignored() -> None:
+    kit = ManagerKit()
+    assert kit.respond(response()) == []
+    assert kit.respond(None) == []
+    assert kit.timers_ms == []

@@ -108,7 +108,7 @@ class Story:
         self.now_ms = 0
 
     def ask(self, request: Any, version: int) -> list[Effect]:
-        return self.api.on_request(self.now_ms, "who", request, version)
+        return self.api.on_request("who", request, version, self.now_ms)
 
     def answer(self, request: Any, version: int) -> Any:
         (reply,) = self.ask(request, version)
@@ -196,17 +196,17 @@ def test_administration_goes_to_the_active_controller_and_its_answer_comes_back(
     request = CreateTopicsRequest(timeout_ms=1_000)
     waits = story.ask(request, 7)
     assert not any(isinstance(effect, Send) for effect in waits)
-    (_, send) = story.api.on_controller(0, CONTROLLER)
+    (_, send) = story.api.on_controller(CONTROLLER, 0)
     assert isinstance(send, Send)
     assert (send.to, send.request, send.version) == (CONTROLLER, request, 7)
     assert story.api.owns(send.correlation_id)
     answer = CreateTopicsResponse()
-    assert story.api.on_response(5, send.correlation_id, answer) == [Respond("who", answer)]
+    assert story.api.on_response(send.correlation_id, answer, 5) == [Respond("who", answer)]
 
 
 def test_an_answer_of_a_controller_that_is_active_no_more_is_not_passed_on() -> None:
     story = Story()
-    story.api.on_controller(0, CONTROLLER)
+    story.api.on_controller(CONTROLLER, 0)
     request = CreateTopicsRequest(topics=(CreateTopicsRequest.CreatableTopic(name="bills"),))
     (send,) = story.ask(request, 7)
     assert isinstance(send, Send)
@@ -214,9 +214,9 @@ def test_an_answer_of_a_controller_that_is_active_no_more_is_not_passed_on() -> 
     refusal = CreateTopicsResponse(
         topics=(kind(name="bills", error_code=ErrorCode.NOT_CONTROLLER),)
     )
-    effects = story.api.on_response(5, send.correlation_id, refusal)
+    effects = story.api.on_response(send.correlation_id, refusal, 5)
     assert [type(effect) for effect in effects] == [SetTimer]
-    again = story.api.on_controller(6, OTHER_CONTROLLER)
+    again = story.api.on_controller(OTHER_CONTROLLER, 6)
     assert [effect.to for effect in again if isinstance(effect, Send)] == [OTHER_CONTROLLER]
 
 
@@ -248,7 +248,7 @@ def test_every_forwarded_request_times_out_after_a_minute_without_a_controller(k
         (timer,) = story.ask(filled(api.request, version), version)
         assert isinstance(timer, SetTimer)
         assert timer.at_ms == 60_000
-        (reply,) = [e for e in story.api.on_timer(60_000, timer.name) if isinstance(e, Respond)]
+        (reply,) = [e for e in story.api.on_timer(timer.name, 60_000) if isinstance(e, Respond)]
         assert ErrorCode.REQUEST_TIMED_OUT in set(error_codes(reply.response))
         encode(reply.response, version)
 

@@ -20,10 +20,10 @@ from minicluster.protocol.records import (
     PartitionRecord,
     TopicRecord,
 )
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
 from minicluster.replica.log_manager import MemoryDisk, ReplicaStore
 from minicluster.replica.machine import ReplicaManagerMachine
-from minicluster.replica.settings import ReplicaManagerConfig
 
 ORDERS = uuid.UUID(int=0xA)
 FIRST, SECOND = uuid.UUID(int=0xD1), uuid.UUID(int=0xD2)
@@ -64,9 +64,9 @@ class Story:
         self.sends: list[Send] = []
         self.timers: dict[str, int] = {}
         self.others: list[Effect] = []
-        self.see(self.manager.on_controller(0, CONTROLLER))
+        self.see(self.manager.on_controller(CONTROLLER, 0))
         self.see(
-            self.manager.on_metadata(0, MetadataDelta.between(MetadataImage.EMPTY, self.image))
+            self.manager.on_metadata(MetadataDelta.between(MetadataImage.EMPTY, self.image), 0)
         )
 
     def see(self, effects: list[Effect]) -> None:
@@ -79,7 +79,10 @@ class Story:
                 self.others.append(effect)
 
     def lies(self) -> list[uuid.UUID]:
-        files = [self.manager.store.partition_file(name) for name in self.manager.store.names()]
+        files = [
+            self.manager.state.store.partition_file(name)
+            for name in self.manager.state.store.names()
+        ]
         return [file.directory for file in files if file is not None]
 
     def told(self) -> dict[int, uuid.UUID]:
@@ -118,11 +121,11 @@ class Story:
                 for d in self.last.request.directories
             ),
         )
-        self.see(self.manager.on_response(now_ms, self.last.correlation_id, response))
+        self.see(self.manager.on_response(self.last.correlation_id, response, now_ms))
 
     def wake(self, name: str) -> int:
         now_ms = self.timers.pop(name)
-        self.see(self.manager.on_timer(now_ms, name))
+        self.see(self.manager.on_timer(name, now_ms))
         return now_ms
 
 
@@ -139,7 +142,7 @@ def test_logs_without_assignment_spread_and_the_controller_is_told() -> None:
     story.answer(5)
     assert story.told() == {1: SECOND}, "one request at a time"
     story.answer(6)
-    assert not story.sends and not story.manager.assignments.pending
+    assert not story.sends and not story.manager.state.assignments.pending
 
 
 def test_before_directories_were_in_the_metadata_nothing_is_told() -> None:
@@ -171,36 +174,36 @@ def test_only_the_partition_that_was_refused_is_told_again() -> None:
 def test_a_failed_directory_is_reported_and_what_lies_elsewhere_works_on() -> None:
     story = Story(FIRST, SECOND)
     story.others.clear()
-    story.see(story.manager.on_directory_failure(0, FIRST))
+    story.see(story.manager.on_directory_failure(FIRST, 0))
     assert DirectoryFailed(FIRST) in story.others
-    assert list(story.manager.partitions) == [(ORDERS, 1)]
-    assert list(story.manager.offline) == [(ORDERS, 0)]
+    assert list(story.manager.state.partitions) == [(ORDERS, 1)]
+    assert list(story.manager.state.offline) == [(ORDERS, 0)]
 
 
 def test_after_a_restart_a_log_in_a_failed_directory_is_not_made_anew_elsewhere() -> None:
     story = Story(FIRST, SECOND)
-    story.manager.on_directory_failure(0, FIRST)
+    story.manager.on_directory_failure(FIRST, 0)
     story.start()
-    assert list(story.manager.partitions) == [(ORDERS, 1)]
+    assert list(story.manager.state.partitions) == [(ORDERS, 1)]
     assert story.lies() == [FIRST, SECOND]
 
 
 def test_a_repaired_directory_is_used_again_after_a_restart() -> None:
     story = Story(FIRST, SECOND)
-    story.manager.on_directory_failure(0, FIRST)
-    story.manager.store.repair_directory(FIRST)
+    story.manager.on_directory_failure(FIRST, 0)
+    story.manager.state.store.repair_directory(FIRST)
     story.start()
-    assert len(story.manager.partitions) == 2
+    assert len(story.manager.state.partitions) == 2
 
 
 def test_a_new_log_for_a_failed_directory_is_not_made_unless_it_is_free_to_go_anywhere() -> None:
     story = Story()
-    story.manager.store.fail_directory(FIRST)
+    story.manager.state.store.fail_directory(FIRST)
     before = story.image
     places = (FIRST, SECOND, directory_id.UNASSIGNED)
     after = Story(*places).image
-    story.see(story.manager.on_metadata(0, MetadataDelta.between(before, after)))
-    assert list(story.manager.partitions) == [(ORDERS, 1), (ORDERS, 2)]
+    story.see(story.manager.on_metadata(MetadataDelta.between(before, after), 0))
+    assert list(story.manager.state.partitions) == [(ORDERS, 1), (ORDERS, 2)]
     assert story.told() == {2: SECOND}
 
 
@@ -233,15 +236,15 @@ def test_a_cordoned_directory_takes_no_new_log_while_there_is_another() -> None:
 
 def test_the_last_directory_takes_the_broker_with_it_and_nobody_is_told() -> None:
     story = Story(FIRST, SECOND)
-    story.see(story.manager.on_directory_failure(0, FIRST))
+    story.see(story.manager.on_directory_failure(FIRST, 0))
     story.others.clear()
     story.sends.clear()
-    story.see(story.manager.on_directory_failure(0, FIRST))
+    story.see(story.manager.on_directory_failure(FIRST, 0))
     assert not story.others, "it has failed already"
-    story.see(story.manager.on_directory_failure(0, SECOND))
+    story.see(story.manager.on_directory_failure(SECOND, 0))
     assert story.others == [BrokerHalted("all log directories have failed")]
     assert not story.sends
-    assert story.manager.store.cannot_run(None) == "all log directories have failed"
+    assert story.manager.state.store.cannot_run(None) == "all log directories have failed"
 
 
 def test_the_directory_of_the_metadata_log_takes_the_broker_with_it() -> None:
@@ -249,7 +252,7 @@ def test_the_directory_of_the_metadata_log_takes_the_broker_with_it() -> None:
     story.config = ReplicaManagerConfig(broker_id=1, metadata_directory=SECOND)
     story.start()
     story.others.clear()
-    story.see(story.manager.on_directory_failure(0, SECOND))
+    story.see(story.manager.on_directory_failure(SECOND, 0))
     assert story.others == [BrokerHalted("the directory of the metadata log has failed")]
-    story.manager.store.repair_directory(SECOND)
-    assert story.manager.store.cannot_run(SECOND) is None
+    story.manager.state.store.repair_directory(SECOND)
+    assert story.manager.state.store.cannot_run(SECOND) is None

@@ -35,13 +35,13 @@ def started(rules: Rules, metadata_version: str | None = None) -> Whole:
 
 def break_replica(whole: Whole, broker: int) -> None:
     """Fail the directory in which the broker keeps orders-0."""
-    known = whole.brokers[broker].replicas.store.partition_file("orders-0")
+    known = whole.brokers[broker].replicas.state.store.partition_file("orders-0")
     assert known is not None
     whole.fail_directory(broker, whole.disks[broker].directory_ids.index(known.directory))
 
 
 def repair(whole: Whole, broker: int) -> None:
-    store = whole.brokers[broker].replicas.store
+    store = whole.brokers[broker].replicas.state.store
     for directory in store.directory_ids:
         store.repair_directory(directory)
 
@@ -193,11 +193,11 @@ def test_a_leader_that_nobody_hears_of_stops_itself_as_shipped() -> None:
 def test_a_deleted_topic_needs_no_report() -> None:
     whole = started(KIP_589)
     leader = whole.partition().leader
-    states = whole.brokers[leader].replicas.states
+    states = whole.brokers[leader].replicas.state.replica_states
     whole.drop_to_controller = {(leader, AlterReplicaStateRequest)}
     break_replica(whole, leader)
     whole.advance(1_000)
-    assert states.untold
+    assert states.pending
     whole.delete_topic()
     whole.advance(100)
-    assert not states.untold
+    assert not states.pending

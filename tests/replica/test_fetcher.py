@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from minicluster.effects import CancelTimer, Effect, FaultHit, Send, SetTimer
+import minicluster.replica.planted  # noqa: F401  (the fault that a test plants)
+from minicluster.effects import CancelTimer, FaultHit, Send, SetTimer
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch, Records
 from minicluster.protocol import ErrorCode
@@ -17,9 +18,12 @@ from minicluster.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from minicluster.replica.errors import OffsetsOutOfOrder
-from minicluster.replica.fetching.fetcher import Fetcher, FetcherConfig, FetchFailed
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
+from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
+from minicluster.replica.effects import FetchFailed
+from minicluster.replica.fetching.fetcher import Fetcher
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.state.broker_context import BrokerContext
 
 ORDERS, BILLS = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
 EPOCH_7 = 7
@@ -31,81 +35,49 @@ def batch(base: int, count: int, epoch: int) -> RecordBatch:
     )
 
 
-class Replica:
-    """A follower's log and nothing else."""
-
-    def __init__(self, topic: str = "orders", *runs: tuple[int, int, int]) -> None:
-        self.topic = topic
-        self.log = Log()
-        self.high_watermark = 0
-        self.fails = False
-        for base, count, epoch in runs:
-            self.log.append(batch(base, count, epoch))
-
-    @property
-    def log_start_offset(self) -> int:
-        return self.log.start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        return self.log.end_offset
-
-    @property
-    def latest_epoch(self) -> int | None:
-        return self.log.epochs.latest
-
-    def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        return self.log.end_offset_for(epoch)
-
-    def append_fetched(
-        self,
-        now_ms: int,
-        records: Records,
-        *,
-        leader_epoch: int,
-        high_watermark: int,
-        log_start_offset: int,
-    ) -> list[Effect]:
-        if self.fails:
-            raise OffsetsOutOfOrder("3 follows 4")
-        self.log.extend(records.batches)
-        self.high_watermark = min(high_watermark, self.log.end_offset)
-        self.log.delete_before(log_start_offset)
-        return []
-
-    def truncate_to(self, now_ms: int, offset: int) -> list[Effect]:
-        self.log.truncate(offset)
-        return []
-
-    def truncate_fully_to(self, now_ms: int, offset: int) -> list[Effect]:
-        self.log.truncate_fully(offset)
-        return []
+def replica(topic: str = "orders", *runs: tuple[int, int, int]) -> Partition:
+    """A follower in leader epoch 7 whose log has these batches: (base, count, epoch)."""
+    context = BrokerContext(ReplicaManagerConfig(broker_id=2, traced=False))
+    topic_id = ORDERS if topic == "orders" else BILLS
+    log = Log()
+    for base, count, epoch in runs:
+        log.append(batch(base, count, epoch))
+    partition = Partition(context, topic=topic, topic_id=topic_id, partition=0, log=log)
+    partition.leader, partition.leader_epoch = 1, EPOCH_7
+    return partition
 
 
 class Story:
     """One fetcher of broker 2 against leader 1."""
 
-    def __init__(self, faults: Faults = Faults.NONE, **replicas: Replica) -> None:
+    def __init__(
+        self,
+        *replicas: Partition,
+        faults: Faults = Faults.NONE,
+        config: FetcherConfig | None = None,
+    ) -> None:
         self.now_ms = 0
         self.hits: list[str] = []
-        self.fetcher = Fetcher(
-            broker_id=2,
-            leader_id=1,
-            ids=CorrelationIds(),
-            config=FetcherConfig(),
-            broker_epoch=42,
-            faults=faults,
+        fetching = config or FetcherConfig()
+        self.context = BrokerContext(
+            ReplicaManagerConfig(broker_id=2, traced=False, fetcher=fetching), faults=faults
         )
+        self.context.view = BrokerView(42)
+        self.fetcher = Fetcher(self.context, leader_id=1)
         self.sends: list[Send] = []
         self.failed: list[FetchFailed] = []
         self.timer_ms: int | None = None
-        for name, replica in replicas.items():
-            topic_id = ORDERS if name == "orders" else BILLS
-            self.fetcher.add((topic_id, 0), replica, leader_epoch=EPOCH_7)
-        self.see(self.fetcher.poll(0))
+        for partition in replicas:
+            partition.context = self.context
+            self.fetcher.add(partition)
+        self.poll()
 
-    def see(self, effects: list[Effect]) -> None:
-        for effect in effects:
+    def poll(self) -> None:
+        self.fetcher.poll(self.now_ms)
+        self.see()
+
+    def see(self) -> None:
+        for effect in self.context.take_effects():
             if isinstance(effect, Send):
                 assert effect.to == 1
                 self.sends.append(effect)
@@ -133,7 +105,11 @@ class Story:
         }
 
     def answer(self, response: Any) -> None:
-        self.see(self.fetcher.on_response(self.now_ms, self.last.correlation_id, response))
+        self.respond_to(self.last.correlation_id, response)
+
+    def respond_to(self, correlation_id: int, response: Any) -> None:
+        self.fetcher.on_response(correlation_id, response, self.now_ms)
+        self.see()
 
     def fetched(self, topic_id: uuid.UUID = ORDERS, **data: Any) -> None:
         self.answer(fetch_response({topic_id: data}))
@@ -142,7 +118,8 @@ class Story:
         """Go to the time that the fetcher asked for."""
         assert self.timer_ms is not None
         self.now_ms, self.timer_ms = self.timer_ms, None
-        self.see(self.fetcher.on_timer(self.now_ms))
+        self.fetcher.on_timer(self.now_ms)
+        self.see()
 
 
 def fetch_response(data: dict[uuid.UUID, dict[str, Any]]) -> FetchResponse:
@@ -176,7 +153,7 @@ def offset_is(offset: int) -> ListOffsetsResponse:
 
 
 def test_it_fetches_from_the_log_end_with_its_epochs() -> None:
-    story = Story(orders=Replica("orders", (0, 5, 3)))
+    story = Story(replica("orders", (0, 5, 3)))
     request = story.take()
     partition = request.topics[0].partitions[0]
     assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (2, 42)
@@ -186,82 +163,83 @@ def test_it_fetches_from_the_log_end_with_its_epochs() -> None:
 
 
 def test_one_request_is_in_flight_at_a_time_and_an_idle_answer_repeats_it() -> None:
-    story = Story(orders=Replica("orders", (0, 5, 3)))
+    story = Story(replica("orders", (0, 5, 3)))
     first = story.take()
-    story.see(story.fetcher.poll(0))
+    story.poll()
     assert not story.sends
     story.fetched(high_watermark=5, log_start_offset=0, records=Records())
     assert story.take() is first
 
 
 def test_what_was_fetched_is_appended_and_the_next_fetch_goes_on_behind_it() -> None:
-    replica = Replica("orders", (0, 5, 3))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 5, 3))
+    story = Story(follower)
     story.take()
     story.fetched(high_watermark=6, log_start_offset=0, records=Records((batch(5, 2, 7),)))
-    assert (replica.log_end_offset, replica.high_watermark) == (7, 6)
+    assert (follower.log_end_offset, follower.high_watermark) == (7, 6)
     assert story.asked() == {"orders": (7, 7)}
 
 
 def test_records_come_as_bytes_as_well() -> None:
-    replica = Replica("orders", (0, 5, 3))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 5, 3))
+    story = Story(follower)
     story.take()
     story.fetched(high_watermark=5, log_start_offset=0, records=batch(5, 2, 7).encoded)
-    assert replica.log_end_offset == 7
+    assert follower.log_end_offset == 7
 
 
 def test_an_answer_for_another_offset_or_epoch_is_ignored() -> None:
-    replica = Replica("orders", (0, 5, 3))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 5, 3))
+    story = Story(follower)
     story.take()
     story.fetcher.remove((ORDERS, 0))
-    story.fetcher.add((ORDERS, 0), replica, leader_epoch=EPOCH_7 + 1)
+    follower.leader_epoch = EPOCH_7 + 1
+    story.fetcher.add(follower)
     story.fetched(high_watermark=6, log_start_offset=0, records=Records((batch(5, 2, 7),)))
-    assert replica.log_end_offset == 5
+    assert follower.log_end_offset == 5
     assert story.take().topics[0].partitions[0].current_leader_epoch == EPOCH_7 + 1
 
 
 def test_an_answer_that_comes_twice_is_ignored_the_second_time() -> None:
-    replica = Replica("orders", (0, 5, 3))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 5, 3))
+    story = Story(follower)
     story.take()
     first = story.last.correlation_id
     data = {"high_watermark": 5, "log_start_offset": 0, "records": Records((batch(5, 1, 7),))}
     story.fetched(**data)
-    story.see(story.fetcher.on_response(0, first, fetch_response({ORDERS: data})))
-    assert replica.log_end_offset == 6
+    story.respond_to(first, fetch_response({ORDERS: data}))
+    assert follower.log_end_offset == 6
     assert len(story.sends) == 1
 
 
 def test_diverging_logs_are_cut_to_where_they_agree() -> None:
-    replica = Replica("orders", (0, 4, 3), (4, 1, 3), (5, 4, 5))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 4, 3), (4, 1, 3), (5, 4, 5))
+    story = Story(follower)
     assert story.asked() == {"orders": (9, 5)}
     story.fetched(diverging_epoch=diverging(3, 4), records=Records())
-    assert replica.log_end_offset == 4
+    assert follower.log_end_offset == 4
     assert story.asked() == {"orders": (4, 3)}
 
 
 def test_an_epoch_that_the_leader_lacks_takes_a_second_question() -> None:
     """KIP-279: the leader's epoch is unknown here, so only an upper bound is known."""
-    replica = Replica("orders", (0, 3, 1), (3, 3, 2), (6, 3, 5))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 3, 1), (3, 3, 2), (6, 3, 5))
+    story = Story(follower)
     story.take()
     story.fetched(diverging_epoch=diverging(4, 8), records=Records())
-    assert replica.log_end_offset == 6
+    assert follower.log_end_offset == 6
     question = story.take()
     assert isinstance(question, OffsetForLeaderEpochRequest)
     assert question.topics[0].partitions[0].leader_epoch == 2
     story.answer(epoch_end(1, 3))
-    assert replica.log_end_offset == 3
+    assert follower.log_end_offset == 3
     assert story.asked() == {"orders": (3, 1)}
 
 
 def test_without_the_second_question_the_logs_stay_apart() -> None:
     """Z36: what KIP-101 alone did, before KIP-279."""
-    replica = Replica("orders", (0, 3, 1), (3, 3, 2), (6, 3, 5))
-    story = Story(Faults.of(["Z36"]), orders=replica)
+    follower = replica("orders", (0, 3, 1), (3, 3, 2), (6, 3, 5))
+    story = Story(follower, faults=Faults.of(["Z36"]))
     story.take()
     story.fetched(diverging_epoch=diverging(4, 9), records=Records())
     assert story.hits == ["Z36"]
@@ -269,22 +247,22 @@ def test_without_the_second_question_the_logs_stay_apart() -> None:
 
 
 def test_a_leader_that_knows_no_such_epoch_means_the_high_watermark() -> None:
-    replica = Replica("orders", (0, 3, 1), (3, 3, 2))
-    replica.high_watermark = 3
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 3, 1), (3, 3, 2))
+    follower.replica_log.set_high_watermark(3)
+    story = Story(follower)
     story.take()
     story.fetched(diverging_epoch=diverging(1, -1), records=Records())
-    assert replica.log_end_offset == 3
+    assert follower.log_end_offset == 3
 
 
 def test_a_log_without_epochs_begins_at_its_high_watermark() -> None:
-    story = Story(orders=Replica("orders"))
+    story = Story(replica("orders"))
     assert story.asked() == {"orders": (0, -1)}
 
 
 def test_out_of_range_below_a_longer_leader_jumps_to_where_that_begins() -> None:
-    replica = Replica("orders", (0, 5, 3))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 5, 3))
+    story = Story(follower)
     story.take()
     story.fetched(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
     question = story.take()
@@ -293,36 +271,36 @@ def test_out_of_range_below_a_longer_leader_jumps_to_where_that_begins() -> None
     story.answer(offset_is(20))
     assert story.take().topics[0].partitions[0].timestamp == -2
     story.answer(offset_is(10))
-    assert (replica.log_start_offset, replica.log_end_offset) == (10, 10)
+    assert (follower.log_start_offset, follower.log_end_offset) == (10, 10)
     assert story.asked() == {"orders": (10, -1)}
 
 
 def test_out_of_range_above_a_shorter_leader_follows_it_down() -> None:
-    replica = Replica("orders", (0, 3, 3), (3, 2, 3))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 3, 3), (3, 2, 3))
+    story = Story(follower)
     story.take()
     story.fetched(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
     story.take()
     story.answer(offset_is(3))
-    assert replica.log_end_offset == 3
+    assert follower.log_end_offset == 3
     assert story.asked() == {"orders": (3, 3)}
 
 
 def test_out_of_range_within_the_leaders_log_keeps_what_is_there() -> None:
-    replica = Replica("orders", (0, 5, 3))
-    story = Story(orders=replica)
+    follower = replica("orders", (0, 5, 3))
+    story = Story(follower)
     story.take()
     story.fetched(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
     story.take()
     story.answer(offset_is(20))
     story.take()
     story.answer(offset_is(2))
-    assert replica.log_end_offset == 5
+    assert follower.log_end_offset == 5
     assert story.asked() == {"orders": (5, 3)}
 
 
 def test_fenced_waits_for_metadata_and_is_not_asked_again() -> None:
-    story = Story(orders=Replica("orders", (0, 5, 3)))
+    story = Story(replica("orders", (0, 5, 3)))
     story.take()
     story.fetched(error_code=ErrorCode.FENCED_LEADER_EPOCH)
     assert [failed.topic_id for failed in story.failed] == [ORDERS]
@@ -331,7 +309,7 @@ def test_fenced_waits_for_metadata_and_is_not_asked_again() -> None:
 
 
 def test_other_errors_back_off_a_second_while_the_rest_goes_on() -> None:
-    story = Story(orders=Replica("orders", (0, 5, 3)), bills=Replica("bills", (0, 1, 3)))
+    story = Story(replica("orders", (0, 5, 3)), replica("bills", (0, 1, 3)))
     assert story.asked() == {"orders": (5, 3), "bills": (1, 3)}
     idle = {"high_watermark": 1, "log_start_offset": 0, "records": Records()}
     refusal = {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
@@ -346,9 +324,10 @@ def test_other_errors_back_off_a_second_while_the_rest_goes_on() -> None:
 
 
 def test_a_lost_answer_backs_everything_off_and_a_timer_brings_it_back() -> None:
-    story = Story(orders=Replica("orders", (0, 5, 3)))
+    story = Story(replica("orders", (0, 5, 3)))
     story.take()
-    story.see(story.fetcher.on_failure(0, story.last.correlation_id))
+    story.fetcher.on_failure(story.last.correlation_id, 0)
+    story.see()
     assert not story.sends
     assert story.timer_ms == 1_000
     story.wait()
@@ -356,13 +335,14 @@ def test_a_lost_answer_backs_everything_off_and_a_timer_brings_it_back() -> None
 
 
 def test_a_batch_that_cannot_be_appended_stops_this_partition_only() -> None:
-    bad = Replica("orders", (0, 5, 3))
-    story = Story(orders=bad, bills=Replica("bills", (0, 1, 3)))
-    bad.fails = True
+    bad = replica("orders", (0, 5, 3))
+    story = Story(bad, replica("bills", (0, 1, 3)))
     story.take()
-    one = {"high_watermark": 5, "log_start_offset": 0, "records": Records((batch(5, 1, 7),))}
+    mixed = Records((batch(6, 1, 7), batch(5, 1, 7)))
+    one = {"high_watermark": 5, "log_start_offset": 0, "records": mixed}
     idle = {"high_watermark": 1, "log_start_offset": 0, "records": Records()}
     story.answer(fetch_response({ORDERS: one, BILLS: idle}))
+    assert bad.log_end_offset == 5
     assert [failed.topic_id for failed in story.failed] == [ORDERS]
     assert story.asked() == {"bills": (1, 3)}
 
@@ -375,21 +355,13 @@ def test_a_fetcher_without_partitions_is_silent() -> None:
 
 
 def test_below_fetch_version_13_topics_are_named() -> None:
-    fetcher = Fetcher(
-        broker_id=2,
-        leader_id=1,
-        ids=CorrelationIds(),
-        config=FetcherConfig(fetch_version=12),
-        broker_epoch=42,
-    )
-    replica = Replica("orders", (0, 5, 3))
-    fetcher.add((ORDERS, 0), replica, leader_epoch=EPOCH_7)
-    (send,) = [effect for effect in fetcher.poll(0) if isinstance(effect, Send)]
-    assert send.request.replica_id == 2
+    follower = replica("orders", (0, 5, 3))
+    story = Story(follower, config=FetcherConfig(fetch_version=12))
+    assert story.take().replica_id == 2
     kind = FetchResponse
     data = kind.PartitionData(
         partition_index=0, high_watermark=6, log_start_offset=0, records=Records((batch(5, 1, 7),))
     )
     topic = kind.FetchableTopicResponse(topic="orders", partitions=(data,))
-    fetcher.on_response(0, send.correlation_id, kind(responses=(topic,)))
-    assert replica.log_end_offset == 6
+    story.answer(kind(responses=(topic,)))
+    assert follower.log_end_offset == 6

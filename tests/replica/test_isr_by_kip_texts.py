@@ -7,24 +7,20 @@ from typing import Any
 
 import pytest
 
+from minicluster.effects import Send
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.replica.partition.isr_state import (
     RECOVERING,
-    AlterPartitionAnswer,
-    Committed,
-    IsrProposal,
-    PendingExpand,
-    ProposalItem,
+    AlterPartitionItem,
+    AlterPartitionResult,
+    CommittedPartitionState,
+    PendingExpandIsr,
 )
-from minicluster.replica.partition.steps import ProposalAnswered
-from minicluster.replica.to_controller.alter_partition_manager import (
-    AlterPartitionManager,
-    SendAlterPartition,
-)
-from minicluster.replica.to_controller.alter_partition_wire import isr_answers
+from minicluster.replica.to_controller.alter_partition_wire import alter_partition_results
 from minicluster.rules import IsrChanges, Rules
+from tests.replica.manager_kit import ManagerKit
 from tests.replica.partition_kit import TOPIC_ID, Bench
 from tests.replica.whole import Whole
 
@@ -108,26 +104,23 @@ def acknowledged() -> Bench:
     bench.seed(10)
     bench.lead(replicas=[101, 102], isr=[101])
     bench.fetch(102, 10)
-    item = bench.partition.in_flight
-    assert item is not None
-    answer = AlterPartitionAnswer(acknowledged=True)
-    bench.effects += bench.partition.on_alter_partition(bench.now_ms, bench.view, item.id, answer)
+    bench.alter_partition.complete(AlterPartitionResult(acknowledged=True), bench.now_ms)
     return bench
 
 
 def test_kip_497_an_acknowledged_change_waits_for_the_metadata() -> None:
     bench = acknowledged()
-    assert isinstance(bench.partition.isr_state, PendingExpand)
+    assert isinstance(bench.partition.isr_state, PendingExpandIsr)
     bench.fetch(102, 10)
     assert len(bench.submitted) == 1, "one change at a time"
     bench.lead(replicas=[101, 102], isr=[101, 102], partition_epoch=2)
-    assert bench.partition.isr_state == Committed((101, 102))
+    assert bench.partition.isr_state == CommittedPartitionState((101, 102))
 
 
 def test_kip_497_metadata_of_another_version_lets_the_leader_look_again() -> None:
     bench = acknowledged()
     bench.lead(replicas=[101, 102], isr=[101], partition_epoch=2)
-    assert bench.partition.isr_state == Committed((101,))
+    assert bench.partition.isr_state == CommittedPartitionState((101,))
     bench.fetch(102, 10)
     assert len(bench.submitted) == 2
 
@@ -136,7 +129,7 @@ def test_kip_497_an_acknowledged_change_that_nothing_comes_of_is_asked_again() -
     bench = acknowledged()
     bench.shrink()
     assert len(bench.submitted) == 2
-    assert bench.submitted[1].proposal == bench.submitted[0].proposal
+    assert bench.submitted[1] == bench.submitted[0]
     bench.shrink()
     assert len(bench.submitted) == 2, "no second one before the first is answered"
 
@@ -146,7 +139,7 @@ def test_as_shipped_a_proposal_that_waits_for_metadata_is_not_asked_again() -> N
     bench.seed(10)
     bench.lead(replicas=[101, 102], isr=[101])
     bench.fetch(102, 10)
-    bench.answer(ErrorCode.INVALID_UPDATE_VERSION)
+    bench.respond(ErrorCode.INVALID_UPDATE_VERSION)
     bench.shrink()
     assert len(bench.submitted) == 1
 
@@ -158,7 +151,7 @@ def test_kip_497_a_change_that_died_with_the_controller_is_put_to_the_next_one()
     whole.advance(1_000)
     leader = whole.partition().leader
     manager = whole.brokers[leader].replicas
-    (partition,) = manager.partitions.values()
+    (partition,) = manager.state.partitions.values()
     follower = next(b for b in (1, 2, 3) if b != leader)
     whole.cuts.add((follower, leader))
     whole.produce(leader, b"a", acks=1)
@@ -173,18 +166,16 @@ def test_kip_497_a_change_that_died_with_the_controller_is_put_to_the_next_one()
 # --- forms ------------------------------------------------------------------------------------
 
 
-def sent(rules: Rules, **options: Any) -> SendAlterPartition:
-    manager = AlterPartitionManager(101, broker_epoch=7, rules=rules, **options)
-    proposal = IsrProposal(
-        leader=101,
-        leader_epoch=5,
-        partition_epoch=9,
-        isr=((101, 7), (102, 8)),
-        recovery_state=RECOVERING,
-    )
-    item = ProposalItem(id=1, topic="orders", topic_id=TOPIC_ID, partition=6, proposal=proposal)
-    (send,) = manager.submit(item)
-    assert isinstance(send, SendAlterPartition)
+def item(topic: str = "orders", **fields: Any) -> AlterPartitionItem:
+    given = {"topic_id": TOPIC_ID, "partition": 6, "leader": 101, "leader_epoch": 5}
+    given |= {"partition_epoch": 9, "isr": ((101, 7), (102, 8)), "recovery_state": RECOVERING}
+    return AlterPartitionItem(topic=topic, **{**given, **fields})
+
+
+def sent(rules: Rules, sends_recovery_state: bool = True) -> Send:
+    kit = ManagerKit(broker_id=101, broker_epoch=7, rules=rules)
+    kit.context.sends_recovery_state = sends_recovery_state
+    (send,) = kit.submit(item())
     return send
 
 
@@ -201,7 +192,7 @@ def test_kip_497s_form_names_the_leader_and_the_version_in_zookeeper() -> None:
 
 @pytest.mark.parametrize(("sends", "version"), [(True, 1), (False, 0)])
 def test_kip_704s_form_has_the_unclean_flag_from_version_1_on(sends: bool, version: int) -> None:
-    send = sent(KIP_704, sends_recovery_state=sends)
+    send = sent(KIP_704, sends)
     kind = kip_704.AlterIsrRequest
     part = kind.PartitionData(
         partition_index=6,
@@ -218,29 +209,26 @@ def test_kip_704s_form_has_the_unclean_flag_from_version_1_on(sends: bool, versi
 def test_what_the_answers_say() -> None:
     kind = kip_497.AlterIsrResponse
     parts = (kind.PartitionData(partition_id=0), kind.PartitionData(partition_id=1, error_code=74))
-    said = isr_answers(kind(topics=(kind.TopicData(topic="a", partitions=parts),)))
-    assert said[("a", 0)] == AlterPartitionAnswer(acknowledged=True)
-    assert said[("a", 1)] == AlterPartitionAnswer(error=ErrorCode.FENCED_LEADER_EPOCH)
+    said = alter_partition_results(kind(topics=(kind.TopicData(topic="a", partitions=parts),)))
+    assert said[("a", 0)] == AlterPartitionResult(acknowledged=True)
+    assert said[("a", 1)] == AlterPartitionResult(error=ErrorCode.FENCED_LEADER_EPOCH)
 
     other = kip_704.AlterIsrResponse
     data = other.PartitionData(
         leader_id=1, leader_epoch=2, isr=(1,), is_unclean=True, current_isr_version=3
     )
-    found = isr_answers(other(topics=(other.TopicData(name="a", partitions=(data,)),)))
+    found = alter_partition_results(other(topics=(other.TopicData(name="a", partitions=(data,)),)))
     assert found == {
-        ("a", 0): AlterPartitionAnswer(
+        ("a", 0): AlterPartitionResult(
             leader=1, leader_epoch=2, isr=(1,), recovery_state=RECOVERING, partition_epoch=3
         )
     }
 
 
-def test_an_answer_by_name_finds_its_proposal() -> None:
-    manager = AlterPartitionManager(101, rules=KIP_704)
-    proposal = IsrProposal(leader=101, leader_epoch=0, partition_epoch=0, isr=((101, 7),))
-    item = ProposalItem(id=1, topic="a", topic_id=TOPIC_ID, partition=0, proposal=proposal)
-    manager.submit(item)
+def test_a_response_by_name_finds_its_item() -> None:
+    kit = ManagerKit(broker_id=101, rules=KIP_704)
+    kit.submit(item("a", partition=0), "the item")
     kind = kip_704.AlterIsrResponse
     data = kind.PartitionData(error_code=ErrorCode.INVALID_REQUEST)
-    effects = manager.on_response(0, kind(topics=(kind.TopicData(name="a", partitions=(data,)),)))
-    answered = [e for e in effects if isinstance(e, ProposalAnswered)]
-    assert [(e.item.id, e.answer.error) for e in answered] == [(1, ErrorCode.INVALID_REQUEST)]
+    kit.respond(kind(topics=(kind.TopicData(name="a", partitions=(data,)),)))
+    assert kit.take_ended() == {"the item": ErrorCode.INVALID_REQUEST}

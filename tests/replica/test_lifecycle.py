@@ -64,7 +64,7 @@ class Story:
         while due := [n for n, at_ms in self.timers.items() if at_ms <= until_ms]:
             name = min(due, key=lambda n: (self.timers[n], n))
             self.now_ms = self.timers.pop(name)
-            self.see(self.broker.on_timer(self.now_ms, name))
+            self.see(self.broker.on_timer(name, self.now_ms))
         self.now_ms = until_ms
 
     def take(self) -> Any:
@@ -74,7 +74,7 @@ class Story:
         return self.last.request
 
     def answer(self, response: Any) -> None:
-        self.see(self.broker.on_response(self.now_ms, self.last.correlation_id, response))
+        self.see(self.broker.on_response(self.last.correlation_id, response, self.now_ms))
 
     def heartbeat(self, **answer: Any) -> BrokerHeartbeatRequest:
         request = self.take()
@@ -84,7 +84,7 @@ class Story:
 
     def register(self, broker_epoch: int = 5) -> BrokerRegistrationRequest:
         self.see(self.broker.start(self.now_ms))
-        self.see(self.broker.on_controller(self.now_ms, CONTROLLER))
+        self.see(self.broker.on_controller(CONTROLLER, self.now_ms))
         request = self.take()
         assert isinstance(request, BrokerRegistrationRequest)
         self.answer(BrokerRegistrationResponse(broker_epoch=broker_epoch))
@@ -189,7 +189,7 @@ def test_a_broker_that_never_ran_shuts_down_without_asking() -> None:
 def test_a_refused_registration_is_tried_again_after_the_heartbeat_interval() -> None:
     story = Story()
     story.see(story.broker.start(story.now_ms))
-    story.see(story.broker.on_controller(story.now_ms, CONTROLLER))
+    story.see(story.broker.on_controller(CONTROLLER, story.now_ms))
     story.take()
     story.answer(BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION))
     story.advance(1_999)
@@ -226,7 +226,7 @@ def test_without_a_controller_nothing_leaves_and_the_first_one_named_gets_it() -
     story.see(story.broker.start(story.now_ms))
     story.advance(3_000)
     assert not story.sent
-    story.see(story.broker.on_controller(story.now_ms, OTHER_CONTROLLER))
+    story.see(story.broker.on_controller(OTHER_CONTROLLER, story.now_ms))
     story.take()
     assert story.last.to == OTHER_CONTROLLER
 
@@ -238,7 +238,7 @@ def test_not_controller_sends_the_same_request_to_the_next_controller() -> None:
     first = story.take()
     story.answer(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
     assert not story.sent
-    story.see(story.broker.on_controller(story.now_ms, OTHER_CONTROLLER))
+    story.see(story.broker.on_controller(OTHER_CONTROLLER, story.now_ms))
     assert story.take() is first
     assert story.last.to == OTHER_CONTROLLER
 
@@ -258,7 +258,7 @@ def test_the_same_controller_is_asked_again_a_little_later() -> None:
 def test_a_heartbeat_that_finds_no_controller_for_half_a_session_counts_as_failed() -> None:
     story = Story()
     story.run()
-    story.see(story.broker.on_controller(story.now_ms, None))
+    story.see(story.broker.on_controller(None, story.now_ms))
     story.advance(2_000 + 4_499)
     assert not story.sent
     story.advance(1)
@@ -277,7 +277,7 @@ def test_an_answer_that_comes_twice_counts_once() -> None:
 def test_offline_directories_are_told_in_every_heartbeat() -> None:
     story = Story()
     story.run()
-    story.see(story.broker.propagate_directory_failure(story.now_ms, DIRECTORY))
+    story.see(story.broker.propagate_directory_failure(DIRECTORY, story.now_ms))
     assert story.heartbeat(is_fenced=False).offline_log_dirs == (DIRECTORY,)
     story.advance(2_000)
     assert story.heartbeat(is_fenced=False).offline_log_dirs == (DIRECTORY,)
@@ -288,8 +288,8 @@ def test_offline_directories_are_told_in_every_heartbeat() -> None:
 def test_a_directory_failure_that_nobody_hears_of_stops_the_broker() -> None:
     story = Story()
     story.run()
-    story.see(story.broker.on_controller(story.now_ms, None))
-    story.see(story.broker.propagate_directory_failure(story.now_ms, DIRECTORY))
+    story.see(story.broker.on_controller(None, story.now_ms))
+    story.see(story.broker.propagate_directory_failure(DIRECTORY, story.now_ms))
     story.advance(29_999)
     assert story.broker.state is BrokerState.RUNNING
     story.advance(1)
@@ -315,8 +315,8 @@ def test_a_broker_registers_again_once_the_metadata_wants_its_directories() -> N
         broker_id=1, broker_epoch=5, incarnation_id=uuid.UUID(int=7), fenced=False
     )
     old = apply_all(MetadataImage.EMPTY, [_level(16), own])
-    assert story.broker.on_metadata(story.now_ms, old) == []
-    story.see(story.broker.on_metadata(story.now_ms, apply_all(old, [_level(17)])))
+    assert story.broker.on_metadata(old, story.now_ms) == []
+    story.see(story.broker.on_metadata(apply_all(old, [_level(17)]), story.now_ms))
     assert story.take().log_dirs == (DIRECTORY,)
 
 

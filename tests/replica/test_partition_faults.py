@@ -6,8 +6,10 @@ import pytest
 
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
-from minicluster.replica.partition.isr_state import RECOVERING, Committed
-from minicluster.replica.partition.steps import EnoughReplicas
+from minicluster.replica.partition.isr_state import RECOVERING, CommittedPartitionState
+from minicluster.replica.partition.leader_log import acknowledge, check_enough_replicas
+from minicluster.replica.partition.reads import consumer_fetch_records
+from minicluster.replica.partition.results import ReplicasReached
 from tests.replica.partition_kit import Bench
 
 BOTH = {"replicas": [101, 102], "isr": [101, 102]}
@@ -32,8 +34,8 @@ def test_s11_a_leader_applies_a_shrink_before_it_is_committed(on: bool) -> None:
     assert bench.maximal_isr == ((101,) if on else (101, 102))
     assert bench.partition.high_watermark == (3 if on else 0)
     assert bench.hits == (["S11"] if on else [])
-    bench.answer(ErrorCode.INELIGIBLE_REPLICA)
-    assert bench.partition.isr_state == Committed((101, 102))
+    bench.respond(ErrorCode.INELIGIBLE_REPLICA)
+    assert bench.partition.isr_state == CommittedPartitionState((101, 102))
 
 
 @either
@@ -94,7 +96,7 @@ def test_z18_the_high_watermark_is_forgotten_after_a_shrink(on: bool) -> None:
     bench.append(3)
     bench.now_ms += LAG_MS + 1
     bench.shrink()
-    bench.answer()
+    bench.respond()
     assert bench.partition.high_watermark == (0 if on else 3)
     assert bench.hits == (["Z18"] if on else [])
 
@@ -113,7 +115,7 @@ def test_s09_a_recovering_partition_grows_as_recovering(on: bool) -> None:
     bench = bench_with("S09", on)
     bench.lead(replicas=[101, 102], isr=[101], recovery_state=RECOVERING)
     bench.fetch(102, 0)
-    assert bench.submitted[0].proposal.recovery_state == (RECOVERING if on else 0)
+    assert bench.submitted[0].recovery_state == (RECOVERING if on else 0)
     assert bench.hits == (["S09"] if on else [])
 
 
@@ -149,9 +151,8 @@ def test_s31_a_consumer_reads_above_the_high_watermark(on: bool) -> None:
     bench = bench_with("S31", on)
     bench.lead(**BOTH)
     bench.append(3)
-    step = bench.partition.consumer_fetch(fetch_offset=0, max_bytes=1 << 20)
-    bench.effects += step.effects
-    assert len(step.result.batches) == on
+    info = consumer_fetch_records(bench.partition, fetch_offset=0, max_bytes=1 << 20)
+    assert len(info.batches) == on
     assert bench.hits == (["S31"] if on else [])
 
 
@@ -160,9 +161,9 @@ def test_s32_acks_all_is_answered_at_once(on: bool) -> None:
     bench = bench_with("S32", on)
     bench.lead(**BOTH)
     last = bench.append(3, acks=-1).last_offset
-    enough = bench.partition.check_enough_replicas(last + 1)
-    assert enough == EnoughReplicas(on, ErrorCode.NONE)
+    enough = check_enough_replicas(bench.partition, last + 1)
+    assert enough == ReplicasReached(on, ErrorCode.NONE)
     if enough.reached:
-        bench.effects += bench.partition.acknowledged(last)
+        acknowledge(bench.partition, last)
     assert bench.hits == (["S32"] if on else [])
     assert len(bench.rows("ack")) == on

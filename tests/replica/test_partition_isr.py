@@ -8,7 +8,13 @@ import pytest
 
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.isr_state import Committed, PendingExpand, PendingShrink
+from minicluster.replica.partition.isr_state import (
+    CommittedPartitionState,
+    PendingExpandIsr,
+    PendingShrinkIsr,
+)
+from minicluster.replica.partition.leader_log import delete_records_on_leader
+from minicluster.replica.partition.reads import consumer_fetch_records, list_offsets
 from minicluster.rules import Rules
 from tests.replica.partition_kit import LEADER, Bench
 
@@ -80,10 +86,10 @@ def test_f04_an_expansion_counts_at_once_and_commits_with_the_answer() -> None:
     bench.fetch(102, 10)
     assert len(bench.submitted) == 1
     assert (bench.isr, bench.maximal_isr) == ((101,), (101, 102))
-    bench.answer(partition_epoch=2)
-    assert bench.partition.isr_state == Committed((101, 102))
+    bench.respond(partition_epoch=2)
+    assert bench.partition.isr_state == CommittedPartitionState((101, 102))
     assert bench.partition.partition_epoch == 2
-    assert bench.partition.isr_changes.expands == 1
+    assert bench.partition.isr_expands == 1
 
 
 @pytest.mark.parametrize(
@@ -101,15 +107,15 @@ def test_f05_to_f07_some_errors_leave_the_change_pending_until_new_metadata(
     error: ErrorCode,
 ) -> None:
     bench = expanding()
-    bench.answer(error)
+    bench.respond(error)
     assert (bench.isr, bench.maximal_isr) == ((101,), (101, 102))
     assert bench.partition.in_flight is None
     assert len(bench.submitted) == 1
-    assert bench.partition.isr_changes.failures == 1
+    assert bench.partition.failed_isr_updates == 1
     bench.fetch(102, 10)
     assert len(bench.submitted) == 1, "the pending change blocks another"
     bench.lead(replicas=[101, 102], isr=[101], partition_epoch=2)
-    assert bench.partition.isr_state == Committed((101,))
+    assert bench.partition.isr_state == CommittedPartitionState((101,))
 
 
 @pytest.mark.parametrize(
@@ -118,11 +124,10 @@ def test_f05_to_f07_some_errors_leave_the_change_pending_until_new_metadata(
 )
 def test_f08_any_other_error_submits_the_same_again(error: ErrorCode) -> None:
     bench = expanding()
-    bench.answer(error)
+    bench.respond(error)
     first, second = bench.submitted
-    assert first.proposal == second.proposal
-    assert first.id != second.id
-    assert isinstance(bench.partition.isr_state, PendingExpand)
+    assert first == second
+    assert isinstance(bench.partition.isr_state, PendingExpandIsr)
 
 
 @pytest.mark.parametrize(
@@ -133,17 +138,17 @@ def test_f09_to_f12_a_fenced_or_stopping_replica_is_dropped_and_not_proposed(
     standing: str,
 ) -> None:
     bench = expanding()
-    bench.answer(ErrorCode.INELIGIBLE_REPLICA)
-    assert bench.partition.isr_state == Committed((101,))
+    bench.respond(ErrorCode.INELIGIBLE_REPLICA)
+    assert bench.partition.isr_state == CommittedPartitionState((101,))
     assert len(bench.submitted) == 1
     bench.broker(102, **{standing: True})
     bench.fetch(102, 10)
     assert len(bench.submitted) == 1
     bench.broker(102, **{standing: False})
     bench.fetch(102, 10)
-    assert isinstance(bench.partition.isr_state, PendingExpand)
-    bench.answer(partition_epoch=1)
-    assert bench.partition.isr_state == Committed((101, 102))
+    assert isinstance(bench.partition.isr_state, PendingExpandIsr)
+    bench.respond(partition_epoch=1)
+    assert bench.partition.isr_state == CommittedPartitionState((101, 102))
 
 
 def test_f13_the_epoch_of_the_fetch_must_be_that_of_the_image_and_goes_with_the_proposal() -> None:
@@ -152,7 +157,7 @@ def test_f13_the_epoch_of_the_fetch_must_be_that_of_the_image_and_goes_with_the_
     bench.lead(replicas=[101, 102, 103], isr=[101, 103])
     bench.broker(102, epoch=1100)
     bench.fetch(102, 10, broker_epoch=1101)
-    assert bench.partition.followers[102].broker_epoch == 1101
+    assert bench.partition.remote_replicas[102].broker_epoch == 1101
     assert bench.submitted == []
     bench.broker(102, epoch=1102)
     bench.fetch(102, 10, broker_epoch=1102)
@@ -163,11 +168,11 @@ def test_f14_a_fetch_of_an_older_incarnation_is_refused_and_not_remembered() -> 
     bench = Bench()
     bench.lead(replicas=[101, 102], isr=[101])
     bench.fetch(102, 0)
-    before = bench.partition.followers[102]
+    before = bench.partition.remote_replicas[102]
     with pytest.raises(ReplicaError) as refusal:
         bench.fetch(102, 0, broker_epoch=1101)
     assert refusal.value.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert bench.partition.followers[102] == before
+    assert bench.partition.remote_replicas[102] == before
 
 
 def test_a_fetch_without_broker_epoch_may_join() -> None:
@@ -202,14 +207,14 @@ def test_f16_a_shrink_counts_when_it_is_committed_and_is_retried() -> None:
     assert bench.submitted[0].isr == ((101, 1101),)
     assert (bench.isr, bench.maximal_isr) == ((101, 102), (101, 102))
     assert bench.partition.high_watermark == 0
-    bench.answer(ErrorCode.NETWORK_EXCEPTION)
+    bench.respond(ErrorCode.NETWORK_EXCEPTION)
     assert len(bench.submitted) == 2
-    assert bench.partition.isr_changes.failures == 1
-    bench.answer(partition_epoch=2)
-    assert bench.partition.isr_state == Committed((101,))
+    assert bench.partition.failed_isr_updates == 1
+    bench.respond(partition_epoch=2)
+    assert bench.partition.isr_state == CommittedPartitionState((101,))
     assert bench.partition.partition_epoch == 2
     assert bench.partition.high_watermark == 10
-    assert bench.partition.isr_changes.shrinks == 1
+    assert bench.partition.isr_shrinks == 1
     assert bench.checks == 1
 
 
@@ -217,17 +222,17 @@ def test_f20_metadata_of_the_leaders_own_epoch_ends_a_change_whose_answer_is_the
     bench = shrinking()
     late = bench.partition.in_flight
     bench.lead(replicas=[101, 102], isr=[101, 102], partition_epoch=2)
-    assert isinstance(bench.partition.isr_state, Committed)
+    assert isinstance(bench.partition.isr_state, CommittedPartitionState)
     bench.now_ms += LAG_MS + 1
     bench.shrink()
     assert len(bench.not_attempted) == 1, "the old question has no answer yet"
-    assert isinstance(bench.partition.isr_state, Committed)
+    assert isinstance(bench.partition.isr_state, CommittedPartitionState)
     assert bench.partition.in_flight is late
-    bench.answer(partition_epoch=10)
-    assert bench.partition.isr_state == Committed((101, 102))
+    bench.respond(partition_epoch=10)
+    assert bench.partition.isr_state == CommittedPartitionState((101, 102))
     assert bench.partition.partition_epoch == 2
     bench.shrink()
-    assert isinstance(bench.partition.isr_state, PendingShrink)
+    assert isinstance(bench.partition.isr_state, PendingShrinkIsr)
 
 
 def test_f21_who_asked_from_the_last_fetchs_end_had_caught_up_then() -> None:
@@ -242,7 +247,7 @@ def test_f21_who_asked_from_the_last_fetchs_end_had_caught_up_then() -> None:
     bench.now_ms += 5_000
     bench.fetch(102, 10)
     assert bench.partition.high_watermark == 10
-    assert bench.partition.followers[102].last_caught_up_ms == caught_up_ms
+    assert bench.partition.remote_replicas[102].last_caught_up_ms == caught_up_ms
     bench.now_ms = caught_up_ms + LAG_MS
     bench.shrink()
     assert bench.submitted == []
@@ -263,8 +268,8 @@ def test_f22_who_holds_everything_stays_however_long_it_is_silent() -> None:
 
 def test_f23_a_refused_shrink_stays_pending() -> None:
     bench = shrinking()
-    bench.answer(ErrorCode.INVALID_UPDATE_VERSION)
-    assert isinstance(bench.partition.isr_state, PendingShrink)
+    bench.respond(ErrorCode.INVALID_UPDATE_VERSION)
+    assert isinstance(bench.partition.isr_state, PendingShrinkIsr)
     assert bench.isr == (101, 102)
     assert bench.partition.high_watermark == 0
 
@@ -274,10 +279,10 @@ def test_f24_a_retried_expansion_commits_with_the_second_answer() -> None:
     bench.seed(10)
     bench.lead(replicas=[101, 102, 103, 104], isr=[101, 102, 103])
     bench.fetch(104, 10)
-    bench.answer(ErrorCode.UNKNOWN_SERVER_ERROR)
-    bench.answer(partition_epoch=2)
+    bench.respond(ErrorCode.UNKNOWN_SERVER_ERROR)
+    bench.respond(partition_epoch=2)
     assert len(bench.submitted) == 2
-    assert bench.partition.isr_state == Committed((101, 102, 103, 104))
+    assert bench.partition.isr_state == CommittedPartitionState((101, 102, 103, 104))
     assert bench.partition.partition_epoch == 2
 
 
@@ -300,15 +305,15 @@ def test_a_success_of_another_epoch_changes_nothing_and_counts_as_failure(
     stale: dict[str, int],
 ) -> None:
     bench = expanding()
-    bench.answer(**stale)
-    assert isinstance(bench.partition.isr_state, PendingExpand)
-    assert bench.partition.isr_changes.failures == 1
+    bench.respond(**stale)
+    assert isinstance(bench.partition.isr_state, PendingExpandIsr)
+    assert bench.partition.failed_isr_updates == 1
 
 
 def test_metadata_below_the_own_partition_epoch_is_ignored() -> None:
     bench = expanding()
     bench.lead(replicas=[101, 102], isr=[101], partition_epoch=0)
-    assert isinstance(bench.partition.isr_state, PendingExpand)
+    assert isinstance(bench.partition.isr_state, PendingExpandIsr)
     assert not bench.follow(102, replicas=[101, 102], isr=[102], leader_epoch=6, partition_epoch=0)
     assert bench.partition.is_leader
 
@@ -335,11 +340,11 @@ def test_f27_a_fetch_moves_the_follower_and_at_the_end_its_time() -> None:
     start_ms = bench.now_ms
     bench.now_ms = start_ms + 500
     bench.fetch(102, 3)
-    follower = bench.partition.followers[102]
+    follower = bench.partition.remote_replicas[102]
     assert (follower.log_end_offset, follower.last_caught_up_ms) == (3, start_ms)
     bench.now_ms = start_ms + 1_000
     bench.fetch(102, 6)
-    follower = bench.partition.followers[102]
+    follower = bench.partition.remote_replicas[102]
     assert (follower.log_end_offset, follower.last_caught_up_ms) == (6, start_ms + 1_000)
 
 
@@ -349,10 +354,10 @@ def test_f29_the_same_leader_epoch_again_keeps_followers_start_and_cache() -> No
     assert bench.lead(replicas=[101, 102], isr=[101, 102])
     bench.fetch(102, 4)
     bench.append(3)
-    followers = dict(bench.partition.followers)
+    followers = dict(bench.partition.remote_replicas)
     epochs = bench.partition.log.epochs.entries
     assert not bench.lead(replicas=[101, 102], isr=[101, 102], partition_epoch=2)
-    assert bench.partition.followers == followers
+    assert bench.partition.remote_replicas == followers
     assert bench.partition.leader_epoch_start_offset == 4
     assert bench.partition.log.epochs.entries == epochs
 
@@ -365,12 +370,12 @@ def test_a_new_epoch_of_the_same_leader_keeps_offsets_and_a_new_leader_knows_not
     bench.fetch(102, 4)
     bench.now_ms += 7
     bench.lead(**fields, leader_epoch=6, partition_epoch=2)
-    follower = bench.partition.followers[102]
+    follower = bench.partition.remote_replicas[102]
     assert (follower.log_end_offset, follower.broker_epoch) == (4, 1102)
     assert follower.last_fetch_ms == bench.now_ms
     bench.follow(102, **fields, leader_epoch=7, partition_epoch=3)
     bench.lead(**fields, leader_epoch=8, partition_epoch=4)
-    follower = bench.partition.followers[102]
+    follower = bench.partition.remote_replicas[102]
     assert (follower.log_end_offset, follower.broker_epoch) == (-1, None)
 
 
@@ -378,9 +383,9 @@ def test_a_leader_takes_its_partition_as_recovered_and_a_follower_keeps_what_is_
     bench = Bench()
     bench.lead(replicas=[101, 102], isr=[101], recovery_state=1)
     bench.fetch(102, 0)
-    assert bench.submitted[0].proposal.recovery_state == 0
+    assert bench.submitted[0].recovery_state == 0
     bench.follow(102, replicas=[101, 102], isr=[102], recovery_state=1, partition_epoch=2)
-    assert bench.partition.isr_state == Committed((), 1)
+    assert bench.partition.isr_state == CommittedPartitionState((), 1)
 
 
 def test_adding_replicas_do_not_make_a_partition_under_replicated() -> None:
@@ -397,9 +402,11 @@ def test_a_partition_without_a_role_refuses_everything() -> None:
     for ask in (
         lambda: bench.fetch(102, 0, current_leader_epoch=None),
         lambda: bench.append(1),
-        lambda: bench.partition.consumer_fetch(fetch_offset=0, any_replica=True, max_bytes=1),
-        lambda: bench.partition.list_offsets(timestamp=-1, leader_only=False),
-        lambda: bench.partition.delete_records(bench.view, 0),
+        lambda: consumer_fetch_records(
+            bench.partition, fetch_offset=0, any_replica=True, max_bytes=1
+        ),
+        lambda: list_offsets(bench.partition, timestamp=-1, leader_only=False),
+        lambda: delete_records_on_leader(bench.partition, 0),
     ):
         with pytest.raises(ReplicaError) as refusal:
             ask()
@@ -416,12 +423,12 @@ def test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_asked_fo
         spares = not rules.equal_partition_epoch_ends_pending
         bench.lead(replicas=[101, 102], isr=[101], partition_epoch=1)
         assert bench.partition.isr_state.is_pending == spares
-        bench.answer(partition_epoch=2)
+        bench.respond(partition_epoch=2)
         assert bench.isr == ((101, 102) if spares else (101,))
 
 
 def test_metadata_of_an_equal_partition_epoch_ends_a_change_that_was_refused() -> None:
     bench = expanding()
-    bench.answer(ErrorCode.INVALID_REQUEST)
+    bench.respond(ErrorCode.INVALID_REQUEST)
     bench.lead(replicas=[101, 102], isr=[101], partition_epoch=1)
-    assert bench.partition.isr_state == Committed((101,))
+    assert bench.partition.isr_state == CommittedPartitionState((101,))

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from minicluster.log import Log
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
-from minicluster.replica.partition.steps import (
-    CheckWaitingProduces,
-    EnoughReplicas,
-    EpochEnd,
-    EpochEndAnswer,
+from minicluster.replica.partition.follower_log import (
+    append_records_to_follower,
+    truncate,
+    truncate_fully,
+)
+from minicluster.replica.partition.high_watermark import low_watermark
+from minicluster.replica.partition.leader_log import check_enough_replicas, delete_records_on_leader
+from minicluster.replica.partition.reads import (
+    consumer_fetch_records,
+    last_offset_for_leader_epoch,
+    list_offsets,
+)
+from minicluster.replica.partition.results import (
+    EpochEndOffset,
     OffsetAndEpoch,
+    ReplicasReached,
 )
 from minicluster.rules import Rules
-from tests.replica.partition_kit import Bench, batch, refused
+from tests.replica.partition_kit import Bench, Waits, batch, refused
 
 BOTH = {"replicas": [101, 102], "isr": [101, 102]}
 
@@ -34,7 +46,8 @@ def following(records: int = 0) -> Bench:
     bench = Bench()
     bench.follow(102, **BOTH)
     if records:
-        bench.partition.append_as_follower(
+        append_records_to_follower(
+            bench.partition,
             [batch(records, epoch=5)],
             partition_leader_epoch=5,
             leader_high_watermark=records,
@@ -56,8 +69,8 @@ def test_f37_an_unknown_follower_is_refused_until_metadata_names_it() -> None:
     bench.lead(replicas=[101, 102, 103, 104], isr=[101, 102], leader_epoch=8, partition_epoch=2)
     bench.fetch(103, 0, current_leader_epoch=8)
     bench.fetch(104, 0, current_leader_epoch=None)
-    assert bench.partition.followers[103].log_end_offset == 0
-    assert bench.partition.followers[104].log_end_offset == 0
+    assert bench.partition.remote_replicas[103].log_end_offset == 0
+    assert bench.partition.remote_replicas[104].log_end_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -75,7 +88,7 @@ def test_f40_a_leader_refuses_older_and_newer_epochs(
     bench = leading()
     if error is None:
         bench.fetch(102, 0, current_leader_epoch=given)
-        assert bench.partition.followers[102].log_end_offset == 0
+        assert bench.partition.remote_replicas[102].log_end_offset == 0
     else:
         with refused(error):
             bench.fetch(102, 0, current_leader_epoch=given)
@@ -87,12 +100,12 @@ def test_a_follower_is_told_where_it_parted_and_nothing_is_learned_from_it() -> 
     bench.append(3)
     bench.lead(**BOTH, leader_epoch=5, partition_epoch=2)
     bench.append(3)
-    before = bench.partition.followers[102]
+    before = bench.partition.remote_replicas[102]
     found = bench.fetch(102, 5, last_fetched_epoch=3)
-    assert found.diverging_epoch == EpochEnd(2, 3)
+    assert found.diverging_epoch == EpochEndOffset(2, 3)
     assert found.batches == ()
-    assert bench.partition.followers[102] == before
-    assert bench.fetch(102, 5, last_fetched_epoch=2).diverging_epoch == EpochEnd(2, 3)
+    assert bench.partition.remote_replicas[102] == before
+    assert bench.fetch(102, 5, last_fetched_epoch=2).diverging_epoch == EpochEndOffset(2, 3)
     assert bench.fetch(102, 3, last_fetched_epoch=2).batches[0].base_offset == 3
     with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
         bench.fetch(102, 3, last_fetched_epoch=9)
@@ -103,9 +116,9 @@ def test_a_consumer_reads_below_the_high_watermark_and_a_replica_to_the_end() ->
     bench.fetch(102, 4)
     bench.append(2)
     assert bench.partition.high_watermark == 4
-    read = bench.partition.consumer_fetch
-    assert [b.last_offset for b in read(fetch_offset=0, max_bytes=1 << 20).result.batches] == [3]
-    assert read(fetch_offset=5, max_bytes=1 << 20).result.batches == ()
+    read = partial(consumer_fetch_records, bench.partition)
+    assert [b.last_offset for b in read(fetch_offset=0, max_bytes=1 << 20).batches] == [3]
+    assert read(fetch_offset=5, max_bytes=1 << 20).batches == ()
     assert [b.last_offset for b in bench.fetch(102, 0).batches] == [3, 5]
     with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
         read(fetch_offset=7, max_bytes=1 << 20)
@@ -114,9 +127,11 @@ def test_a_consumer_reads_below_the_high_watermark_and_a_replica_to_the_end() ->
 def test_a_follower_answers_consumers_only_where_any_replica_may() -> None:
     bench = following(3)
     with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
-        bench.partition.consumer_fetch(fetch_offset=0, max_bytes=1 << 20)
-    step = bench.partition.consumer_fetch(fetch_offset=0, any_replica=True, max_bytes=1 << 20)
-    assert len(step.result.batches) == 1
+        consumer_fetch_records(bench.partition, fetch_offset=0, max_bytes=1 << 20)
+    info = consumer_fetch_records(
+        bench.partition, fetch_offset=0, any_replica=True, max_bytes=1 << 20
+    )
+    assert len(info.batches) == 1
 
 
 def test_a_read_brings_one_batch_however_small_its_limit() -> None:
@@ -135,7 +150,7 @@ def test_the_high_watermark_stands_under_the_minimum_and_moves_with_the_answer()
     assert bench.partition.high_watermark == 0
     bench.fetch(102, 2)
     assert bench.partition.high_watermark == 0
-    bench.answer()
+    bench.respond()
     assert bench.partition.high_watermark == 2
 
 
@@ -207,18 +222,17 @@ def test_acks_all_is_refused_under_the_minimum_and_acks_1_is_not() -> None:
 
 def test_a_waiting_produce_is_done_when_the_high_watermark_reaches_it() -> None:
     bench = leading(3)
-    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(False, ErrorCode.NONE)
+    assert check_enough_replicas(bench.partition, 3) == ReplicasReached(False, ErrorCode.NONE)
     bench.fetch(102, 3)
     assert bench.checks == 1
-    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(True, ErrorCode.NONE)
+    assert check_enough_replicas(bench.partition, 3) == ReplicasReached(True, ErrorCode.NONE)
     bench.lead(replicas=[101, 102], isr=[101], partition_epoch=2)
     bench.partition.min_insync_replicas = 2
-    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(
+    assert check_enough_replicas(bench.partition, 3) == ReplicasReached(
         True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     )
     bench.follow(102, **BOTH, leader_epoch=6, partition_epoch=3)
-    assert any(isinstance(effect, CheckWaitingProduces) for effect in bench.effects)
-    assert bench.partition.check_enough_replicas(3) == EnoughReplicas(
+    assert check_enough_replicas(bench.partition, 3) == ReplicasReached(
         False, ErrorCode.NOT_LEADER_OR_FOLLOWER
     )
 
@@ -239,22 +253,27 @@ def test_an_append_says_where_it_landed_and_whether_the_high_watermark_rose() ->
 
 def test_a_follower_drops_what_is_above_the_epoch_it_fetched_with() -> None:
     bench = following()
-    step = bench.partition.append_as_follower(
+    info = append_records_to_follower(
+        bench.partition,
         [batch(2, epoch=4), batch(1, base=2, epoch=6), batch(1, base=3, epoch=4)],
         partition_leader_epoch=5,
         leader_high_watermark=9,
         leader_log_start_offset=0,
     )
-    assert step.result.last_offset == 1
+    assert info.last_offset == 1
     assert (bench.partition.log_end_offset, bench.partition.high_watermark) == (2, 2)
 
 
 def test_a_followers_high_watermark_follows_its_leaders_down() -> None:
     bench = following(4)
-    step = bench.partition.append_as_follower(
-        [], partition_leader_epoch=5, leader_high_watermark=1, leader_log_start_offset=0
+    info = append_records_to_follower(
+        bench.partition,
+        [],
+        partition_leader_epoch=5,
+        leader_high_watermark=1,
+        leader_log_start_offset=0,
     )
-    assert step.result.high_watermark_changed
+    assert info.high_watermark_changed
     assert bench.partition.high_watermark == 1
 
 
@@ -262,7 +281,8 @@ def test_batches_that_do_not_ascend_or_fit_are_refused_whole() -> None:
     bench = following(4)
 
     def take(*batches: tuple[int, int]) -> None:
-        bench.partition.append_as_follower(
+        append_records_to_follower(
+            bench.partition,
             [batch(count, base=base, epoch=5) for base, count in batches],
             partition_leader_epoch=5,
             leader_high_watermark=4,
@@ -278,8 +298,9 @@ def test_batches_that_do_not_ascend_or_fit_are_refused_whole() -> None:
 
 def test_a_log_that_begins_inside_a_batch_takes_that_batch() -> None:
     bench = following()
-    bench.partition.truncate_fully(7)
-    bench.partition.append_as_follower(
+    truncate_fully(bench.partition, 7)
+    append_records_to_follower(
+        bench.partition,
         [batch(5, base=5, epoch=5)],
         partition_leader_epoch=5,
         leader_high_watermark=10,
@@ -296,9 +317,9 @@ def test_truncation_takes_the_high_watermark_and_empty_epochs_along() -> None:
     bench.lead(**BOTH, leader_epoch=6, partition_epoch=2)
     assert bench.partition.latest_epoch == 6
     bench.follow(102, **BOTH, leader_epoch=7, partition_epoch=3)
-    bench.partition.truncate(4)
+    truncate(bench.partition, 4)
     assert bench.partition.latest_epoch == 5
-    bench.partition.truncate(2)
+    truncate(bench.partition, 2)
     assert (bench.partition.log_end_offset, bench.partition.high_watermark) == (2, 2)
 
 
@@ -319,26 +340,27 @@ def test_a_deletion_waits_until_every_live_replica_has_followed() -> None:
     bench = leading(6)
     bench.fetch(102, 6)
     with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
-        bench.partition.delete_records(bench.view, 7)
-    done = bench.partition.delete_records(bench.view, -1)
+        delete_records_on_leader(bench.partition, 7)
+    done = delete_records_on_leader(bench.partition, -1)
     assert (done.requested_offset, done.low_watermark) == (6, 0)
-    bench.fetch(102, 6, log_start_offset=6, deletes_wait=True)
+    bench.delayed.deletes.watch(Waits(), [bench.partition.key])
+    bench.fetch(102, 6, log_start_offset=6)
     assert bench.checks == 2, "one for the high watermark, one for the low"
-    assert bench.partition.low_watermark(bench.view) == 6
+    assert low_watermark(bench.partition) == 6
 
 
 def test_a_fenced_follower_holds_up_no_deletion() -> None:
     bench = leading(2)
     bench.fetch(102, 2)
     bench.broker(102, fenced=True)
-    assert bench.partition.delete_records(bench.view, 2).low_watermark == 2
+    assert delete_records_on_leader(bench.partition, 2).low_watermark == 2
 
 
 def test_a_new_leader_does_not_tell_the_latest_offset_before_its_epoch_is_committed() -> None:
     bench = Bench()
     bench.seed(4)
     bench.lead(**BOTH)
-    ask = bench.partition.list_offsets
+    ask = partial(list_offsets, bench.partition)
     with refused(ErrorCode.OFFSET_NOT_AVAILABLE):
         ask(timestamp=-1)
     assert ask(timestamp=-1, from_replica=True) == OffsetAndEpoch(4, 5)
@@ -349,16 +371,17 @@ def test_a_new_leader_does_not_tell_the_latest_offset_before_its_epoch_is_commit
 
 def test_offsets_by_time_lie_below_the_high_watermark() -> None:
     bench = leading(3)
-    ask = bench.partition.list_offsets
+    ask = partial(list_offsets, bench.partition)
     assert ask(timestamp=0) is None
     bench.fetch(102, 3)
     assert ask(timestamp=0) == OffsetAndEpoch(0, 5, 0)
     assert ask(timestamp=1) is None
 
 
-def test_where_an_epoch_ends_is_told_with_the_error_inside() -> None:
+def test_the_end_of_an_epoch_is_looked_up_in_the_current_leader_epoch_only() -> None:
     bench = leading(3)
-    ask = bench.partition.last_offset_for_leader_epoch
-    assert ask(5, current_leader_epoch=5) == EpochEndAnswer(ErrorCode.NONE, 5, 3)
-    assert ask(9, current_leader_epoch=5) == EpochEndAnswer(ErrorCode.NONE, -1, -1)
-    assert ask(5, current_leader_epoch=4) == EpochEndAnswer(ErrorCode.FENCED_LEADER_EPOCH)
+    look_up = partial(last_offset_for_leader_epoch, bench.partition)
+    assert look_up(5, current_leader_epoch=5) == EpochEndOffset(5, 3)
+    assert look_up(9, current_leader_epoch=5) == EpochEndOffset(-1, -1)
+    with refused(ErrorCode.FENCED_LEADER_EPOCH):
+        look_up(5, current_leader_epoch=4)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 from minicluster.protocol import ErrorCode
+from minicluster.replica.partition.follower_log import truncate, truncate_fully
+from minicluster.replica.partition.leader_log import acknowledge
+from minicluster.replica.partition.leadership import stop_replica
 from minicluster.trace import TABLES, row
 from tests.replica.partition_kit import TOPIC_ID, Bench
 
@@ -30,7 +33,7 @@ def test_a_change_of_the_isr_is_told_as_pending_then_committed_with_the_high_wat
     bench.append(2)
     bench.now_ms += 30_001
     bench.shrink()
-    bench.answer()
+    bench.respond()
     kinds = [found["kind"] for found in bench.rows()]
     assert kinds == ["become_leader", "append", "isr_pending", "isr_commit", "hw"]
     pending, committed, moved = bench.rows("isr_pending", "isr_commit", "hw")
@@ -49,7 +52,7 @@ def test_only_a_refusal_that_reverts_is_told_as_such() -> None:
         bench = Bench()
         bench.lead(replicas=[101, 102], isr=[101])
         bench.fetch(102, 0)
-        bench.answer(error)
+        bench.respond(error)
         assert len(bench.rows("isr_revert")) == told, error.name
 
 
@@ -77,7 +80,7 @@ def test_an_answered_produce_is_told_with_its_last_offset() -> None:
     bench = Bench()
     bench.lead(replicas=[101], isr=[101])
     last = bench.append(3, acks=-1).last_offset
-    bench.effects += bench.partition.acknowledged(last)
+    acknowledge(bench.partition, last)
     (ack,) = bench.rows("ack")
     assert (ack["offset"], ack["isr"], ack["hw_new"]) == (2, (101,), 3)
 
@@ -88,9 +91,9 @@ def test_a_truncation_is_told_where_something_was_cut() -> None:
     bench.append(4)
     bench.append(4)
     bench.follow(102, **BOTH, leader_epoch=6, partition_epoch=2)
-    effects = bench.partition.truncate(8) + bench.partition.truncate(4)
-    effects += bench.partition.truncate_fully(9)
-    bench.effects += effects
+    truncate(bench.partition, 8)
+    truncate(bench.partition, 4)
+    truncate_fully(bench.partition, 9)
     (cut,) = bench.rows("truncate")
     assert (cut["offset"], cut["leo"], cut["leader_epoch"]) == (4, 4, 6)
     assert bench.rows("append")[-1]["leo"] == 9
@@ -99,5 +102,5 @@ def test_a_truncation_is_told_where_something_was_cut() -> None:
 def test_leaving_is_told_and_silence_can_be_asked_for() -> None:
     bench = Bench()
     bench.follow(102, **BOTH)
-    bench.effects += bench.partition.stop(delete=True)
+    stop_replica(bench.partition, delete=True)
     assert [found["kind"] for found in bench.rows()] == ["become_follower", "delete"]

@@ -40,7 +40,7 @@ def test_z14_a_failed_log_comes_back_empty() -> None:
     cluster = cluster_with("Z14")
     broken = uuid.UUID(int=0xD002)
     cluster.disks[2].directory_ids = (broken, uuid.UUID(int=0xD9))
-    cluster.see(2, cluster.managers[2].on_directory_failure(cluster.now_ms, broken))
+    cluster.see(2, cluster.managers[2].on_directory_failure(broken, cluster.now_ms))
     cluster.change(isr=(1, 3))
     assert cluster.hits == ["Z14"]
     assert cluster.partition(2).log_start_offset == 0

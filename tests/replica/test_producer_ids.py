@@ -26,7 +26,7 @@ class Story:
             broker_id=1, broker_epoch=42, incarnation_id=uuid.UUID(int=1), fenced=False
         )
         self.api.on_metadata(apply_all(MetadataImage.EMPTY, [record]), 0)
-        self.api.on_controller(0, 101)
+        self.api.on_controller(101, 0)
         self.now_ms = 0
         self.sends: list[Send] = []
         self.next_block = 0
@@ -38,7 +38,7 @@ class Story:
 
     def init(self, **fields: Any) -> Any:
         request = InitProducerIdRequest(**{"transactional_id": None, **fields})
-        return self.see(self.api.on_request(self.now_ms, "who", request, 4))
+        return self.see(self.api.on_request("who", request, 4, self.now_ms))
 
     def allocate(self, error: ErrorCode = ErrorCode.NONE) -> None:
         send = self.sends.pop(0)
@@ -48,7 +48,7 @@ class Story:
             error_code=error, producer_id_start=self.next_block, producer_id_len=BLOCK
         )
         self.next_block += BLOCK
-        self.see(self.api.on_response(self.now_ms, send.correlation_id, answer))
+        self.see(self.api.on_response(send.correlation_id, answer, self.now_ms))
 
 
 def test_the_first_one_is_asked_to_try_again_while_a_block_is_fetched() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
+from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
 from tests.replica.partition_kit import Bench, batch, refused
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
@@ -21,7 +22,7 @@ def test_a_repeat_of_one_of_the_last_five_batches_is_answered_as_then() -> None:
     for sequence in range(0, 12, 2):
         bench.append(2, **PRODUCER, base_sequence=sequence)
     again = bench.append(2, **PRODUCER, base_sequence=2)
-    assert (again.first_offset, again.last_offset, again.repeated) == (2, 3, True)
+    assert (again.first_offset, again.last_offset, again.is_duplicate) == (2, 3, True)
     assert bench.partition.log_end_offset == 12
     with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
         bench.append(2, **PRODUCER, base_sequence=0)
@@ -52,16 +53,20 @@ def test_a_follower_that_becomes_leader_knows_the_producers_of_its_log() -> None
         batch(1, base=0, epoch=5, base_sequence=0, **PRODUCER),
         batch(1, base=1, epoch=5, base_sequence=1, **PRODUCER),
     ]
-    bench.partition.append_as_follower(
-        fetched, partition_leader_epoch=5, leader_high_watermark=2, leader_log_start_offset=0
+    append_records_to_follower(
+        bench.partition,
+        fetched,
+        partition_leader_epoch=5,
+        leader_high_watermark=2,
+        leader_log_start_offset=0,
     )
-    bench.partition.truncate(1)
+    truncate(bench.partition, 1)
     bench.lead(replicas=[101, 102], isr=[101], leader_epoch=6, partition_epoch=2)
-    assert bench.append(1, **PRODUCER, base_sequence=0).repeated
-    assert not bench.append(1, **PRODUCER, base_sequence=1).repeated
+    assert bench.append(1, **PRODUCER, base_sequence=0).is_duplicate
+    assert not bench.append(1, **PRODUCER, base_sequence=1).is_duplicate
     restarted = Bench(log=bench.partition.log)
     restarted.lead(replicas=[101, 102], isr=[101], leader_epoch=7, partition_epoch=3)
-    assert restarted.append(1, **PRODUCER, base_sequence=1).repeated
+    assert restarted.append(1, **PRODUCER, base_sequence=1).is_duplicate
 
 
 def test_s34_appends_a_repeat() -> None:

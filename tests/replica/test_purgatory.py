@@ -1,4 +1,4 @@
-"""Waiting operations end exactly once: when they can, or when their time is over."""
+"""Waiting operations complete exactly once: when they can, or at their deadline."""
 
 from __future__ import annotations
 
@@ -11,50 +11,79 @@ ONE, TWO = (uuid.UUID(int=1), 0), (uuid.UUID(int=2), 0)
 
 
 class Waits(DelayedOperation):
-    """Completes once it is told that it may."""
+    """Completes once it may; looks at the purgatory again while it does."""
 
-    def __init__(self, name: str, deadline_ms: int) -> None:
+    def __init__(self, story: Story, name: str, deadline_ms: int) -> None:
+        self.story = story
         self.name = name
         self.deadline_ms = deadline_ms
         self.may = False
 
-    def try_complete(self, now_ms: int) -> list[Effect] | None:
-        return [Respond(self.name, "done")] if self.may else None
+    def try_complete(self, now_ms: int) -> bool:
+        return self.may
 
-    def expire(self, now_ms: int) -> list[Effect]:
-        return [Respond(self.name, "over")]
+    def on_complete(self, now_ms: int) -> None:
+        self.story.effects.append(Respond(self.name, now_ms))
+        self.story.purgatory.check_and_complete(ONE, now_ms)
+
+
+class Story:
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.purgatory = Purgatory("p", self.effects)
+
+    def watch(self, name: str, deadline_ms: int, *keys: tuple[uuid.UUID, int]) -> Waits:
+        waits = Waits(self, name, deadline_ms)
+        self.purgatory.watch(waits, keys or [ONE])
+        return waits
+
+    def take(self) -> list[Effect]:
+        taken = self.effects[:]
+        self.effects.clear()
+        return taken
 
 
 def test_an_operation_completes_once_whichever_of_its_partitions_moves() -> None:
-    purgatory, waits = Purgatory("p"), Waits("a", 100)
-    purgatory.watch(waits, [ONE, TWO, ONE])
-    assert purgatory.check(1, [ONE, TWO]) == []
+    story = Story()
+    waits = story.watch("a", 100, ONE, TWO, ONE)
+    assert story.take() == [SetTimer("p", 100)]
+    for key in (ONE, TWO):
+        story.purgatory.check_and_complete(key, 1)
+    assert story.take() == []
     waits.may = True
-    assert purgatory.check(2, [TWO, ONE]) == [Respond("a", "done")]
-    assert purgatory.on_timer(100) == []
-    assert len(purgatory) == purgatory.watched(ONE) == 0
+    for key in (TWO, ONE):
+        story.purgatory.check_and_complete(key, 2)
+    assert story.take() == [Respond("a", 2)]
+    story.purgatory.on_timer(100)
+    assert story.take() == []
+    assert len(story.purgatory) == story.purgatory.watched(ONE) == 0
 
 
 def test_a_shorter_wait_that_comes_later_moves_the_timer_up() -> None:
-    purgatory = Purgatory("p")
-    assert purgatory.watch(Waits("long", 900), [ONE]) == [SetTimer("p", 900)]
-    assert purgatory.watch(Waits("short", 300), [ONE]) == [SetTimer("p", 300)]
-    assert purgatory.watch(Waits("middle", 500), [ONE]) == []
-    assert purgatory.on_timer(300) == [Respond("short", "over"), SetTimer("p", 500)]
+    story = Story()
+    story.watch("long", 900)
+    story.watch("short", 300)
+    story.watch("middle", 500)
+    assert story.take() == [SetTimer("p", 900), SetTimer("p", 300)]
+    story.purgatory.on_timer(300)
+    assert story.take() == [Respond("short", 300), SetTimer("p", 500)]
 
 
 def test_a_timer_that_finds_everything_done_is_not_set_again() -> None:
-    purgatory, waits = Purgatory("p"), Waits("a", 100)
-    purgatory.watch(waits, [ONE])
-    waits.may = True
-    purgatory.check(1, [ONE])
-    assert purgatory.on_timer(100) == []
-    assert purgatory.watch(Waits("b", 400), [ONE]) == [SetTimer("p", 400)]
+    story = Story()
+    story.watch("a", 100).may = True
+    story.purgatory.check_and_complete(ONE, 1)
+    story.take()
+    story.purgatory.on_timer(100)
+    assert story.take() == []
+    story.watch("b", 400)
+    assert story.take() == [SetTimer("p", 400)]
 
 
-def test_all_that_is_due_ends_in_order_of_its_time() -> None:
-    purgatory = Purgatory("p")
+def test_all_that_is_due_completes_in_order_of_its_deadline() -> None:
+    story = Story()
     for name, deadline_ms in (("c", 30), ("a", 10), ("b", 20)):
-        purgatory.watch(Waits(name, deadline_ms), [ONE])
-    ended = purgatory.on_timer(1_000)
-    assert ended == [Respond("a", "over"), Respond("b", "over"), Respond("c", "over")]
+        story.watch(name, deadline_ms)
+    story.take()
+    story.purgatory.on_timer(1_000)
+    assert story.take() == [Respond(name, 1_000) for name in "abc"]

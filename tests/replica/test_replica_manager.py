@@ -261,11 +261,11 @@ def test_an_unexpected_error_is_asked_again_at_once() -> None:
 
 def test_without_a_known_controller_a_proposal_waits_and_leaves_later() -> None:
     cluster = Cluster()
-    cluster.see(1, cluster.managers[1].on_controller(cluster.now_ms, None))
+    cluster.see(1, cluster.managers[1].on_controller(None, cluster.now_ms))
     cluster.create_topic(isr=(1, 2))
     cluster.advance(5_000)
     assert not cluster.alterations
-    cluster.see(1, cluster.managers[1].on_controller(cluster.now_ms, CONTROLLER))
+    cluster.see(1, cluster.managers[1].on_controller(CONTROLLER, cluster.now_ms))
     cluster.advance(20)
     assert cluster.partition(1).isr_state.isr == (1, 2, 3)
 
@@ -300,8 +300,8 @@ def test_a_deleted_topic_leaves_no_log_and_wakes_whoever_waited() -> None:
     waiting = cluster.consume(1, 0, wait_ms=10_000)
     cluster.delete_topic()
     assert not any("orders-0" in disk.logs for disk in cluster.disks.values())
-    assert not any(manager.partitions for manager in cluster.managers.values())
-    assert not any(manager.fetchers for manager in cluster.managers.values())
+    assert not any(manager.state.partitions for manager in cluster.managers.values())
+    assert not any(manager.state.fetchers for manager in cluster.managers.values())
     assert cluster.fetched(waiting)[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert kinds(cluster, 1)[-1] == "delete"
 
@@ -341,14 +341,14 @@ def test_a_replica_that_was_moved_away_is_deleted() -> None:
     cluster.create_topic()
     cluster.change(replicas=(1, 2), isr=(1, 2), directories=(uuid.UUID(int=0xD001),) * 2)
     assert "orders-0" not in cluster.disks[3].logs
-    assert not cluster.managers[3].fetchers
+    assert not cluster.managers[3].state.fetchers
 
 
 def test_without_a_leader_nobody_fetches_and_with_one_again_they_do() -> None:
     cluster = Cluster()
     cluster.create_topic()
     cluster.change(leader=-1, isr=(1,))
-    assert not any(manager.fetchers for manager in cluster.managers.values())
+    assert not any(manager.state.fetchers for manager in cluster.managers.values())
     cluster.sent.clear()
     cluster.advance(5_000)
     assert not cluster.sent
@@ -361,7 +361,7 @@ def test_a_leader_that_is_not_registered_is_not_fetched_from() -> None:
     cluster = Cluster()
     cluster.publish(UnregisterBrokerRecord(broker_id=3, broker_epoch=1_003))
     cluster.create_topic(replicas=(3, 2), isr=(3, 2))
-    assert not cluster.managers[2].fetchers
+    assert not cluster.managers[2].state.fetchers
 
 
 def test_in_controlled_shutdown_a_follower_out_of_the_isr_stops_fetching() -> None:
@@ -369,7 +369,7 @@ def test_in_controlled_shutdown_a_follower_out_of_the_isr_stops_fetching() -> No
     cluster.create_topic()
     cluster.managers[3].begin_controlled_shutdown()
     cluster.change(isr=(1, 2))
-    assert not cluster.managers[3].fetchers
+    assert not cluster.managers[3].state.fetchers
     assert "orders-0" in cluster.disks[3].logs
     assert cluster.partition(3).leader == 1, "the role follows the image all the same"
     cluster.advance(FETCH_WAIT_MS + 10)
@@ -398,8 +398,8 @@ def test_a_clean_shutdown_leaves_its_epoch_and_a_flushed_log() -> None:
     cluster.crash(1)
     cluster.disks[1].logs["orders-0"].lose_unflushed()
     cluster.start(1, epoch=2_001)
-    assert cluster.managers[1].store.take_previous_epoch() == 1_001
-    assert cluster.managers[1].store.take_previous_epoch() == -1
+    assert cluster.managers[1].state.store.take_previous_epoch() == 1_001
+    assert cluster.managers[1].state.store.take_previous_epoch() == -1
     assert (cluster.partition(1).log_end_offset, cluster.partition(1).high_watermark) == (1, 1)
 
 
@@ -419,20 +419,22 @@ def test_who_becomes_leader_stops_fetching() -> None:
     cluster.create_topic()
     cluster.advance(FETCH_WAIT_MS)
     cluster.change(leader=2)
-    assert not cluster.managers[2].fetchers
-    assert list(cluster.managers[1].fetchers) == list(cluster.managers[3].fetchers) == [2]
+    assert not cluster.managers[2].state.fetchers
+    assert (
+        list(cluster.managers[1].state.fetchers) == list(cluster.managers[3].state.fetchers) == [2]
+    )
 
 
 def test_a_failed_directory_takes_its_replicas_offline() -> None:
     cluster = Cluster()
     cluster.create_topic()
     directory = uuid.UUID(int=0xD001)
-    cluster.see(1, cluster.managers[1].on_directory_failure(cluster.now_ms, directory))
+    cluster.see(1, cluster.managers[1].on_directory_failure(directory, cluster.now_ms))
     refused = cluster.produced(cluster.produce(1, b"a"))
     assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert kinds(cluster, 1)[-1] == "stop"
     cluster.change(leader=2, isr=(2, 3))
-    assert not cluster.managers[1].partitions, "it stays offline until the broker restarts"
+    assert not cluster.managers[1].state.partitions, "it stays offline until the broker restarts"
 
 
 def test_list_offsets_tells_earliest_latest_and_by_time() -> None:

@@ -6,14 +6,17 @@ import uuid
 
 import pytest
 
-from minicluster.effects import Effect, Send, SetTimer
+from minicluster.effects import Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages.kip_texts.kip_589 import (
     EVENT_OFFLINE,
     AlterReplicaStateRequest,
     AlterReplicaStateResponse,
 )
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
+from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.config import ReplicaManagerConfig
+from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.state.broker_context import BrokerContext
 from minicluster.replica.to_controller.replica_state_reports import (
     GATHER_MS,
     TIMER,
@@ -28,15 +31,30 @@ class Story:
     """A broker whose replicas go offline; the test is its clock and its controller."""
 
     def __init__(self) -> None:
-        self.reports = ReplicaStateReports(1, CorrelationIds())
-        self.reports.broker_epoch = 7
+        self.context = BrokerContext(ReplicaManagerConfig(broker_id=1))
+        self.register(7)
+        self.reports = ReplicaStateReports(self.context)
         self.now_ms = 0
         self.timer_ms: int | None = None
         self.sent: list[Send] = []
-        self.see(self.reports.on_controller(0, CONTROLLER))
+        self.controller(CONTROLLER)
 
-    def see(self, effects: list[Effect]) -> None:
-        for effect in effects:
+    def register(self, epoch: int) -> None:
+        """The broker has got this epoch."""
+        self.context.view = BrokerView(epoch)
+
+    def controller(self, controller_id: int) -> None:
+        """Another controller is active."""
+        self.reports.on_controller(controller_id, self.now_ms)
+        self.see()
+
+    def offline(self, lost: dict[Key, str]) -> None:
+        """These replicas are offline."""
+        self.reports.set_offline(lost, self.now_ms)
+        self.see()
+
+    def see(self) -> None:
+        for effect in self.context.take_effects():
             if isinstance(effect, Send):
                 self.sent.append(effect)
             elif isinstance(effect, SetTimer) and effect.name == TIMER:
@@ -46,7 +64,8 @@ class Story:
         """Let the time pass until the timer; how long that was."""
         assert self.timer_ms is not None
         waited_ms, self.now_ms, self.timer_ms = self.timer_ms - self.now_ms, self.timer_ms, None
-        self.see(self.reports.on_timer(self.now_ms))
+        self.reports.on_timer(TIMER, self.now_ms)
+        self.see()
         return waited_ms
 
     def take(self) -> AlterReplicaStateRequest:
@@ -62,15 +81,14 @@ class Story:
             )
             for topic, index, code in told
         )
-        answers = self.reports.channel.on_response(
-            self.now_ms, self.last.correlation_id, kind(error_code=error, topics=topics)
-        )
-        self.see(self.reports.on_answers(self.now_ms, *answers))
+        response = kind(error_code=error, topics=topics)
+        self.reports.on_response(self.last.correlation_id, response, self.now_ms)
+        self.see()
 
 
 def offline(story: Story) -> None:
     lost = {(ORDERS, 0): "orders", (ORDERS, 1): "orders", (OTHERS, 0): "others"}
-    story.see(story.reports.follow(story.now_ms, lost))
+    story.offline(lost)
 
 
 def test_what_is_lost_is_gathered_and_told_by_name_with_the_brokers_epoch() -> None:
@@ -104,7 +122,7 @@ def test_what_is_refused_is_told_again_after_growing_pauses_with_the_epoch_of_th
     for epoch in range(8, 17):
         story.take()
         story.answer(error=error)
-        story.reports.broker_epoch = epoch
+        story.register(epoch)
         pauses.append(story.wake())
     assert pauses == [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]
     assert story.take().broker_epoch == 16
@@ -116,7 +134,7 @@ def test_what_an_answer_leaves_out_is_told_again_and_a_deleted_topic_is_not() ->
     story.wake()
     story.take()
     story.answer(("orders", 0, 0), ("others", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    assert story.reports.untold == ((ORDERS, 1),)
+    assert story.reports.pending == ((ORDERS, 1),)
     story.wake()
     (topic,) = story.take().topics
     assert (topic.topic, [p.partition_id for p in topic.partitions]) == ("orders", [1])
@@ -124,7 +142,7 @@ def test_what_an_answer_leaves_out_is_told_again_and_a_deleted_topic_is_not() ->
 
 def test_one_request_is_under_way_and_what_is_lost_meanwhile_follows() -> None:
     story = Story()
-    story.see(story.reports.follow(0, {(ORDERS, 0): "orders"}))
+    story.offline({(ORDERS, 0): "orders"})
     story.wake()
     story.take()
     offline(story)
@@ -137,12 +155,12 @@ def test_one_request_is_under_way_and_what_is_lost_meanwhile_follows() -> None:
 
 def test_an_answer_of_a_controller_that_is_gone_tells_nobody() -> None:
     story = Story()
-    story.see(story.reports.follow(0, {(ORDERS, 0): "orders"}))
+    story.offline({(ORDERS, 0): "orders"})
     story.wake()
     story.take()
-    story.see(story.reports.on_controller(story.now_ms, ANOTHER))
+    story.controller(ANOTHER)
     story.answer(("orders", 0, 0))
-    assert story.reports.untold == ((ORDERS, 0),)
+    assert story.reports.pending == ((ORDERS, 0),)
     story.wake()
     assert story.take() and story.last.to == ANOTHER
 
@@ -150,6 +168,6 @@ def test_an_answer_of_a_controller_that_is_gone_tells_nobody() -> None:
 def test_a_replica_that_is_gone_is_told_no_more() -> None:
     story = Story()
     offline(story)
-    story.see(story.reports.follow(0, {(OTHERS, 0): "others"}))
+    story.offline({(OTHERS, 0): "others"})
     story.wake()
     assert [topic.topic for topic in story.take().topics] == ["others"]

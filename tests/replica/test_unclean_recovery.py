@@ -13,8 +13,8 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.partition.isr_state import (
     RECOVERED,
     RECOVERING,
-    Committed,
-    PendingExpand,
+    CommittedPartitionState,
+    PendingExpandIsr,
     PendingRecovery,
 )
 from minicluster.replica.partition.unclean_recovery import open_transactions
@@ -48,19 +48,19 @@ def elected(rules: Rules, transactions: int = 0, **fields: Any) -> Bench:
 
 def test_as_shipped_a_leader_takes_itself_for_recovered_and_its_next_change_says_so() -> None:
     bench = elected(SHIPPED, transactions=1)
-    assert bench.partition.isr_state == Committed((LEADER,), RECOVERED)
+    assert bench.partition.isr_state == CommittedPartitionState((LEADER,), RECOVERED)
     assert bench.submitted == [] and bench.partition.log_end_offset == 11
     bench.fetch(102, 11)
     (item,) = bench.submitted
     assert [member for member, _ in item.isr] == [101, 102]
-    assert item.proposal.recovery_state == RECOVERED
+    assert item.recovery_state == RECOVERED
 
 
 def test_in_the_text_it_reports_by_itself_with_the_isr_as_it_is() -> None:
     bench = elected(TEXT)
     (item,) = bench.submitted
     assert item.isr == ((LEADER, LEADER + 1000),)
-    assert item.proposal.recovery_state == RECOVERED
+    assert item.recovery_state == RECOVERED
     assert isinstance(bench.partition.isr_state, PendingRecovery)
     assert bench.partition.isr_state.recovery_state == RECOVERING
 
@@ -69,11 +69,11 @@ def test_in_the_text_nobody_joins_before_the_controller_has_heard() -> None:
     bench = elected(TEXT)
     bench.fetch(102, 10)
     assert len(bench.submitted) == 1 and bench.maximal_isr == (LEADER,)
-    bench.answer()
-    assert bench.partition.isr_state == Committed((LEADER,), RECOVERED)
+    bench.respond()
+    assert bench.partition.isr_state == CommittedPartitionState((LEADER,), RECOVERED)
     bench.fetch(102, 10)
-    assert isinstance(bench.partition.isr_state, PendingExpand)
-    assert (bench.partition.isr_changes.expands, bench.partition.isr_changes.shrinks) == (0, 0)
+    assert isinstance(bench.partition.isr_state, PendingExpandIsr)
+    assert (bench.partition.isr_expands, bench.partition.isr_shrinks) == (0, 0)
 
 
 def test_in_the_text_it_first_aborts_what_the_election_left_undecided() -> None:
@@ -107,8 +107,8 @@ def test_a_transaction_begun_under_this_leader_is_not_aborted_by_later_metadata(
 @pytest.mark.parametrize("by", ["fetch", "shrink"])
 def test_a_report_that_is_reverted_is_made_again(by: str) -> None:
     bench = elected(TEXT)
-    bench.answer(ErrorCode.INELIGIBLE_REPLICA)
-    assert bench.partition.isr_state == Committed((LEADER,), RECOVERING)
+    bench.respond(ErrorCode.INELIGIBLE_REPLICA)
+    assert bench.partition.isr_state == CommittedPartitionState((LEADER,), RECOVERING)
     if by == "fetch":
         bench.fetch(102, 10)
     else:
@@ -119,7 +119,7 @@ def test_a_report_that_is_reverted_is_made_again(by: str) -> None:
 
 def test_a_report_that_failed_on_the_way_is_submitted_again_at_once() -> None:
     bench = elected(TEXT)
-    bench.answer(ErrorCode.NOT_CONTROLLER)
+    bench.respond(ErrorCode.NOT_CONTROLLER)
     assert len(bench.submitted) == 2
 
 
@@ -127,18 +127,18 @@ def test_metadata_that_repeats_the_election_does_not_end_the_report() -> None:
     bench = elected(TEXT)
     bench.lead(**UNCLEAN)
     assert len(bench.submitted) == 1
-    bench.answer()
-    assert bench.partition.isr_state == Committed((LEADER,), RECOVERED)
+    bench.respond()
+    assert bench.partition.isr_state == CommittedPartitionState((LEADER,), RECOVERED)
 
 
 def test_the_next_leader_of_a_recovering_partition_recovers_too() -> None:
     """A clean election leaves the state as it is: the first leader did not come to report."""
     bench = elected(TEXT)
     bench.follow(102, **{**UNCLEAN, "isr": [101, 102], "leader_epoch": 7, "partition_epoch": 5})
-    bench.answer()
+    bench.respond()
     bench.lead(**{**UNCLEAN, "leader_epoch": 8, "partition_epoch": 6})
     assert len(bench.submitted) == 2
-    assert bench.submitted[1].proposal.leader_epoch == 8
+    assert bench.submitted[1].leader_epoch == 8
 
 
 def test_a_leader_that_was_elected_cleanly_reports_nothing() -> None:

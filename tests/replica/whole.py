@@ -36,10 +36,10 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.messages.kip_texts.kip_497 import AlterIsrRequest
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import DirectoryFailed
 from minicluster.replica.log_manager import MemoryDisk, ReplicaStore
 from minicluster.replica.machine import ReplicaManagerMachine
-from minicluster.replica.settings import ReplicaManagerConfig
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
@@ -155,9 +155,9 @@ class Whole:
         broker = WholeBroker(number, next(self._incarnations), self.disks[number], self.rules)
         self.brokers[number] = broker
         self.see(number, broker.replicas.start(self.now_ms))
-        self.see(number, broker.replicas.on_controller(self.now_ms, CONTROLLER))
-        self.see(number, broker.clients.on_controller(self.now_ms, CONTROLLER))
-        self.see(number, broker.lifecycle.on_controller(self.now_ms, CONTROLLER))
+        self.see(number, broker.replicas.on_controller(CONTROLLER, self.now_ms))
+        self.see(number, broker.clients.on_controller(CONTROLLER, self.now_ms))
+        self.see(number, broker.lifecycle.on_controller(CONTROLLER, self.now_ms))
         self.see(number, broker.lifecycle.start(self.now_ms))
         broker.lifecycle.on_metadata_offset(self.end_offset - 1)
         return broker
@@ -170,7 +170,7 @@ class Whole:
         """Break a log directory of a running broker."""
         directory = self.disks[number].directory_ids[index]
         replicas = self.brokers[number].replicas
-        self.see(number, replicas.on_directory_failure(self.now_ms, directory))
+        self.see(number, replicas.on_directory_failure(directory, self.now_ms))
 
     def fail_over(self) -> None:
         """The controller loses what only it knows; the next one is a node of the same id."""
@@ -180,7 +180,7 @@ class Whole:
         for controller in (None, CONTROLLER):
             for number, broker in self.brokers.items():
                 for machine in (broker.replicas, broker.clients, broker.lifecycle):
-                    self.see(number, machine.on_controller(self.now_ms, controller))
+                    self.see(number, machine.on_controller(controller, self.now_ms))
 
     def shut_down(self, number: int) -> None:
         """Ask a broker to hand over and stop."""
@@ -266,7 +266,7 @@ class Whole:
             return
         broker = self.brokers[node]
         for machine in (broker.lifecycle, broker.clients, broker.replicas):
-            self.see(node, machine.on_timer(self.now_ms, name))
+            self.see(node, machine.on_timer(name, self.now_ms))
 
     def see(self, node: int, effects: list[Effect]) -> None:
         for effect in effects:
@@ -285,7 +285,7 @@ class Whole:
                     self.see(
                         node,
                         self.brokers[node].replicas.on_request(
-                            self.now_ms, effect.token, effect.request, effect.version
+                            effect.token, effect.request, effect.version, self.now_ms
                         ),
                     )
                 case BrokerRegistered():
@@ -295,7 +295,7 @@ class Whole:
                 case DirectoryFailed():
                     lifecycle = self.brokers[node].lifecycle
                     self.see(
-                        node, lifecycle.propagate_directory_failure(self.now_ms, effect.directory)
+                        node, lifecycle.propagate_directory_failure(effect.directory, self.now_ms)
                     )
                 case Trace():
                     self.traces.append(dict(effect.row))
@@ -332,9 +332,9 @@ class Whole:
             if self.brokers.get(number) is not broker:
                 return
             broker.lifecycle.on_metadata_offset(end_offset - 1)
-            if broker.installed and broker.replicas.image is delta.before:
+            if broker.installed and broker.replicas.state.image is delta.before:
                 broker.clients.on_metadata(delta.after, end_offset - 1)
-                self.see(number, broker.replicas.on_metadata(self.now_ms, delta))
+                self.see(number, broker.replicas.on_metadata(delta, self.now_ms))
 
         return publish
 
@@ -357,7 +357,7 @@ class Whole:
         delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
         broker.installed = True
         broker.clients.on_metadata(delta.after, self.end_offset - 1)
-        self.see(number, broker.replicas.on_metadata(self.now_ms, delta))
+        self.see(number, broker.replicas.on_metadata(delta, self.now_ms))
         self.see(number, broker.lifecycle.set_ready_to_unfence(self.now_ms))
 
     def _send(self, source: int, send: Send) -> None:
@@ -370,9 +370,9 @@ class Whole:
                 return
             for machine in (broker.lifecycle, broker.clients, broker.replicas):
                 if response is None:
-                    effects = machine.on_failure(self.now_ms, send.correlation_id)
+                    effects = machine.on_failure(send.correlation_id, self.now_ms)
                 else:
-                    effects = machine.on_response(self.now_ms, send.correlation_id, response)
+                    effects = machine.on_response(send.correlation_id, response, self.now_ms)
                 self.see(source, effects)
 
         def deliver() -> None:
@@ -400,5 +400,5 @@ class Whole:
                 effects, then, self.after_reply = [], self.after_reply, None
                 then()
         else:
-            effects = self.brokers[node].clients.on_request(self.now_ms, hear, request, version)
+            effects = self.brokers[node].clients.on_request(hear, request, version, self.now_ms)
         self.see(node, effects)

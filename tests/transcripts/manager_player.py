@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from minicluster.effects import Effect
+from minicluster.effects import Send
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.replica.partition.isr_state import IsrProposal, ProposalItem
-from minicluster.replica.partition.steps import ProposalAnswered
-from minicluster.replica.to_controller.alter_partition_manager import (
-    AlterPartitionManager,
-    AnswersGiven,
-    SendAlterPartition,
-)
+from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.config import ReplicaManagerConfig
+from minicluster.replica.partition.isr_state import AlterPartitionItem, AlterPartitionResult
+from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.replica.to_controller.alter_partition_manager import TIMER, AlterPartitionManager
 from minicluster.rules import Rules
+from tests.replica.manager_kit import Outbox
 from tests.transcripts.report import NotBuilt
 
 Json = dict[str, Any]
@@ -30,67 +30,72 @@ def _topic_id(topic: str) -> uuid.UUID:
 
 
 class ManagerPlayer:
-    """The manager and the owners of its proposals, some of which submit again."""
+    """The manager and the owners of its items, some of which submit again."""
 
     def __init__(self, header: Mapping[str, Any], rules: Rules) -> None:
-        self._manager = AlterPartitionManager(header["broker_id"], broker_epoch=100, rules=rules)
+        config = ReplicaManagerConfig(broker_id=header["broker_id"])
+        self._context = BrokerContext(config, rules=rules)
+        self._context.view = BrokerView(100)
+        self._manager = AlterPartitionManager(self._context)
+        self._manager.channel = Outbox()  # type: ignore[assignment]
         self._topics: dict[uuid.UUID, str] = {}
         self._resubmits: dict[int, bool] = {}
         self._again = 0  # resubmissions are numbered downwards from -1
-        self._retries_ms: list[int] = []
-        self._requests: list[Json] = []
         self._completed: list[Json] = []
         self._now_ms: int = header["start_ms"]
 
     def play(self, line: Mapping[str, Any]) -> Json:
         """Play one event; what came of it has the form of the transcript's line."""
         event, until_ms = line["event"], line["now_ms"]
-        self._requests, self._completed = [], []
+        self._completed = []
         if event["kind"] == "advance":
             self._advance(until_ms)
         elif event["kind"] == "broker_epoch":
-            self._manager.broker_epoch = event["epoch"]
+            self._context.view = BrokerView(event["epoch"])
         elif event["kind"] == "submit":
             self._submit(event)
         elif event["kind"] == "response":
             self._respond(event)
         else:
             raise NotBuilt(f"there is no {event['kind']}")
-        held = sorted(f"{item.topic}-{item.partition}" for item in self._manager.held)
+        sends = [e for e in self._context.take_effects() if isinstance(e, Send)]
         return {
-            "requests": self._requests,
+            "requests": [_request_json(send.request, self._topics) for send in sends],
             "completed": self._completed,
-            "state": {"in_flight": self._manager.in_flight, "held": held},
+            "state": {
+                "in_flight": self._manager.in_flight,
+                "held": sorted(f"{item.topic}-{item.partition}" for item in self._manager.items),
+            },
         }
 
     def _advance(self, until_ms: int) -> None:
-        while self._retries_ms and self._retries_ms[0] <= until_ms:
-            self._now_ms = self._retries_ms.pop(0)
-            self._carry_out(self._manager.on_timer(self._now_ms))
+        while self._manager.retries_at_ms and self._manager.retries_at_ms[0] <= until_ms:
+            self._now_ms = self._manager.retries_at_ms[0]
+            self._manager.on_timer(TIMER, self._now_ms)
         self._now_ms = until_ms
 
     def _submit(self, event: Json) -> None:
-        proposal = IsrProposal(
+        item = AlterPartitionItem(
+            topic=event["topic"],
+            topic_id=_topic_id(event["topic"]),
+            partition=event["partition"],
             leader=1,
             leader_epoch=event["leader_epoch"],
             partition_epoch=event["partition_epoch"],
             isr=tuple((member, epoch) for member, epoch in event["isr"]),
             recovery_state=event["recovery_state"],
         )
-        item = ProposalItem(
-            id=event["id"],
-            topic=event["topic"],
-            topic_id=_topic_id(event["topic"]),
-            partition=event["partition"],
-            proposal=proposal,
-        )
         self._topics[item.topic_id] = item.topic
-        self._resubmits[item.id] = event["resubmits_unknown_server_error"]
-        self._carry_out(self._manager.submit(item))
+        self._resubmits[event["id"]] = event["resubmits_unknown_server_error"]
+        self._submit_item(event["id"], item)
+
+    def _submit_item(self, number: int, item: AlterPartitionItem) -> None:
+        on_complete = partial(self._complete, number, item)
+        self._manager.submit(item, on_complete, self._now_ms)
 
     def _respond(self, event: Json) -> None:
         if event["outcome"] != "answered":
-            self._carry_out(self._manager.on_failure(self._now_ms))
+            self._manager.on_completion(None, self._now_ms)
             return
         response = AlterPartitionResponse(
             error_code=ErrorCode[event["error"]],
@@ -101,41 +106,25 @@ class ManagerPlayer:
                 for answer in event["partitions"]
             ),
         )
-        self._carry_out(self._manager.on_response(self._now_ms, response))
+        self._manager.on_completion(response, self._now_ms)
 
-    def _carry_out(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, SendAlterPartition):
-                self._requests.append(_request_json(effect.request, self._topics))
-            elif isinstance(effect, AnswersGiven):
-                self._carry_out(self._manager.answers_heard())
-            elif isinstance(effect, ProposalAnswered):
-                self._hear(effect)
-        self._retries_ms = sorted(self._manager.retries_at_ms)
-
-    def _hear(self, effect: ProposalAnswered) -> None:
-        item, answer = effect.item, effect.answer
-        ended: Json = {"id": item.id, "error": answer.error.name}
-        if answer.error == ErrorCode.NONE:
+    def _complete(
+        self, number: int, item: AlterPartitionItem, result: AlterPartitionResult, now_ms: int
+    ) -> None:
+        ended: Json = {"id": number, "error": result.error.name}
+        if result.error == ErrorCode.NONE:
             ended |= {
-                "leader": answer.leader,
-                "leader_epoch": answer.leader_epoch,
-                "partition_epoch": answer.partition_epoch,
-                "recovery_state": answer.recovery_state,
-                "isr": sorted(answer.isr),
+                "leader": result.leader,
+                "leader_epoch": result.leader_epoch,
+                "partition_epoch": result.partition_epoch,
+                "recovery_state": result.recovery_state,
+                "isr": sorted(result.isr),
             }
         self._completed.append(ended)
-        if answer.error == ErrorCode.UNKNOWN_SERVER_ERROR and self._resubmits.pop(item.id, False):
+        if result.error == ErrorCode.UNKNOWN_SERVER_ERROR and self._resubmits.pop(number, False):
             self._again -= 1
             ended["submits"] = self._again
-            again = ProposalItem(
-                id=self._again,
-                topic=item.topic,
-                topic_id=item.topic_id,
-                partition=item.partition,
-                proposal=item.proposal,
-            )
-            self._carry_out(self._manager.submit(again))
+            self._submit_item(self._again, item)
 
 
 def compare_manager(line: Mapping[str, Any], found: Json) -> list[str]:

@@ -12,29 +12,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.effects import Effect
 from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.directory_id import MIGRATING
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode, parse_uuid
 from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.follower_log import (
+    append_records_to_follower,
+    truncate,
+    truncate_fully,
+)
+from minicluster.replica.partition.high_watermark import low_watermark
+from minicluster.replica.partition.isr import run_isr_task
 from minicluster.replica.partition.isr_state import (
     RECOVERED,
     RECOVERING,
-    AlterPartitionAnswer,
-    PendingExpand,
-    PendingShrink,
-    ProposalItem,
+    AlterPartitionItem,
+    AlterPartitionResult,
+    PendingExpandIsr,
+    PendingShrinkIsr,
 )
+from minicluster.replica.partition.leader_log import (
+    append_records_to_leader,
+    check_enough_replicas,
+    delete_records_on_leader,
+)
+from minicluster.replica.partition.leadership import make_follower, make_leader
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.steps import (
-    CheckWaiting,
-    CheckWaitingProduces,
-    FetchResult,
-    ProposalNotAttempted,
-    SubmitProposal,
+from minicluster.replica.partition.reads import (
+    consumer_fetch_records,
+    fetch_records,
+    last_offset_for_leader_epoch,
+    list_offsets,
 )
+from minicluster.replica.partition.results import LogReadInfo
+from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
+from minicluster.replica.state.broker_context import BrokerContext, OnAlterPartition
 from minicluster.rules import Rules
 from tests.transcripts.report import NotBuilt
 
@@ -52,10 +67,53 @@ class _Broker:
     in_controlled_shutdown: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    kind: str  # produce, delete_records
-    offset: int
+class _Waiting(DelayedOperation):
+    """A produce (acks=all) or a deletion of records that waits for an offset."""
+
+    deadline_ms = 1 << 62
+
+    def __init__(self, player: PartitionPlayer, kind: str, offset: int) -> None:
+        self.player, self.kind, self.offset, self.index = player, kind, offset, player.index
+
+    def try_complete(self, now_ms: int) -> bool:
+        self.error = self.player.outcome(self)
+        return self.error is not None
+
+    def on_complete(self, now_ms: int) -> None:
+        assert self.error is not None
+        self.player.completed.append({self.kind: self.index, "error": self.error.name})
+
+
+class _Delayed(DelayedOperations):
+    """Counts how often all operations of the partition were tried."""
+
+    checks = 0
+
+    def check_and_complete_all(self, key: Key, now_ms: int) -> None:
+        self.checks += 1
+        super().check_and_complete_all(key, now_ms)
+
+
+class _HeldBack:
+    """Kafka's MockAlterPartitionManager: one item is in flight until the transcript responds."""
+
+    def __init__(self) -> None:
+        self.in_flight: tuple[int, OnAlterPartition] | None = None
+        self.submitted: list[Json] = []
+        self._ids = itertools.count(1)
+
+    def submit(self, item: AlterPartitionItem, on_complete: OnAlterPartition, now_ms: int) -> None:
+        number, accepted = next(self._ids), self.in_flight is None
+        self.submitted.append(_item_json(number, item, accepted=accepted))
+        if accepted:
+            self.in_flight = (number, on_complete)
+        else:
+            on_complete(AlterPartitionResult(error=ErrorCode.OPERATION_NOT_ATTEMPTED), now_ms)
+
+    def complete(self, number: int, result: AlterPartitionResult, now_ms: int) -> None:
+        if self.in_flight is not None and self.in_flight[0] == number:
+            (_, on_complete), self.in_flight = self.in_flight, None
+            on_complete(result, now_ms)
 
 
 class PartitionPlayer:
@@ -63,27 +121,28 @@ class PartitionPlayer:
 
     def __init__(self, header: Mapping[str, Any], rules: Rules) -> None:
         self._header = header
-        self._rules = rules
         self._log = Log()
         self._brokers: dict[int, _Broker] = {}
-        self._broker_epoch: int = header["broker_epoch"]
         self._min_isr: int = header["min_insync_replicas"]
-        self._proposal_ids = itertools.count(1)
-        self._counts = (0, 0, 0)
+        self._manager = _HeldBack()
+        config = ReplicaManagerConfig(
+            broker_id=header["broker_id"],
+            replica_lag_time_max_ms=header["replica_lag_time_max_ms"],
+            traced=False,
+        )
+        self._context = BrokerContext(config, rules=rules)
+        self._context.alter_partition_manager = self._manager
+        self._context.view = BrokerView(header["broker_epoch"], self._brokers)
         self._started = False
-        self._waiting: dict[int, _Waiting] = {}
-        self._submitted: list[Json] = []
-        self._completed: list[Json] = []
-        self._checks = 0
         self._now_ms = 0
-        self._index = 0
-        self._partition = self._new_partition(0)
+        self.index = 0
+        self._begin(0)
 
     def play(self, line: Mapping[str, Any]) -> Json:
         """Play one event; what came of it has the form of the transcript's line."""
         event = line["event"]
-        self._now_ms, self._index = line["now_ms"], line["i"]
-        self._submitted, self._completed, self._checks = [], [], 0
+        self._now_ms, self.index = line["now_ms"], line["i"]
+        self._manager.submitted, self.completed, self._delayed.checks = [], [], 0
         handler: Callable[[Json], Json] | None = getattr(self, f"_on_{event['kind']}", None)
         if handler is None:
             raise NotBuilt(f"there is no {event['kind']}")
@@ -93,65 +152,38 @@ class PartitionPlayer:
             result = {"error": refusal.kafka_name}
         return {
             "result": result,
-            "alter_partition": self._submitted,
-            "completed": self._completed,
-            "completion_checks": self._checks,
+            "alter_partition": self._manager.submitted,
+            "completed": self.completed,
+            "completion_checks": self._delayed.checks,
             "state": self._state(),
         }
 
     # --- around the partition -----------------------------------------------------------------
 
-    def _new_partition(self, high_watermark_checkpoint: int) -> Partition:
-        header = self._header
-        return Partition(
-            broker_id=header["broker_id"],
+    def _begin(self, high_watermark_checkpoint: int) -> None:
+        """Start an incarnation over the log."""
+        context = self._context
+        context.delayed = self._delayed = _Delayed(context.effects)
+        self.completed: list[Json] = []
+        self._partition = Partition(
+            context,
             topic="transcript",
-            topic_id=parse_uuid(header["topic_id"]),
+            topic_id=parse_uuid(self._header["topic_id"]),
             partition=0,
             log=self._log,
             high_watermark_checkpoint=high_watermark_checkpoint,
-            rules=self._rules,
-            replica_lag_time_max_ms=header["replica_lag_time_max_ms"],
             min_insync_replicas=self._min_isr,
-            proposal_ids=self._proposal_ids,
         )
 
-    @property
-    def _view(self) -> BrokerView:
-        return BrokerView(self._broker_epoch, self._brokers)
-
-    def _carry_out(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, SubmitProposal):
-                self._submitted.append(_proposal_json(effect.item, accepted=True))
-            elif isinstance(effect, ProposalNotAttempted):
-                self._submitted.append(_proposal_json(effect.item, accepted=False))
-            elif isinstance(effect, CheckWaiting):
-                self._checks += 1
-                self._look("produce", "delete_records")
-            elif isinstance(effect, CheckWaitingProduces):
-                self._look("produce")
-
-    def _look(self, *kinds: str) -> None:
-        for index, waiting in list(self._waiting.items()):
-            if waiting.kind not in kinds:
-                continue
-            error = self._outcome(waiting)
-            if error is not None:
-                del self._waiting[index]
-                self._completed.append({waiting.kind: index, "error": error.name})
-
-    def _outcome(self, waiting: _Waiting) -> ErrorCode | None:
+    def outcome(self, waiting: _Waiting) -> ErrorCode | None:
+        """How an operation ends now; None while it waits."""
         if waiting.kind == "produce":
-            enough = self._partition.check_enough_replicas(waiting.offset)
+            enough = check_enough_replicas(self._partition, waiting.offset)
             return enough.error if enough.reached or enough.error else None
         if not self._partition.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        done = self._partition.low_watermark(self._view) >= waiting.offset
+        done = low_watermark(self._partition) >= waiting.offset
         return ErrorCode.NONE if done else None
-
-    def _waits(self, kind: str) -> int:
-        return sum(waiting.kind == kind for waiting in self._waiting.values())
 
     # --- events -------------------------------------------------------------------------------
 
@@ -167,24 +199,23 @@ class PartitionPlayer:
 
     def _on_become_leader(self, event: Json) -> Json:
         self._started = True
-        step = self._partition.make_leader(self._now_ms, self._view, _registration(event))
-        self._carry_out(step.effects)
-        return {"new_leader": step.result}
+        return {"new_leader": make_leader(self._partition, _registration(event), self._now_ms)}
 
     def _on_become_follower(self, event: Json) -> Json:
         self._started = True
-        step = self._partition.make_follower(self._now_ms, _registration(event))
-        self._carry_out(step.effects)
-        return {"new_leader_epoch": step.result}
+        is_new = make_follower(self._partition, _registration(event))
+        if is_new:
+            self._delayed.complete_when_not_leader(self._partition.key, self._now_ms)
+        return {"new_leader_epoch": is_new}
 
     def _on_restart(self, event: Json) -> Json:
-        changes = self._partition.isr_changes
-        counts = (changes.expands, changes.shrinks, changes.failures)
-        self._broker_epoch = event["broker_epoch"]
-        self._waiting.clear()
-        self._partition = self._new_partition(event["high_watermark_checkpoint"])
-        changes = self._partition.isr_changes
-        changes.expands, changes.shrinks, changes.failures = counts
+        before = self._partition
+        self._context.view = BrokerView(event["broker_epoch"], self._brokers)
+        self._manager.in_flight = None
+        self._begin(event["high_watermark_checkpoint"])
+        self._partition.isr_expands = before.isr_expands
+        self._partition.isr_shrinks = before.isr_shrinks
+        self._partition.failed_isr_updates = before.failed_isr_updates
         self._started = False
         return {}
 
@@ -198,31 +229,31 @@ class PartitionPlayer:
     def _on_append(self, event: Json) -> Json:
         value = bytes(event["value_bytes"])
         batch = _batch(0, event["count"] - 1, -1, self._now_ms, value)
-        step = self._partition.append_as_leader(self._now_ms, self._view, batch, acks=event["acks"])
-        self._carry_out(step.effects)
-        if step.result.high_watermark_increased:
-            self._look("produce", "delete_records")
+        appended = append_records_to_leader(self._partition, batch, event["acks"], self._now_ms)
+        if appended.high_watermark_increased:
+            for purgatory in self._delayed.all:
+                purgatory.check_and_complete(self._partition.key, self._now_ms)
         if event["acks"] == -1:
-            self._wait("produce", step.result.last_offset + 1)
+            self._wait("produce", appended.last_offset + 1)
         return {
-            "first_offset": step.result.first_offset,
-            "last_offset": step.result.last_offset,
-            "log_start_offset": step.result.log_start_offset,
-            "high_watermark_increased": step.result.high_watermark_increased,
+            "first_offset": appended.first_offset,
+            "last_offset": appended.last_offset,
+            "log_start_offset": appended.log_start_offset,
+            "high_watermark_increased": appended.high_watermark_increased,
         }
 
     def _wait(self, kind: str, offset: int) -> None:
-        waiting = _Waiting(kind, offset)
-        error = self._outcome(waiting)
-        if error is None:
-            self._waiting[self._index] = waiting
+        waiting = _Waiting(self, kind, offset)
+        if waiting.try_complete(self._now_ms):
+            waiting.on_complete(self._now_ms)
+        elif kind == "produce":
+            self._delayed.produces.watch(waiting, [self._partition.key])
         else:
-            self._completed.append({kind: self._index, "error": error.name})
+            self._delayed.deletes.watch(waiting, [self._partition.key])
 
     def _on_fetch(self, event: Json) -> Json:
-        step = self._partition.fetch(
-            self._now_ms,
-            self._view,
+        info = fetch_records(
+            self._partition,
             replica_id=event["replica"],
             broker_epoch=event["broker_epoch"],
             fetch_offset=event["fetch_offset"],
@@ -230,44 +261,41 @@ class PartitionPlayer:
             current_leader_epoch=event["current_leader_epoch"],
             last_fetched_epoch=event["last_fetched_epoch"],
             max_bytes=event["max_bytes"],
-            deletes_wait=self._waits("delete_records") > 0,
+            now_ms=self._now_ms,
         )
-        self._carry_out(step.effects)
-        return _fetch_json(step.result)
+        return _fetch_json(info)
 
     def _on_consumer_fetch(self, event: Json) -> Json:
-        step = self._partition.consumer_fetch(
+        info = consumer_fetch_records(
+            self._partition,
             fetch_offset=event["fetch_offset"],
             any_replica=event["any_replica"],
             current_leader_epoch=event["current_leader_epoch"],
             last_fetched_epoch=event["last_fetched_epoch"],
             max_bytes=event["max_bytes"],
         )
-        self._carry_out(step.effects)
-        return _fetch_json(step.result)
+        return _fetch_json(info)
 
     def _on_maybe_shrink_isr(self, event: Json) -> Json:
-        self._carry_out(self._partition.maybe_shrink_isr(self._now_ms, self._view))
+        run_isr_task(self._partition, self._now_ms)
         return {}
 
     def _on_alter_partition_response(self, event: Json) -> Json:
         error = ErrorCode[event["error"]]
-        answer = AlterPartitionAnswer(error=error)
+        result = AlterPartitionResult(error=error)
         if error == ErrorCode.NONE:
-            answer = AlterPartitionAnswer(
+            result = AlterPartitionResult(
                 leader=event["leader"],
                 leader_epoch=event["leader_epoch"],
                 isr=tuple(event["isr"]),
                 recovery_state=_RECOVERY_STATES[event["recovery_state"]],
                 partition_epoch=event["partition_epoch"],
             )
-        self._carry_out(
-            self._partition.on_alter_partition(self._now_ms, self._view, event["id"], answer)
-        )
+        self._manager.complete(event["id"], result, self._now_ms)
         return {}
 
     def _on_delete_records(self, event: Json) -> Json:
-        result = self._partition.delete_records(self._view, event["offset"])
+        result = delete_records_on_leader(self._partition, event["offset"])
         if result.low_watermark < result.requested_offset:
             self._wait("delete_records", result.requested_offset)
         return {
@@ -276,7 +304,8 @@ class PartitionPlayer:
         }
 
     def _on_list_offsets(self, event: Json) -> Json:
-        found = self._partition.list_offsets(
+        found = list_offsets(
+            self._partition,
             timestamp=event["timestamp"],
             from_replica=event["isolation"] is None,
             current_leader_epoch=event["current_leader_epoch"],
@@ -286,41 +315,41 @@ class PartitionPlayer:
         return {"offset": found.offset, "leader_epoch": found.leader_epoch}
 
     def _on_last_offset_for_leader_epoch(self, event: Json) -> Json:
-        answer = self._partition.last_offset_for_leader_epoch(
-            event["leader_epoch"],
-            current_leader_epoch=event["current_leader_epoch"],
-            leader_only=event["only_leader"],
-        )
-        return {
-            "error": answer.error.name,
-            "leader_epoch": answer.leader_epoch,
-            "end_offset": answer.end_offset,
-        }
+        try:
+            found = last_offset_for_leader_epoch(
+                self._partition,
+                event["leader_epoch"],
+                current_leader_epoch=event["current_leader_epoch"],
+                leader_only=event["only_leader"],
+            )
+        except ReplicaError as refusal:
+            return {"error": refusal.kafka_name, "leader_epoch": -1, "end_offset": -1}
+        return {"error": "NONE", "leader_epoch": found.epoch, "end_offset": found.end_offset}
 
     def _on_check_enough_replicas(self, event: Json) -> Json:
-        enough = self._partition.check_enough_replicas(event["required_offset"])
+        enough = check_enough_replicas(self._partition, event["required_offset"])
         return {"reached": enough.reached, "error": enough.error.name}
 
     def _on_append_as_follower(self, event: Json) -> Json:
-        step = self._partition.append_as_follower(
+        appended = append_records_to_follower(
+            self._partition,
             [_batch(base, last, epoch, self._now_ms) for base, last, epoch in event["batches"]],
             partition_leader_epoch=event["partition_leader_epoch"],
             leader_high_watermark=event["leader_high_watermark"],
             leader_log_start_offset=event["leader_log_start_offset"],
         )
-        self._carry_out(step.effects)
         return {
-            "last_offset": step.result.last_offset,
-            "high_watermark_changed": step.result.high_watermark_changed,
-            "log_start_offset_changed": step.result.log_start_offset_changed,
+            "last_offset": appended.last_offset,
+            "high_watermark_changed": appended.high_watermark_changed,
+            "log_start_offset_changed": appended.log_start_offset_changed,
         }
 
     def _on_truncate(self, event: Json) -> Json:
-        self._carry_out(self._partition.truncate(event["offset"]))
+        truncate(self._partition, event["offset"])
         return {}
 
     def _on_truncate_fully(self, event: Json) -> Json:
-        self._carry_out(self._partition.truncate_fully(event["offset"]))
+        truncate_fully(self._partition, event["offset"])
         return {}
 
     # --- state --------------------------------------------------------------------------------
@@ -342,32 +371,32 @@ class PartitionPlayer:
             "isr": list(state.isr),
             "maximal_isr": list(state.maximal_isr),
             "recovery_state": _RECOVERY_NAMES[state.recovery_state],
-            "in_flight": partition.in_flight.id if partition.in_flight else None,
+            "in_flight": self._manager.in_flight[0] if self._manager.in_flight else None,
             "under_min_isr": partition.is_under_min_isr,
             "at_min_isr": partition.is_at_min_isr,
             "under_replicated": partition.is_under_replicated,
-            "low_watermark": partition.low_watermark(self._view) if leads else None,
+            "low_watermark": low_watermark(partition) if leads else None,
             "followers": {
                 str(broker): {
                     "log_start_offset": follower.log_start_offset,
                     "log_end_offset": follower.log_end_offset,
-                    "last_fetch_leader_log_end_offset": follower.leader_end_at_last_fetch,
+                    "last_fetch_leader_log_end_offset": follower.last_fetch_leader_log_end_offset,
                     "last_fetch_ms": follower.last_fetch_ms,
                     "last_caught_up_ms": follower.last_caught_up_ms,
                     "broker_epoch": follower.broker_epoch,
                 }
-                for broker, follower in partition.followers.items()
+                for broker, follower in partition.remote_replicas.items()
             },
-            "waiting_produce": self._waits("produce"),
-            "waiting_delete_records": self._waits("delete_records"),
-            "isr_expands": partition.isr_changes.expands,
-            "isr_shrinks": partition.isr_changes.shrinks,
-            "isr_failures": partition.isr_changes.failures,
+            "waiting_produce": len(self._delayed.produces),
+            "waiting_delete_records": len(self._delayed.deletes),
+            "isr_expands": partition.isr_expands,
+            "isr_shrinks": partition.isr_shrinks,
+            "isr_failures": partition.failed_isr_updates,
         }
-        if isinstance(state, PendingExpand):
-            found |= {"kind": "pending_expand", "expanding": state.joining}
-        elif isinstance(state, PendingShrink):
-            found |= {"kind": "pending_shrink", "shrinking": list(state.leaving)}
+        if isinstance(state, PendingExpandIsr):
+            found |= {"kind": "pending_expand", "expanding": state.new_in_sync_replica}
+        elif isinstance(state, PendingShrinkIsr):
+            found |= {"kind": "pending_shrink", "shrinking": list(state.out_of_sync_replicas)}
         if self._started:
             found |= {
                 "log_start_offset": partition.log_start_offset,
@@ -422,7 +451,7 @@ def _batch(base: int, last: int, epoch: int, now_ms: int, value: bytes = b"") ->
     return RecordBatch.of(records, leader_epoch=epoch)
 
 
-def _fetch_json(result: FetchResult) -> Json:
+def _fetch_json(result: LogReadInfo) -> Json:
     diverging = result.diverging_epoch
     return {
         "batches": [[b.base_offset, b.last_offset, b.leader_epoch] for b in result.batches],
@@ -436,16 +465,15 @@ def _fetch_json(result: FetchResult) -> Json:
     }
 
 
-def _proposal_json(item: ProposalItem, *, accepted: bool) -> Json:
-    proposal = item.proposal
+def _item_json(number: int, item: AlterPartitionItem, *, accepted: bool) -> Json:
     return {
-        "id": item.id,
+        "id": number,
         "accepted": accepted,
-        "leader": proposal.leader,
-        "leader_epoch": proposal.leader_epoch,
-        "partition_epoch": proposal.partition_epoch,
-        "isr": [list(member) for member in proposal.isr],
-        "recovery_state": _RECOVERY_NAMES[proposal.recovery_state],
+        "leader": item.leader,
+        "leader_epoch": item.leader_epoch,
+        "partition_epoch": item.partition_epoch,
+        "isr": [list(member) for member in item.isr],
+        "recovery_state": _RECOVERY_NAMES[item.recovery_state],
     }
 
 

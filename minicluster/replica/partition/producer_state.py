@@ -1,4 +1,4 @@
-"""The last batches of each idempotent producer, by which a log tells a repeat (KIP-98).
+"""The last batches of each idempotent producer, by which a log detects duplicates (KIP-98).
 
 Leaves out: transactions, expiry of producers.
 Source:     ProducerStateManager, ProducerAppendInfo, ProducerStateEntry.
@@ -18,7 +18,7 @@ _LAST_SEQUENCE = 0x7FFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _BatchMetadata:
     base_sequence: int
     last_sequence: int
     base_offset: int
@@ -28,7 +28,7 @@ class _Seen:
 @dataclass(frozen=True, slots=True)
 class _Producer:
     epoch: int
-    batches: tuple[_Seen, ...]
+    batches: tuple[_BatchMetadata, ...]
 
 
 class ProducerStates:
@@ -39,8 +39,8 @@ class ProducerStates:
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
 
-    def find_repeat(self, batch: RecordBatch) -> tuple[int, int] | None:
-        """Where the log has this batch already: (base offset, last offset), among the last five."""
+    def find_duplicate(self, batch: RecordBatch) -> tuple[int, int] | None:
+        """The (base, last) offset of the same batch, if it is among the producer's last five."""
         if batch.producer_id < 0:
             return None
         producer = self._producers.get(batch.producer_id)
@@ -55,7 +55,7 @@ class ProducerStates:
         return None
 
     def check(self, batch: RecordBatch) -> None:
-        """Refuse a batch that does not follow its producer's last one.
+        """Refuse a batch that does not continue its producer's sequence.
 
         Errors:  ReplicaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
         """
@@ -81,7 +81,7 @@ class ProducerStates:
             )
 
     def note(self, batch: RecordBatch) -> None:
-        """Remember a batch that the log took."""
+        """Remember a batch that was appended."""
         if batch.producer_id < 0 or batch.is_control:
             return
         producer = self._producers.get(batch.producer_id)
@@ -90,13 +90,15 @@ class ProducerStates:
             if producer is not None and producer.epoch == batch.producer_epoch
             else ()
         )
-        seen = _Seen(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
+        seen = _BatchMetadata(
+            batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset
+        )
         self._producers[batch.producer_id] = _Producer(
             batch.producer_epoch, (*before, seen)[-BATCHES_REMEMBERED:]
         )
 
     def rebuild(self, batches: Iterable[RecordBatch]) -> None:
-        """Learn everything anew from what a log holds."""
+        """Read the producers from a log."""
         self._producers.clear()
         for batch in batches:
             self.note(batch)

@@ -1,44 +1,168 @@
-"""What a partition reads from its log for followers, consumers and those who ask for offsets.
+"""Reads of a partition's log for followers and consumers, and lookups of offsets.
 
-Source:  KIP-101, KIP-320, KIP-595; Partition.readRecords, fetchOffsetForTimestamp.
+Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchState,
+         fetchOffsetForTimestamp, lastOffsetForLeaderEpoch.
 """
 
 from __future__ import annotations
 
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.state import PartitionState
-from minicluster.replica.partition.steps import EpochEnd, FetchResult, OffsetAndEpoch
+from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
+from minicluster.replica.partition.isr import maybe_expand_isr
+from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.results import EpochEndOffset, LogReadInfo, OffsetAndEpoch
+from minicluster.replica.partition.trace import trace
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
-MAX_TIMESTAMP = -3  # the youngest record, by its time (KIP-734)
-EARLIEST_LOCAL_TIMESTAMP = -4  # not in a tier: here everything
-LATEST_TIERED_TIMESTAMP = -5  # in a tier: here nothing
-EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
-
-# The first version of ListOffsets that knows each of these (ReplicaManager.isListOffsetsTimestamp
-# Unsupported); version 0 asks in another way.
-FIRST_VERSIONS = {
-    LATEST_TIMESTAMP: 0,
-    EARLIEST_TIMESTAMP: 0,
-    MAX_TIMESTAMP: 7,
-    EARLIEST_LOCAL_TIMESTAMP: 8,
-    LATEST_TIERED_TIMESTAMP: 9,
-    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
-}
+MAX_TIMESTAMP = -3  # the record with the highest timestamp (KIP-734)
+EARLIEST_LOCAL_TIMESTAMP = -4  # without tiered storage, the log start
+LATEST_TIERED_TIMESTAMP = -5  # without tiered storage, nothing
+EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6  # likewise
 
 
-def read(
-    partition: PartitionState,
+def fetch_records(
+    partition: Partition,
+    *,
+    replica_id: int,
+    broker_epoch: int = NO_BROKER_EPOCH,
+    fetch_offset: int,
+    log_start_offset: int,
+    current_leader_epoch: int | None,
+    last_fetched_epoch: int | None,
+    max_bytes: int,
+    now_ms: int,
+) -> LogReadInfo:
+    """Read for a follower, and update its fetch state.
+
+    Diverging logs change nothing. Otherwise the follower may be proposed for the ISR, and the high
+    watermark may rise.
+
+    Errors:  FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER (no leader, no
+             replica, or a broker epoch below that of the metadata), OFFSET_OUT_OF_RANGE.
+    Source:  Partition.fetchRecords, followerReplicaOrThrow.
+    """
+    partition.require_epoch(current_leader_epoch, leader_only=True)
+    if replica_id not in partition.remote_replicas:
+        # A follower that knows this leader epoch has seen metadata that this leader lacks, if the
+        # replica has been added since: it must retry and not refresh its metadata.
+        raise ReplicaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if current_leader_epoch is None
+            else ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"broker {replica_id} is not known as a replica",
+        )
+    leader_end_offset = partition.log_end_offset
+    info, found_offset = _read(
+        partition, fetch_offset, last_fetched_epoch, max_bytes, leader_end_offset
+    )
+    if info.diverging_epoch is None:
+        update_follower_fetch_state(
+            partition,
+            replica_id,
+            broker_epoch=broker_epoch,
+            log_start_offset=log_start_offset,
+            log_end_offset=found_offset,
+            leader_end_offset=leader_end_offset,
+            now_ms=now_ms,
+        )
+    return info
+
+
+@step
+def update_follower_fetch_state(
+    partition: Partition,
+    replica_id: int,
+    *,
+    broker_epoch: int,
+    log_start_offset: int,
+    log_end_offset: int,
+    leader_end_offset: int,
+    now_ms: int,
+) -> None:
+    """Note how far a follower has fetched, and draw the consequences.
+
+    Errors:  NOT_LEADER_OR_FOLLOWER for a fetch of an earlier incarnation of the broker: the present
+             one may hold less (KIP-903).
+    Source:  Partition.updateFollowerFetchState, Replica.updateFetchStateOrThrow.
+    """
+    context = partition.context
+    alive_epoch = context.view.alive_epoch(replica_id)
+    if alive_epoch is not None and NO_BROKER_EPOCH < broker_epoch < alive_epoch:
+        raise ReplicaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"broker {replica_id} is at epoch {alive_epoch}, not {broker_epoch}",
+        )
+    before = partition.remote_replicas[replica_id]
+    # The low watermark is costly and only deletions of records wait for it.
+    has_deletes = context.delayed.deletes.watched(partition.key) > 0
+    old_low = low_watermark(partition) if has_deletes else -1
+    partition.remote_replicas[replica_id] = before.fetched(
+        log_start_offset=log_start_offset,
+        log_end_offset=log_end_offset,
+        leader_end_offset=leader_end_offset,
+        broker_epoch=broker_epoch,
+        leader_epoch=partition.leader_epoch,
+        now_ms=now_ms,
+    )
+    new_low = low_watermark(partition) if has_deletes else -1
+    # The ISR first: a replica that is proposed holds back the high watermark from now on.
+    maybe_expand_isr(partition, replica_id, now_ms)
+    rose = before.log_end_offset != log_end_offset and maybe_increment_leader_hw(partition, now_ms)
+    if rose or new_low > old_low:
+        context.delayed.check_and_complete_all(partition.key, now_ms)
+
+
+def consumer_fetch_records(
+    partition: Partition,
+    *,
+    fetch_offset: int,
+    any_replica: bool = False,
+    current_leader_epoch: int | None = None,
+    last_fetched_epoch: int | None = None,
+    max_bytes: int,
+) -> LogReadInfo:
+    """Read below the high watermark, for a consumer.
+
+    Errors:  as fetch_records; NOT_LEADER_OR_FOLLOWER on a follower unless any replica may serve it.
+    """
+    partition.require_epoch(current_leader_epoch, leader_only=not any_replica)
+    return read_committed(partition, fetch_offset, last_fetched_epoch, max_bytes)
+
+
+@step
+def read_committed(
+    partition: Partition, fetch_offset: int, last_fetched_epoch: int | None, max_bytes: int
+) -> LogReadInfo:
+    """Read whole batches below the high watermark."""
+    old = partition.high_watermark
+    limit = partition.replica_log.locate_high_watermark()
+    if limit != old:
+        trace(partition, "hw", hw_old=old)
+    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, limit)[0]
+
+
+def read_local_log(
+    partition: Partition, fetch_offset: int, last_fetched_epoch: int | None, max_bytes: int
+) -> LogReadInfo:
+    """Read whole batches up to the log end."""
+    limit = partition.log_end_offset
+    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, limit)[0]
+
+
+def _read(
+    partition: Partition,
     fetch_offset: int,
     last_fetched_epoch: int | None,
     max_bytes: int,
     limit: int,
-) -> tuple[FetchResult, int]:
-    """Read whole batches below a limit, unless the asker's log has parted from this one.
+) -> tuple[LogReadInfo, int]:
+    """Read whole batches below a limit, unless the fetcher's log diverges from this one.
 
-    Shapes:  -> what was found, and the offset at which the read began (ReplicaLog.read).
+    Shapes:  -> the outcome, and the offset at which the read began (ReplicaLog.read).
     Errors:  OFFSET_OUT_OF_RANGE.
     """
     diverging = None
@@ -47,22 +171,22 @@ def read(
     found = None
     if diverging is None:
         found = partition.replica_log.read(fetch_offset, max_bytes, limit)
-    result = FetchResult(
+    info = LogReadInfo(
         batches=() if found is None else found.batches,
         high_watermark=partition.high_watermark,
         log_start_offset=partition.log_start_offset,
         log_end_offset=partition.log_end_offset,
         diverging_epoch=diverging,
     )
-    return result, fetch_offset if found is None else found.found_offset
+    return info, fetch_offset if found is None else found.found_offset
 
 
 def diverging_epoch(
-    partition: PartitionState, fetch_offset: int, last_fetched_epoch: int
-) -> EpochEnd | None:
-    """Where this log parted from the asker's, if it did.
+    partition: Partition, fetch_offset: int, last_fetched_epoch: int
+) -> EpochEndOffset | None:
+    """The end of the last epoch that may be common to both logs, if they diverge.
 
-    Errors:  OFFSET_OUT_OF_RANGE where nothing can be said of the epoch or the offset is gone.
+    Errors:  OFFSET_OUT_OF_RANGE where the end of the epoch is not known or the offset is deleted.
     """
     epoch, end_offset = partition.end_offset_for(last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
@@ -75,19 +199,31 @@ def diverging_epoch(
             f"{fetch_offset} lies below the log start {partition.log_start_offset}",
         )
     if epoch < last_fetched_epoch or end_offset < fetch_offset:
-        return EpochEnd(epoch, end_offset)
+        return EpochEndOffset(epoch, end_offset)
     return None
 
 
-def list_offsets(
-    partition: PartitionState, timestamp: int, *, from_replica: bool
-) -> OffsetAndEpoch | None:
-    """The latest (-1) or earliest (-2, -4) offset, that of the youngest record (-3), or the first
-    one not before a time. Nothing lies in a tier (-5, -6).
+# --- lookups ----------------------------------------------------------------------------------
 
-    Errors:  OFFSET_NOT_AVAILABLE.
+
+def list_offsets(
+    partition: Partition,
+    *,
+    timestamp: int,
+    from_replica: bool = False,
+    current_leader_epoch: int | None = None,
+    leader_only: bool = True,
+) -> OffsetAndEpoch | None:
+    """The offset of a special timestamp, or the first one of a record that is not older.
+
+    A replica gets the log end, all others the high watermark.
+
+    Shapes:  -> None if no record is as young.
+    Errors:  as fetch_records; OFFSET_NOT_AVAILABLE while the high watermark of a new leader lies
+             below the start of its epoch: offsets would seem to go back (KIP-207).
     Source:  KIP-79, KIP-207, KIP-734; Partition.fetchOffsetForTimestamp, UnifiedLog.
     """
+    partition.require_epoch(current_leader_epoch, leader_only=leader_only)
     if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         log_start = partition.log_start_offset
         earliest = partition.log.epochs.entries[:1]
@@ -102,7 +238,7 @@ def list_offsets(
         return None
     if timestamp != LATEST_TIMESTAMP:
         log = partition.replica_log
-        found = log.youngest() if timestamp == MAX_TIMESTAMP else log.first_at(timestamp)
+        found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.first_at(timestamp)
         if found is not None and found[0] < end:
             return OffsetAndEpoch(found[0], found[2], found[1])
         if not lags:
@@ -111,3 +247,18 @@ def list_offsets(
         ErrorCode.OFFSET_NOT_AVAILABLE,
         f"high watermark {partition.high_watermark} is below the epoch's start {start}",
     )
+
+
+def last_offset_for_leader_epoch(
+    partition: Partition,
+    leader_epoch: int,
+    *,
+    current_leader_epoch: int | None = None,
+    leader_only: bool = True,
+) -> EpochEndOffset:
+    """The end of a leader epoch in this log (KIP-320).
+
+    Errors:  as require_epoch.
+    """
+    partition.require_epoch(current_leader_epoch, leader_only=leader_only)
+    return EpochEndOffset(*partition.end_offset_for(leader_epoch))

@@ -1,4 +1,4 @@
-"""One replica's log with its high watermark: what leader and follower both stand on.
+"""The log of one replica with its high watermark, for leader and follower alike.
 
 The high watermark lies between the log's start and its end. The log outlives the process; the
 high watermark is restored from a checkpoint, which may be old.
@@ -22,10 +22,10 @@ from minicluster.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a read found.
+    """The outcome of a read.
 
-    Shapes:  found_offset is where Kafka says that the read began: the offset asked for, or with
-             4.x the base offset of the batch that holds it.
+    Shapes:  found_offset is where the read began by Kafka's account: the fetch offset, or in 4.x
+             the base offset of the batch that holds it.
     """
 
     batches: tuple[RecordBatch, ...]
@@ -57,8 +57,8 @@ class ReplicaLog:
         self.high_watermark = min(max(offset, self.log.start_offset), self.log.end_offset)
         return old != self.high_watermark
 
-    def raise_high_watermark(self, offset: int) -> bool:
-        """Take a higher high watermark; a lower one is ignored.
+    def maybe_increment_high_watermark(self, offset: int) -> bool:
+        """Take a higher high watermark and ignore a lower one.
 
         Shapes:  -> whether it rose.
         """
@@ -72,7 +72,7 @@ class ReplicaLog:
         """The high watermark as a read finds it.
 
         In 4.x as shipped a read gives the base offset of the batch and the high watermark becomes
-        that, be it below the log start (``high_watermark_falls_to_batch_base``, zoo Z60).
+        that, even below the log start (``high_watermark_falls_to_batch_base``, zoo Z60).
         """
         rules = self._rules
         if rules.read_finds_batch_base and rules.high_watermark_falls_to_batch_base:
@@ -99,7 +99,7 @@ class ReplicaLog:
         return Read(batches, found)
 
     def first_at(self, timestamp: int) -> tuple[int, int, int] | None:
-        """The first record that is not older than a time: (offset, timestamp, leader epoch)."""
+        """The first record whose timestamp is not below: (offset, timestamp, leader epoch)."""
         for batch in self.log.batches:
             if batch.max_timestamp >= timestamp:
                 for record in batch.records:
@@ -107,7 +107,7 @@ class ReplicaLog:
                         return record.offset, record.timestamp, batch.leader_epoch
         return None
 
-    def youngest(self) -> tuple[int, int, int] | None:
+    def max_timestamp(self) -> tuple[int, int, int] | None:
         """The first of the records with the highest timestamp: (offset, timestamp, epoch)."""
         best: tuple[int, int, int] | None = None
         for batch in self.log.batches:
@@ -132,7 +132,7 @@ class ReplicaLog:
         return placed
 
     def append_as_follower(self, batches: Sequence[RecordBatch], leader_epoch: int) -> int:
-        """Append what a leader answered; batches of a higher epoch, and all after them, fall away.
+        """Append fetched batches, up to the first one of a higher epoch than that of the fetch.
 
         A log without records takes a first batch that begins below its end and reaches it.
 
@@ -163,12 +163,12 @@ class ReplicaLog:
             self.producers.note(batch)
         return last_offset
 
-    # --- cutting ------------------------------------------------------------------------------
+    # --- truncation ---------------------------------------------------------------------------
 
     def truncate(self, offset: int) -> bool:
-        """Cut the log to an offset, its high watermark with it.
+        """Truncate the log to an offset, its high watermark with it.
 
-        Shapes:  -> whether anything was cut; nothing is if the log ends there or before.
+        Shapes:  -> whether the log reached beyond the offset.
         """
         log = self.log
         if offset >= log.end_offset:
@@ -187,10 +187,10 @@ class ReplicaLog:
         self.set_high_watermark(offset)
         self.producers.rebuild(())
 
-    def delete_before(self, offset: int) -> bool:
-        """Let the log begin at an offset, if it is not there yet.
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Move the log start up to an offset.
 
-        Shapes:  -> whether the start moved.
+        Shapes:  -> whether it moved.
         Errors:  OFFSET_OUT_OF_RANGE above the high watermark.
         """
         if offset > self.high_watermark:

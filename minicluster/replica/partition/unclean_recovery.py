@@ -1,8 +1,8 @@
-"""What a leader that was elected uncleanly has to undo before it reports its recovery (KIP-704).
+"""Recovery of a leader from its unclean election (KIP-704).
 
-An unclean election may have lost the end of a transaction, and nobody will write it any more. As
-KIP-704's text has it the leader aborts such transactions itself, stays RECOVERING until it has, and
-takes no replica into the ISR before the controller has heard of it. As shipped it does none of it.
+An unclean election may have lost the end of a transaction, and nobody will write it any more. By
+KIP-704's text the leader aborts such transactions itself, stays RECOVERING until it has, and takes
+no replica into the ISR before it has reported that to the controller. As shipped it does nothing.
 
 Source:  KIP-704, "Leader recovery"; the shape of a marker: EndTransactionMarker.
 """
@@ -14,6 +14,8 @@ from collections.abc import Iterable
 
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import CONTROL_BIT, TRANSACTIONAL_BIT
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.trace import trace
 
 _MARKER_VERSION = 0
 _ABORT = 0
@@ -22,6 +24,14 @@ _VALUE = struct.Struct(">hi")
 NO_COORDINATOR_EPOCH = -1
 
 Producer = tuple[int, int]
+
+
+def abort_open_transactions(partition: Partition, now_ms: int) -> None:
+    """Append an abort marker for each open transaction."""
+    for producer in open_transactions(partition.log.batches):
+        marker = abort_marker(producer, partition.leader_epoch, now_ms)
+        placed = partition.replica_log.append_as_leader(marker, partition.leader_epoch)
+        trace(partition, "append", offset=placed.last_offset)
 
 
 def open_transactions(batches: Iterable[RecordBatch]) -> tuple[Producer, ...]:
@@ -38,7 +48,7 @@ def open_transactions(batches: Iterable[RecordBatch]) -> tuple[Producer, ...]:
 
 
 def abort_marker(producer: Producer, leader_epoch: int, now_ms: int) -> RecordBatch:
-    """The control batch that aborts a producer's transaction; it goes to the end of the log."""
+    """The control batch that aborts a producer's transaction."""
     producer_id, producer_epoch = producer
     marker = Record(
         0,

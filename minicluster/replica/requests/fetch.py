@@ -1,53 +1,58 @@
-"""Fetch on the side that answers, for followers and consumers alike.
+"""Fetch on the leader, for followers and consumers.
 
-A fetch that finds enough is answered at once; another waits until enough bytes are there, until
-something else is to be told (a diverging log, an error), or until its time is over. It reads again
-when it is answered. What a follower asks for tells its leader how far it is: see ``Partition``.
+A fetch that finds enough bytes gets its response at once. Another waits until the bytes are there,
+until there is something else to respond (diverging logs, an error), or until its deadline; then it
+reads again. The fetch offset of a follower shows its leader how far it is: see partition/reads.
 
-Leaves out: fetch sessions (session id 0 tells clients to send full requests), quotas, preferred
-            read replicas.
-Source:     KIP-74, KIP-320, KIP-392, KIP-595, KIP-903; ReplicaManager.fetchMessages, DelayedFetch.
+Versions: v1 to v3 add throttle time, timestamps and a response limit in bytes (KIP-74). v4 has the
+          isolation level, v5 the follower's log start. v7 has fetch sessions (KIP-227), v9 the
+          current leader epoch (KIP-320), v11 the rack of the consumer, who may read from followers
+          (KIP-392). v12 has the last fetched epoch (KIP-595), v13 topic ids in place of names
+          (KIP-516), v15 the replica's broker epoch (KIP-903), v16 the endpoints of new leaders
+          (KIP-951), v17 the follower's directory (KIP-853).
+Leaves out: fetch sessions (session id 0 makes clients send full requests), quotas, preferred read
+            replicas.
+Source:     ReplicaManager.fetchMessages, readFromLog, DelayedFetch.
 """
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.log import Records
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.steps import FetchResult
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.reads import consumer_fetch_records, fetch_records
+from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
-
-if TYPE_CHECKING:
-    from minicluster.replica.machine import ReplicaManagerMachine
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 NO_EPOCH = -1
 _NO_RECORDS = Records()
-_NAMES_LEADER = 12
-_BY_ID = 13
-_REPLICA_STATE = 15
-_ANY_REPLICA = 11
-_TELLS_LEADER = 12
+_ANY_REPLICA_FROM = 11
+_CURRENT_LEADER_FROM = 12
+_BY_ID_FROM = 13
+_REPLICA_STATE_FROM = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One partition of a fetch; the key is None where the topic is not known."""
+class FetchedPartition:
+    """One partition of a request; the key is None where the topic is not known."""
 
     topic: str
     topic_id: uuid.UUID
     key: Key | None
-    partition: Any
+    data: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
-    """Who fetches, and how much it wants at least and at most."""
+    """The sender of a fetch, and how much it wants at least and at most."""
 
     version: int
     replica_id: int
@@ -57,111 +62,113 @@ class FetchParams:
     max_bytes: int
 
     @property
-    def from_follower(self) -> bool:
-        """Whether a broker asks, and not a consumer."""
+    def is_from_follower(self) -> bool:
+        """Whether a broker fetches, and not a consumer."""
         return self.replica_id >= 0
 
 
 @dataclass(slots=True)
-class ReadOutcome:
-    """What one pass over the partitions found."""
+class LogReadResults:
+    """The outcome of one pass over the partitions."""
 
     data: list[Any]
     size: int = 0
-    must_answer: bool = False
+    has_error_or_divergence: bool = False
 
 
 def handle_fetch(
-    manager: ReplicaManagerMachine, now_ms: int, token: Any, request: Any, version: int
-) -> list[Effect]:
-    """Answer a fetch or let it wait."""
-    by_state = version >= _REPLICA_STATE
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Respond to a fetch or let it wait.
+
+    Source:  ReplicaManager.fetchMessages.
+    """
+    in_state = version >= _REPLICA_STATE_FROM
     params = FetchParams(
         version=version,
-        replica_id=request.replica_state.replica_id if by_state else request.replica_id,
-        broker_epoch=request.replica_state.replica_epoch if by_state else NO_EPOCH,
+        replica_id=request.replica_state.replica_id if in_state else request.replica_id,
+        broker_epoch=request.replica_state.replica_epoch if in_state else NO_EPOCH,
         max_wait_ms=request.max_wait_ms,
         min_bytes=request.min_bytes,
         max_bytes=request.max_bytes,
     )
-    asked = [
-        Asked(topic.topic, topic.topic_id, key, partition)
+    wanted = [
+        FetchedPartition(topic.topic, topic.topic_id, key, data)
         for topic in request.topics
-        for partition in topic.partitions
-        for key in (manager.key_of(topic.topic, topic.topic_id, partition.partition, version),)
+        for data in topic.partitions
+        for key in (state.key_of(topic.topic, topic.topic_id, data.partition, version),)
     ]
-    effects: list[Effect] = []
-    outcome = _read(manager, now_ms, params, asked, effects)
+    results = _read(state, params, wanted, now_ms)
     if (
-        outcome.must_answer
-        or not asked
+        results.has_error_or_divergence
+        or not wanted
         or params.max_wait_ms <= 0
-        or outcome.size >= params.min_bytes
+        or results.size >= params.min_bytes
     ):
-        effects.append(Respond(token, _response(asked, outcome)))
-        return effects
-    operation = DelayedFetch(manager, token, params, asked, outcome, now_ms + params.max_wait_ms)
-    effects += manager.fetches.watch(operation, [item.key for item in asked if item.key])
-    return effects
+        state.respond(token, _response(wanted, results))
+        return
+    operation = DelayedFetch(state, token, params, wanted, results, now_ms + params.max_wait_ms)
+    state.delayed.fetches.watch(operation, [item.key for item in wanted if item.key])
 
 
 class DelayedFetch(DelayedOperation):
     """A fetch that waits for bytes."""
 
-    __slots__ = ("_asked", "_manager", "_outcome", "_params", "_stamps", "_token", "deadline_ms")
+    __slots__ = ("_params", "_results", "_snapshots", "_state", "_token", "_wanted", "deadline_ms")
 
     def __init__(
         self,
-        manager: ReplicaManagerMachine,
+        state: ReplicaManagerState,
         token: Any,
         params: FetchParams,
-        asked: list[Asked],
-        outcome: ReadOutcome,
+        wanted: list[FetchedPartition],
+        results: LogReadResults,
         deadline_ms: int,
     ) -> None:
-        self._manager = manager
+        self._state = state
         self._token = token
         self._params = params
-        self._asked = asked
-        self._outcome = outcome
-        self._stamps = [
-            (*self._stamp(item), data.high_watermark == self._high_watermark(item))
-            for item, data in zip(asked, outcome.data, strict=True)
+        self._wanted = wanted
+        self._results = results
+        # The fetch itself may have moved the high watermark, after it was read.
+        self._snapshots = [
+            (*self._snapshot(item), data.high_watermark == self._high_watermark(item))
+            for item, data in zip(wanted, results.data, strict=True)
         ]
         self.deadline_ms = deadline_ms
 
-    def try_complete(self, now_ms: int) -> list[Effect] | None:
-        """Answer if there is enough to read, or anything to tell besides records."""
+    def try_complete(self, now_ms: int) -> bool:
+        """Whether there are enough bytes, or something else to respond.
+
+        Source:  DelayedFetch.tryComplete.
+        """
         size = 0
-        for item in self._asked:
+        for item in self._wanted:
             available = self._available(item)
             if available is None:
-                return self._read_again(now_ms)
+                return True
             size += available
             if size >= self._params.min_bytes:
-                return self._read_again(now_ms)
-        return None
+                return True
+        return False
 
-    def expire(self, now_ms: int) -> list[Effect]:
-        """Answer with what there is: what the first read found, if nothing has moved since."""
-        if self._stamps == [(*self._stamp(item), True) for item in self._asked]:
-            return [Respond(self._token, _response(self._asked, self._outcome))]
-        return self._read_again(now_ms)
+    def on_complete(self, now_ms: int) -> None:
+        """Read again and respond; if nothing has changed, with the results of the first read."""
+        results = self._results
+        if self._snapshots != [(*self._snapshot(item), True) for item in self._wanted]:
+            results = _read(self._state, self._params, self._wanted, now_ms)
+        self._state.respond(self._token, _response(self._wanted, results))
 
-    def _read_again(self, now_ms: int) -> list[Effect]:
-        effects: list[Effect] = []
-        outcome = _read(self._manager, now_ms, self._params, self._asked, effects)
-        effects.append(Respond(self._token, _response(self._asked, outcome)))
-        return effects
+    def _local(self, item: FetchedPartition) -> Partition | None:
+        return None if item.key is None else self._state.partitions.get(item.key)
 
-    def _high_watermark(self, item: Asked) -> int:
-        """The high watermark now; the fetch itself may have moved it."""
-        partition = self._manager.partitions.get(item.key) if item.key is not None else None
+    def _high_watermark(self, item: FetchedPartition) -> int:
+        partition = self._local(item)
         return -1 if partition is None else partition.high_watermark
 
-    def _stamp(self, item: Asked) -> tuple[int, ...]:
-        """What decides the answer for a partition."""
-        partition = self._manager.partitions.get(item.key) if item.key is not None else None
+    def _snapshot(self, item: FetchedPartition) -> tuple[int, ...]:
+        """All that the response for a partition depends on."""
+        partition = self._local(item)
         if partition is None:
             return ()
         log = partition.log
@@ -173,14 +180,14 @@ class DelayedFetch(DelayedOperation):
             log.end_offset,
         )
 
-    def _available(self, item: Asked) -> int | None:
-        """How many bytes a read would give; None if there is something else to tell."""
-        data = item.partition
+    def _available(self, item: FetchedPartition) -> int | None:
+        """The number of bytes to read; None if there is something else to respond."""
+        data = item.data
         try:
-            partition = self._manager.partition(item.key)
+            partition = self._state.partition(item.key)
         except ReplicaError:
             return None
-        from_follower = self._params.from_follower
+        from_follower = self._params.is_from_follower
         epoch = data.current_leader_epoch
         if epoch not in (NO_EPOCH, partition.leader_epoch) or partition.leader is None:
             return None
@@ -202,118 +209,108 @@ class DelayedFetch(DelayedOperation):
         return min(sum(batch.size for batch in batches), most)
 
 
+# --- reading ----------------------------------------------------------------------------------
+
+
 def _read(
-    manager: ReplicaManagerMachine,
-    now_ms: int,
-    params: FetchParams,
-    asked: list[Asked],
-    effects: list[Effect],
-) -> ReadOutcome:
-    outcome = ReadOutcome([])
-    for item in asked:
+    state: ReplicaManagerState, params: FetchParams, wanted: list[FetchedPartition], now_ms: int
+) -> LogReadResults:
+    """Read each partition, within the limits in bytes of the request.
+
+    Source:  ReplicaManager.readFromLog.
+    """
+    results = LogReadResults([])
+    for item in wanted:
         try:
-            result = _read_one(manager, now_ms, params, item, params.max_bytes, effects)
+            info = _read_partition(state, params, item, now_ms)
         except ReplicaError as refusal:
-            outcome.data.append(_refused(manager, params, item, refusal.error))
-            outcome.must_answer = True
+            results.data.append(_error(state, params, item, refusal.error))
+            results.has_error_or_divergence = True
             continue
-        batches = result.batches
+        batches = info.batches
         size = sum(batch.size for batch in batches) if batches else 0
-        if size and outcome.size and outcome.size + size > params.max_bytes:
+        # The first batch is read whole whatever its size, so that a fetch makes progress (KIP-74).
+        if size and results.size and results.size + size > params.max_bytes:
             batches, size = (), 0
-        outcome.size += size
-        diverging = result.diverging_epoch
-        if diverging is not None:
-            outcome.must_answer = True
-            outcome.data.append(_diverging(item, result))
-            continue
-        outcome.data.append(
-            FetchResponse.PartitionData(
-                partition_index=item.partition.partition,
-                high_watermark=result.high_watermark,
-                last_stable_offset=result.last_stable_offset,
-                log_start_offset=result.log_start_offset,
-                records=Records(batches) if batches else _NO_RECORDS,
-            )
+        results.size += size
+        results.has_error_or_divergence |= info.diverging_epoch is not None
+        results.data.append(
+            _partition_data(item, info, Records(batches) if batches else _NO_RECORDS)
         )
-    return outcome
+    return results
 
 
-def _read_one(
-    manager: ReplicaManagerMachine,
-    now_ms: int,
-    params: FetchParams,
-    item: Asked,
-    bytes_left: int,
-    effects: list[Effect],
-) -> FetchResult:
+def _read_partition(
+    state: ReplicaManagerState, params: FetchParams, item: FetchedPartition, now_ms: int
+) -> LogReadInfo:
     if item.key is None:
         raise ReplicaError(
             ErrorCode.UNKNOWN_TOPIC_ID
-            if params.version >= _BY_ID
+            if params.version >= _BY_ID_FROM
             else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
-    partition = manager.partition(item.key)
-    asked = item.partition
-    max_bytes = min(asked.partition_max_bytes, bytes_left)
-    current = asked.current_leader_epoch
-    last = asked.last_fetched_epoch
-    if manager.faults.z38_fetches_are_not_fenced and current not in (
-        NO_EPOCH,
-        partition.leader_epoch,
-    ):
-        effects.append(FaultHit("Z38"))
-        current = NO_EPOCH
-    if params.from_follower:
-        step = partition.fetch(
-            now_ms,
-            manager.view,
+    partition = state.partition(item.key)
+    data = item.data
+    max_bytes = min(data.partition_max_bytes, params.max_bytes)
+    current_leader_epoch = required_leader_epoch(partition, data.current_leader_epoch)
+    last = data.last_fetched_epoch
+    last_fetched_epoch = None if last == NO_EPOCH else last
+    if params.is_from_follower:
+        return fetch_records(
+            partition,
             replica_id=params.replica_id,
             broker_epoch=params.broker_epoch,
-            fetch_offset=asked.fetch_offset,
-            log_start_offset=asked.log_start_offset,
-            current_leader_epoch=None if current == NO_EPOCH else current,
-            last_fetched_epoch=None if last == NO_EPOCH else last,
+            fetch_offset=data.fetch_offset,
+            log_start_offset=data.log_start_offset,
+            current_leader_epoch=current_leader_epoch,
+            last_fetched_epoch=last_fetched_epoch,
             max_bytes=max_bytes,
-            deletes_wait=manager.deletes.watched(item.key) > 0,
+            now_ms=now_ms,
         )
-    else:
-        step = partition.consumer_fetch(
-            fetch_offset=asked.fetch_offset,
-            any_replica=params.version >= _ANY_REPLICA,
-            current_leader_epoch=None if current == NO_EPOCH else current,
-            last_fetched_epoch=None if last == NO_EPOCH else last,
-            max_bytes=max_bytes,
-        )
-    effects += step.effects
-    return step.result
-
-
-def _diverging(item: Asked, result: FetchResult) -> Any:
-    diverging = result.diverging_epoch
-    assert diverging is not None
-    return FetchResponse.PartitionData(
-        partition_index=item.partition.partition,
-        high_watermark=result.high_watermark,
-        last_stable_offset=result.last_stable_offset,
-        log_start_offset=result.log_start_offset,
-        diverging_epoch=FetchResponse.EpochEndOffset(
-            epoch=diverging.epoch, end_offset=diverging.end_offset
-        ),
-        records=_NO_RECORDS,
+    return consumer_fetch_records(
+        partition,
+        fetch_offset=data.fetch_offset,
+        any_replica=params.version >= _ANY_REPLICA_FROM,
+        current_leader_epoch=current_leader_epoch,
+        last_fetched_epoch=last_fetched_epoch,
+        max_bytes=max_bytes,
     )
 
 
-def _refused(
-    manager: ReplicaManagerMachine, params: FetchParams, item: Asked, error: ErrorCode
+@step
+def required_leader_epoch(partition: Partition, current_leader_epoch: int) -> int | None:
+    """The leader epoch that the sender expects; None for a sender that does not know any."""
+    return None if current_leader_epoch == NO_EPOCH else current_leader_epoch
+
+
+# --- response ---------------------------------------------------------------------------------
+
+
+def _partition_data(item: FetchedPartition, info: LogReadInfo, records: Records) -> Any:
+    diverging = info.diverging_epoch
+    return FetchResponse.PartitionData(
+        partition_index=item.data.partition,
+        high_watermark=info.high_watermark,
+        last_stable_offset=info.last_stable_offset,
+        log_start_offset=info.log_start_offset,
+        diverging_epoch=FetchResponse.EpochEndOffset()
+        if diverging is None
+        else FetchResponse.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset),
+        records=records,
+    )
+
+
+def _error(
+    state: ReplicaManagerState, params: FetchParams, item: FetchedPartition, error: ErrorCode
 ) -> Any:
     leader = FetchResponse.LeaderIdAndEpoch()
+    # The sender finds the new leader without another Metadata request (KIP-951).
     moved = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-    if moved and params.version >= _NAMES_LEADER:
-        leader_id, leader_epoch = manager.current_leader(item.key)
+    if moved and params.version >= _CURRENT_LEADER_FROM:
+        leader_id, leader_epoch = state.current_leader(item.key)
         leader = FetchResponse.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
     return FetchResponse.PartitionData(
-        partition_index=item.partition.partition,
+        partition_index=item.data.partition,
         error_code=error,
         high_watermark=-1,
         current_leader=leader,
@@ -321,9 +318,9 @@ def _refused(
     )
 
 
-def _response(asked: list[Asked], outcome: ReadOutcome) -> FetchResponse:
+def _response(wanted: list[FetchedPartition], results: LogReadResults) -> FetchResponse:
     topics: dict[tuple[uuid.UUID, str], list[Any]] = {}
-    for item, data in zip(asked, outcome.data, strict=True):
+    for item, data in zip(wanted, results.data, strict=True):
         topics.setdefault((item.topic_id, item.topic), []).append(data)
     return FetchResponse(
         responses=tuple(

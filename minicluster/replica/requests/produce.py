@@ -1,177 +1,175 @@
 """Produce: append, and with acks=all wait for the high watermark.
 
-Source:  KIP-98, KIP-951; ReplicaManager.appendRecords, DelayedProduce, KafkaApis.
+Versions: v1 and v2 add throttle time and timestamps. v3 adds the transactional id and takes one
+          batch per partition, of magic 2 (KIP-98). v5 adds the log start to the response, v8 record
+          errors (KIP-467), v10 the current leader (KIP-951), v12 the transaction of KIP-890, v13
+          topic ids in place of names (KIP-516).
+Leaves out: transactions, message format v0 and v1, record errors.
+Source:   ReplicaManager.appendRecords, DelayedProduce, KafkaApis.handleProduceRequest.
 """
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-from minicluster.effects import Effect, Respond
 from minicluster.log import InvalidBatch, RecordBatch, Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ProduceResponse
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.steps import AppendResult, CheckWaiting
+from minicluster.replica.partition.leader_log import (
+    ACKS_ALL,
+    acknowledge,
+    append_records_to_leader,
+    check_enough_replicas,
+)
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.results import LogAppendInfo
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-if TYPE_CHECKING:
-    from minicluster.replica.machine import ReplicaManagerMachine
-
-ACKS_ALL = -1
 ACKS_NONE = 0
-_BY_ID = 13
-_NAMES_LEADER = 10
-_ONE_BATCH = 3
-_TELLS_LEADER = 10
+ACKS_LEADER = 1
+_ONE_BATCH_FROM = 3
+_CURRENT_LEADER_FROM = 10
+_BY_ID_FROM = 13
 
 
 @dataclass(slots=True)
-class Produced:
-    """What became of one partition's batches so far."""
+class ProducePartitionStatus:
+    """The append to one partition; its error is what it would respond with now."""
 
     topic: str
     topic_id: uuid.UUID
     index: int
     key: Key | None
-    version: int
     error: ErrorCode = ErrorCode.NONE
-    why: str | None = None
-    appended: AppendResult | None = None
+    message: str | None = None
+    appended: LogAppendInfo | None = None
     waits: bool = False
 
 
 def handle_produce(
-    manager: ReplicaManagerMachine, now_ms: int, token: Any, request: Any, version: int
-) -> list[Effect]:
-    """Append what was sent and answer, now or when it is replicated.
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Append, and respond now or once the records are replicated.
 
-    With acks=0 nobody waits: the reply holds None, and no bytes are to be sent.
+    With acks=0 the response is None, and nothing is to be sent.
     """
-    effects: list[Effect] = []
-    results: list[Produced] = []
+    statuses: list[ProducePartitionStatus] = []
     acks = request.acks
     for topic in request.topic_data:
         for data in topic.partition_data:
-            key = manager.key_of(topic.name, topic.topic_id, data.index, version)
-            result = Produced(topic.name, topic.topic_id, data.index, key, version)
-            results.append(result)
+            key = state.key_of(topic.name, topic.topic_id, data.index, version)
+            status = ProducePartitionStatus(topic.name, topic.topic_id, data.index, key)
+            statuses.append(status)
             try:
-                if acks not in (ACKS_ALL, ACKS_NONE, 1):
+                if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
                     raise ReplicaError(ErrorCode.INVALID_REQUIRED_ACKS, f"{acks} acks")
-                _append(manager, now_ms, result, data.records, acks, version, effects)
+                _append(state, status, data.records, acks, version, now_ms)
             except ReplicaError as refusal:
-                result.error, result.why = refusal.error, str(refusal)
+                status.error, status.message = refusal.error, str(refusal)
     if acks == ACKS_NONE:
-        return [*effects, Respond(token, None)]
-    waiting = [result for result in results if acks == ACKS_ALL and result.appended is not None]
-    if not waiting:
-        return [*effects, Respond(token, _response(manager, results, version))]
-    for result in waiting:
-        result.waits, result.error = True, ErrorCode.REQUEST_TIMED_OUT
-    operation = DelayedProduce(manager, token, results, version, now_ms + request.timeout_ms)
-    done = operation.try_complete(now_ms)
-    if done is not None:
-        return effects + done
-    effects += manager.produces.watch(operation, [r.key for r in waiting if r.key is not None])
-    return effects
+        state.respond(token, None)
+        return
+    waiting = [s for s in statuses if acks == ACKS_ALL and s.appended is not None]
+    for status in waiting:
+        status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
+    operation = DelayedProduce(state, token, statuses, version, now_ms + request.timeout_ms)
+    if operation.try_complete(now_ms):
+        operation.on_complete(now_ms)
+    else:
+        state.delayed.produces.watch(operation, [s.key for s in waiting if s.key is not None])
 
 
 class DelayedProduce(DelayedOperation):
     """A produce with acks=all that waits for the high watermarks of its partitions."""
 
-    __slots__ = ("_acks", "_manager", "_results", "_token", "_version", "deadline_ms")
+    __slots__ = ("_replicated", "_state", "_statuses", "_token", "_version", "deadline_ms")
 
     def __init__(
         self,
-        manager: ReplicaManagerMachine,
+        state: ReplicaManagerState,
         token: Any,
-        results: list[Produced],
+        statuses: list[ProducePartitionStatus],
         version: int,
         deadline_ms: int,
     ) -> None:
-        self._version = version
-        self._manager = manager
+        self._state = state
         self._token = token
-        self._results = results
-        self._acks: list[Effect] = []  # rows of partitions that are done, told with the answer
+        self._statuses = statuses
+        self._version = version
+        self._replicated: list[tuple[Partition, int]] = []  # acknowledged with the response
         self.deadline_ms = deadline_ms
 
-    def try_complete(self, now_ms: int) -> list[Effect] | None:
-        """Answer once every partition is replicated far enough, or cannot be any more."""
-        for result in self._results:
-            if result.waits:
-                self._look(result)
-        if any(result.waits for result in self._results):
-            return None
-        return self.expire(now_ms)
+    def try_complete(self, now_ms: int) -> bool:
+        """Whether each partition is replicated far enough, or cannot be any more.
 
-    def expire(self, now_ms: int) -> list[Effect]:
-        """Answer; what still waits has timed out (and may be replicated yet)."""
-        return [
-            *self._acks,
-            Respond(self._token, _response(self._manager, self._results, self._version)),
-        ]
+        Source:  DelayedProduce.tryComplete.
+        """
+        for status in self._statuses:
+            if status.waits:
+                self._check(status)
+        return not any(status.waits for status in self._statuses)
 
-    def _look(self, result: Produced) -> None:
-        assert result.appended is not None
+    def on_complete(self, now_ms: int) -> None:
+        """Respond; partitions that still wait have timed out, and may be replicated yet."""
+        for partition, last_offset in self._replicated:
+            acknowledge(partition, last_offset)
+        response = _response(self._state, self._statuses, self._version)
+        self._state.respond(self._token, response)
+
+    def _check(self, status: ProducePartitionStatus) -> None:
+        assert status.appended is not None
         try:
-            partition = self._manager.partition(result.key)
+            partition = self._state.partition(status.key)
         except ReplicaError as refusal:
-            result.waits, result.error = False, refusal.error
+            status.waits, status.error = False, refusal.error
             return
-        enough = partition.check_enough_replicas(result.appended.last_offset + 1)
-        if not enough.reached and enough.error == ErrorCode.NONE:
+        replicas = check_enough_replicas(partition, status.appended.last_offset + 1)
+        if not replicas.reached and replicas.error == ErrorCode.NONE:
             return
-        result.waits, result.error = False, enough.error
-        if enough.error == ErrorCode.NONE:
-            self._acks += partition.acknowledged(result.appended.last_offset)
+        status.waits, status.error = False, replicas.error
+        if replicas.error == ErrorCode.NONE:
+            self._replicated.append((partition, status.appended.last_offset))
 
 
 def _append(
-    manager: ReplicaManagerMachine,
-    now_ms: int,
-    result: Produced,
+    state: ReplicaManagerState,
+    status: ProducePartitionStatus,
     records: Any,
     acks: int,
     version: int,
-    effects: list[Effect],
+    now_ms: int,
 ) -> None:
-    if result.key is None:
+    """Append the batches of one partition, and complete the operations that waited for them."""
+    if status.key is None:
         raise ReplicaError(
             ErrorCode.UNKNOWN_TOPIC_ID
-            if version >= _BY_ID
+            if version >= _BY_ID_FROM
             else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
-    batches = _checked(records, version)
-    partition = manager.partition(result.key)
-    first: AppendResult | None = None
+    batches = _validated(records, version)
+    partition = state.partition(status.key)
+    first: LogAppendInfo | None = None
     for batch in batches:
-        step = partition.append_as_leader(now_ms, manager.view, batch, acks=acks)
-        effects += step.effects
-        last = step.result
+        last = append_records_to_leader(partition, batch, acks, now_ms)
         first = first or last
         if last.high_watermark_increased:
-            effects.append(CheckWaiting(*result.key))
-        elif not last.repeated:
-            effects += manager.fetches.check(now_ms, [result.key])
-        result.appended = AppendResult(
-            first_offset=first.first_offset,
-            last_offset=last.last_offset,
-            size=first.size,
-            log_start_offset=last.log_start_offset,
-            high_watermark_increased=last.high_watermark_increased,
-            repeated=last.repeated,
-        )
+            state.delayed.check_and_complete_all(status.key, now_ms)
+        elif not last.is_duplicate:
+            # Followers may read up to the log end.
+            state.delayed.fetches.check_and_complete(status.key, now_ms)
+        status.appended = replace(last, first_offset=first.first_offset, size=first.size)
 
 
-def _checked(records: Any, version: int) -> tuple[RecordBatch, ...]:
+def _validated(records: Any, version: int) -> tuple[RecordBatch, ...]:
     """The batches of a produce.
 
     Errors:  CORRUPT_MESSAGE for a damaged one; INVALID_RECORD where there is none, or more than
-             one from version 3 on (ProduceRequest.validateRecords).
+             one from version 3 on.
+    Source:  ProduceRequest.validateRecords.
     """
     try:
         batches = Records.of(records).batches
@@ -179,7 +177,7 @@ def _checked(records: Any, version: int) -> tuple[RecordBatch, ...]:
         raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
     if not batches:
         raise ReplicaError(ErrorCode.INVALID_RECORD, "the request holds no record batch")
-    if version >= _ONE_BATCH and len(batches) > 1:
+    if version >= _ONE_BATCH_FROM and len(batches) > 1:
         raise ReplicaError(ErrorCode.INVALID_RECORD, "the request holds more than one batch")
     if any(batch.is_control for batch in batches):
         raise ReplicaError(ErrorCode.INVALID_RECORD, "clients cannot write control batches")
@@ -187,12 +185,12 @@ def _checked(records: Any, version: int) -> tuple[RecordBatch, ...]:
 
 
 def _response(
-    manager: ReplicaManagerMachine, results: list[Produced], version: int
+    state: ReplicaManagerState, statuses: list[ProducePartitionStatus], version: int
 ) -> ProduceResponse:
     topics: dict[tuple[uuid.UUID, str], list[Any]] = {}
-    for result in results:
-        data = _partition_response(manager, result, version)
-        topics.setdefault((result.topic_id, result.topic), []).append(data)
+    for status in statuses:
+        data = _partition_response(state, status, version)
+        topics.setdefault((status.topic_id, status.topic), []).append(data)
     return ProduceResponse(
         responses=tuple(
             ProduceResponse.TopicProduceResponse(
@@ -203,17 +201,20 @@ def _response(
     )
 
 
-def _partition_response(manager: ReplicaManagerMachine, result: Produced, version: int) -> Any:
+def _partition_response(
+    state: ReplicaManagerState, status: ProducePartitionStatus, version: int
+) -> Any:
     leader = ProduceResponse.LeaderIdAndEpoch()
-    if result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and result.version >= _NAMES_LEADER:
-        leader_id, leader_epoch = manager.current_leader(result.key)
+    # The producer finds the new leader without another Metadata request (KIP-951).
+    if status.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and version >= _CURRENT_LEADER_FROM:
+        leader_id, leader_epoch = state.current_leader(status.key)
         leader = ProduceResponse.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-    appended = result.appended
+    appended = status.appended
     return ProduceResponse.PartitionProduceResponse(
-        index=result.index,
-        error_code=result.error,
+        index=status.index,
+        error_code=status.error,
         base_offset=-1 if appended is None else appended.first_offset,
         log_start_offset=-1 if appended is None else appended.log_start_offset,
-        error_message=result.why,
+        error_message=status.message,
         current_leader=leader,
     )

@@ -1,9 +1,9 @@
-"""Requests that wait: for a high watermark, for bytes, or for their time to run out.
+"""Delayed operations: requests that wait for a high watermark, for bytes, or for their deadline.
 
-An operation watches partitions. ``check`` asks the operations of a partition whether they are done
-now; the one timer of the purgatory ends those whose time is over. Operations end exactly once.
+An operation watches partitions. Each change of a partition has its operations tried; the one timer
+of the purgatory expires those whose deadline has passed. An operation completes exactly once.
 
-Source:  DelayedOperationPurgatory, DelayedProduce, DelayedFetch.
+Source:  DelayedOperationPurgatory, DelayedOperation, DelayedOperations.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ Key = tuple[uuid.UUID, int]  # (topic id, partition)
 
 
 class DelayedOperation(ABC):
-    """Something that waits until a time at most."""
+    """A request that waits until a deadline at most."""
 
     deadline_ms: int
 
     @abstractmethod
-    def try_complete(self, now_ms: int) -> list[Effect] | None:
-        """The effects of completing it, or None while it has to wait on."""
+    def try_complete(self, now_ms: int) -> bool:
+        """Whether the operation can complete now."""
 
     @abstractmethod
-    def expire(self, now_ms: int) -> list[Effect]:
-        """The effects of ending it because its time is over."""
+    def on_complete(self, now_ms: int) -> None:
+        """Respond: the operation can complete, or its deadline has passed."""
 
 
 class Purgatory:
     """The waiting operations of one kind."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, effects: list[Effect]) -> None:
         self.timer = name
+        self._effects = effects
         self._operations: dict[int, tuple[DelayedOperation, tuple[Key, ...]]] = {}
         self._watchers: dict[Key, dict[int, None]] = {}
         self._deadlines: list[tuple[int, int]] = []
@@ -47,10 +48,10 @@ class Purgatory:
         return len(self._operations)
 
     def watched(self, key: Key) -> int:
-        """How many operations wait for a partition."""
+        """The number of operations that wait for a partition."""
         return len(self._watchers.get(key, ()))
 
-    def watch(self, operation: DelayedOperation, keys: Iterable[Key]) -> list[Effect]:
+    def watch(self, operation: DelayedOperation, keys: Iterable[Key]) -> None:
         """Let an operation wait for these partitions."""
         self._count += 1
         number = self._count
@@ -61,44 +62,71 @@ class Purgatory:
         heapq.heappush(self._deadlines, (operation.deadline_ms, number))
         if self._timer_ms is None or operation.deadline_ms < self._timer_ms:
             self._timer_ms = operation.deadline_ms
-            return [SetTimer(self.timer, operation.deadline_ms)]
-        return []
+            self._effects.append(SetTimer(self.timer, operation.deadline_ms))
 
-    def check(self, now_ms: int, keys: Iterable[Key]) -> list[Effect]:
-        """Complete what can complete, among the operations that watch these partitions."""
-        effects: list[Effect] = []
-        for key in keys:
-            for number in list(self._watchers.get(key, ())):
-                entry = self._operations.get(number)
-                if entry is None:
-                    continue
-                done = entry[0].try_complete(now_ms)
-                if done is not None:
-                    self._forget(number)
-                    effects += done
-        return effects
+    def check_and_complete(self, key: Key, now_ms: int) -> None:
+        """Complete the operations of a partition that can complete."""
+        if key not in self._watchers:
+            return
+        for number in list(self._watchers[key]):
+            entry = self._operations.get(number)
+            if entry is not None and entry[0].try_complete(now_ms):
+                self._remove(number)
+                entry[0].on_complete(now_ms)
 
-    def on_timer(self, now_ms: int) -> list[Effect]:
-        """End what is due and say when to look again."""
-        effects: list[Effect] = []
+    def on_timer(self, now_ms: int) -> None:
+        """Expire what is due and set the next timer."""
         self._timer_ms = None
         while self._deadlines:
             deadline_ms, number = self._deadlines[0]
             entry = self._operations.get(number)
             if entry is not None and deadline_ms > now_ms:
-                self._timer_ms = deadline_ms
-                effects.append(SetTimer(self.timer, deadline_ms))
+                if self._timer_ms is None:
+                    self._timer_ms = deadline_ms
+                    self._effects.append(SetTimer(self.timer, deadline_ms))
                 break
             heapq.heappop(self._deadlines)
             if entry is not None:
-                self._forget(number)
-                effects += entry[0].expire(now_ms)
-        return effects
+                self._remove(number)
+                entry[0].on_complete(now_ms)
 
-    def _forget(self, number: int) -> None:
+    def _remove(self, number: int) -> None:
+        """Take an operation out before it completes, so that it cannot complete twice.
+
+        Completing a fetch of a follower may move a high watermark, which has operations tried anew.
+        """
         _, keys = self._operations.pop(number)
         for key in keys:
             watchers = self._watchers[key]
             del watchers[number]
             if not watchers:
                 del self._watchers[key]
+
+
+class DelayedOperations:
+    """The three purgatories of a broker."""
+
+    def __init__(self, effects: list[Effect]) -> None:
+        self.produces = Purgatory("purgatory-produce", effects)
+        self.fetches = Purgatory("purgatory-fetch", effects)
+        self.deletes = Purgatory("purgatory-delete-records", effects)
+
+    @property
+    def all(self) -> tuple[Purgatory, ...]:
+        """Every purgatory."""
+        return self.fetches, self.produces, self.deletes
+
+    def check_and_complete_all(self, key: Key, now_ms: int) -> None:
+        """Try all operations of a partition whose high watermark or log start has moved."""
+        for purgatory in self.all:
+            purgatory.check_and_complete(key, now_ms)
+
+    def complete_when_not_leader(self, key: Key, now_ms: int) -> None:
+        """Try the operations that a partition can no longer fulfil: another broker leads now.
+
+        A deletion of records is not tried: it ends by its deadline.
+
+        Source:  ReplicaManager.completeDelayedOperationsWhenNotPartitionLeader.
+        """
+        self.produces.check_and_complete(key, now_ms)
+        self.fetches.check_and_complete(key, now_ms)

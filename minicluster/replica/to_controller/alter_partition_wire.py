@@ -1,10 +1,12 @@
-"""ISR proposals as requests to the controller, and what its answers say of each.
+"""ISR changes as requests to the controller, and the results in its responses.
 
-AlterPartition is what shipped. AlterIsr is what the texts of KIP-497 and KIP-704 have, sent where
-the rules say so: KIP-704's is answered with the state that was committed, KIP-497's only with
-errors, before anything is decided; there, no error means that the outcome comes with the metadata.
+AlterPartition is the API that shipped. AlterIsr is that of KIP-497's and KIP-704's texts, where the
+rules say so. KIP-704's response has the committed state. KIP-497's has errors alone and is sent
+before anything is decided; no error means that the outcome comes with the metadata.
 
-Versions: AlterPartition v0-v3; AlterIsr v0 (KIP-497), v0-v1 (KIP-704).
+Versions: AlterPartition v0; v1 adds the leader recovery state (KIP-704); v2 has topic ids in place
+          of names; v3 has the broker epoch of each ISR member (KIP-903). Kafka 4 has v2 and v3.
+          AlterIsr v0 (KIP-497); v0 and v1, which adds the unclean flag (KIP-704).
 Source:   KIP-497, KIP-704, KIP-903; AlterPartitionManager.buildRequest.
 """
 
@@ -20,8 +22,8 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.partition.isr_state import (
     RECOVERED,
     RECOVERING,
-    AlterPartitionAnswer,
-    ProposalItem,
+    AlterPartitionItem,
+    AlterPartitionResult,
 )
 from minicluster.rules import IsrChanges, Rules
 
@@ -31,19 +33,19 @@ _RECOVERY_STATE_FROM = 1
 
 IsrRequest = AlterPartitionRequest | kip_497.AlterIsrRequest | kip_704.AlterIsrRequest
 IsrResponse = AlterPartitionResponse | kip_497.AlterIsrResponse | kip_704.AlterIsrResponse
-Answers = dict[tuple[object, int], AlterPartitionAnswer]
+Results = dict[tuple[object, int], AlterPartitionResult]
 
 
-def isr_request(
-    items: Sequence[ProposalItem],
+def alter_partition_request(
+    items: Sequence[AlterPartitionItem],
     *,
     broker_id: int,
     broker_epoch: int,
     rules: Rules,
     sends_recovery_state: bool,
 ) -> tuple[IsrRequest, int]:
-    """The request of some proposals and its version; topics in order of first submission."""
-    by_topic: dict[tuple[str, object], list[ProposalItem]] = {}
+    """The request of some items and its version; topics in order of first submission."""
+    by_topic: dict[tuple[str, object], list[AlterPartitionItem]] = {}
     for item in items:
         by_topic.setdefault((item.topic, item.topic_id), []).append(item)
     sender = {"broker_id": broker_id, "broker_epoch": broker_epoch}
@@ -61,27 +63,26 @@ def isr_request(
 
 
 def _alter_partition(
-    groups: list[list[ProposalItem]],
+    groups: list[list[AlterPartitionItem]],
     sender: dict[str, int],
     version: int,
     sends_recovery_state: bool,
 ) -> AlterPartitionRequest:
     kind = AlterPartitionRequest
     plain = version <= _PLAIN_ISR_UNTIL
-    tells_state = sends_recovery_state and version >= _RECOVERY_STATE_FROM
+    has_state = sends_recovery_state and version >= _RECOVERY_STATE_FROM
 
-    def part(item: ProposalItem) -> AlterPartitionRequest.PartitionData:
-        proposal = item.proposal
-        members = () if plain else proposal.isr
+    def data_of(item: AlterPartitionItem) -> AlterPartitionRequest.PartitionData:
+        members = () if plain else item.isr
         return kind.PartitionData(
             partition_index=item.partition,
-            leader_epoch=proposal.leader_epoch,
-            new_isr=tuple(member for member, _ in proposal.isr) if plain else (),
+            leader_epoch=item.leader_epoch,
+            new_isr=item.members if plain else (),
             new_isr_with_epochs=tuple(
                 kind.BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in members
             ),
-            leader_recovery_state=proposal.recovery_state if tells_state else RECOVERED,
-            partition_epoch=proposal.partition_epoch,
+            leader_recovery_state=item.recovery_state if has_state else RECOVERED,
+            partition_epoch=item.partition_epoch,
         )
 
     return kind(
@@ -90,7 +91,7 @@ def _alter_partition(
             kind.TopicData(
                 topic_name=items[0].topic if version <= _NAMES_UNTIL else "",
                 topic_id=items[0].topic_id if version > _NAMES_UNTIL else ZERO_UUID,
-                partitions=tuple(part(item) for item in items),
+                partitions=tuple(data_of(item) for item in items),
             )
             for items in groups
         ),
@@ -98,7 +99,7 @@ def _alter_partition(
 
 
 def _of_kip_497(
-    groups: list[list[ProposalItem]], sender: dict[str, int]
+    groups: list[list[AlterPartitionItem]], sender: dict[str, int]
 ) -> kip_497.AlterIsrRequest:
     kind = kip_497.AlterIsrRequest
     return kind(
@@ -109,10 +110,10 @@ def _of_kip_497(
                 partitions=tuple(
                     kind.PartitionData(
                         partition_id=item.partition,
-                        leader=item.proposal.leader,
-                        leader_epoch=item.proposal.leader_epoch,
-                        isr=tuple(member for member, _ in item.isr),
-                        current_zk_version=item.proposal.partition_epoch,
+                        leader=item.leader,
+                        leader_epoch=item.leader_epoch,
+                        isr=item.members,
+                        current_zk_version=item.partition_epoch,
                     )
                     for item in items
                 ),
@@ -123,7 +124,7 @@ def _of_kip_497(
 
 
 def _of_kip_704(
-    groups: list[list[ProposalItem]], sender: dict[str, int]
+    groups: list[list[AlterPartitionItem]], sender: dict[str, int]
 ) -> kip_704.AlterIsrRequest:
     kind = kip_704.AlterIsrRequest
     return kind(
@@ -134,10 +135,10 @@ def _of_kip_704(
                 partitions=tuple(
                     kind.PartitionData(
                         partition_index=item.partition,
-                        leader_epoch=item.proposal.leader_epoch,
-                        new_isr=tuple(member for member, _ in item.isr),
-                        new_is_unclean=item.proposal.recovery_state == RECOVERING,
-                        current_isr_version=item.proposal.partition_epoch,
+                        leader_epoch=item.leader_epoch,
+                        new_isr=item.members,
+                        new_is_unclean=item.recovery_state == RECOVERING,
+                        current_isr_version=item.partition_epoch,
                     )
                     for item in items
                 ),
@@ -147,20 +148,20 @@ def _of_kip_704(
     )
 
 
-def isr_answers(response: IsrResponse) -> Answers:
-    """The answers by (topic id, or name where there is none; partition)."""
-    found: Answers = {}
+def alter_partition_results(response: IsrResponse) -> Results:
+    """The results by (topic id, or name where there is none; partition)."""
+    found: Results = {}
     for topic in response.topics:
         match topic:
             case kip_497.AlterIsrResponse.TopicData():
                 for part in topic.partitions:
                     error = ErrorCode.for_code(part.error_code)
-                    found[(topic.topic, part.partition_id)] = AlterPartitionAnswer(
+                    found[(topic.topic, part.partition_id)] = AlterPartitionResult(
                         error=error, acknowledged=error == ErrorCode.NONE
                     )
             case kip_704.AlterIsrResponse.TopicData():
                 for data in topic.partitions:
-                    found[(topic.name, data.partition_index)] = _answer(
+                    found[(topic.name, data.partition_index)] = _result(
                         data,
                         RECOVERING if data.is_unclean else RECOVERED,
                         data.current_isr_version,
@@ -168,19 +169,19 @@ def isr_answers(response: IsrResponse) -> Answers:
             case _:
                 key = topic.topic_name if topic.topic_id == ZERO_UUID else topic.topic_id
                 for shipped in topic.partitions:
-                    found[(key, shipped.partition_index)] = _answer(
+                    found[(key, shipped.partition_index)] = _result(
                         shipped, shipped.leader_recovery_state, shipped.partition_epoch
                     )
     return found
 
 
-def _answer(data: Any, recovery_state: int, partition_epoch: int) -> AlterPartitionAnswer:
+def _result(data: Any, recovery_state: int, partition_epoch: int) -> AlterPartitionResult:
     error = ErrorCode.for_code(data.error_code)
     if error == ErrorCode.NONE and recovery_state not in (RECOVERED, RECOVERING):
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     if error != ErrorCode.NONE:
-        return AlterPartitionAnswer(error=error)
-    return AlterPartitionAnswer(
+        return AlterPartitionResult(error=error)
+    return AlterPartitionResult(
         leader=data.leader_id,
         leader_epoch=data.leader_epoch,
         isr=tuple(data.isr),

@@ -83,12 +83,12 @@ class ControllerChannel:
         """Whether the request in flight has this id."""
         return self._in_flight is not None and self._in_flight[0] == correlation_id
 
-    def submit(self, now_ms: int, token: Any, request: Any, version: int) -> list[Effect]:
+    def submit(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Queue a request; it leaves at once if nothing is in the way."""
         self._queue.append(_Item(token, request, version, now_ms))
         return self._pump(now_ms)[0]
 
-    def on_controller(self, now_ms: int, controller_id: int | None) -> list[Effect]:
+    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
         """The shell learned who the active controller is (None: nobody that it knows)."""
         if controller_id == self.controller_id:
             return []
@@ -97,7 +97,7 @@ class ControllerChannel:
         return self._pump(now_ms)[0]
 
     def on_response(
-        self, now_ms: int, correlation_id: int, response: Any
+        self, correlation_id: int, response: Any, now_ms: int
     ) -> tuple[list[Effect], list[Answer]]:
         """A response arrived; one that says NOT_CONTROLLER puts its request back."""
         if self._in_flight is None or self._in_flight[0] != correlation_id:
@@ -105,17 +105,17 @@ class ControllerChannel:
         item = self._in_flight[1]
         self._in_flight = None
         if says_not_controller(response):
-            return self._put_back(now_ms, item)
+            return self._put_back(item, now_ms)
         effects, answers = self._pump(now_ms)
         return effects, [item.answer(response), *answers]
 
-    def on_failure(self, now_ms: int, correlation_id: int) -> tuple[list[Effect], list[Answer]]:
+    def on_failure(self, correlation_id: int, now_ms: int) -> tuple[list[Effect], list[Answer]]:
         """No response will come: the link broke or the request timed out."""
         if self._in_flight is None or self._in_flight[0] != correlation_id:
             return [], []
         item = self._in_flight[1]
         self._in_flight = None
-        return self._put_back(now_ms, item)
+        return self._put_back(item, now_ms)
 
     def on_timer(self, now_ms: int) -> tuple[list[Effect], list[Answer]]:
         """The time that this channel asked for has come."""
@@ -128,7 +128,7 @@ class ControllerChannel:
         self._in_flight = None
         return self._set_timer(None)
 
-    def _put_back(self, now_ms: int, item: _Item) -> tuple[list[Effect], list[Answer]]:
+    def _put_back(self, item: _Item, now_ms: int) -> tuple[list[Effect], list[Answer]]:
         self._queue.appendleft(item)
         self._hold_until_ms = now_ms + RECHECK_MS
         return self._pump(now_ms)

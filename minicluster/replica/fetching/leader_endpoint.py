@@ -1,0 +1,155 @@
+"""The requests of a fetcher to its leader, and their responses by partition.
+
+Versions: Fetch v4 to v17: topics by id from v13 on; replica id and broker epoch in a tagged field
+          from v15 on (KIP-903). ListOffsets and OffsetForLeaderEpoch have topics by name.
+Source:   RemoteLeaderEndPoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from minicluster.protocol.messages import (
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetForLeaderEpochRequest,
+)
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.replica.config import FetcherConfig
+from minicluster.replica.fetching.fetch_state import FetchState, Phase, or_undefined
+from minicluster.replica.partition.reads import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from minicluster.replica.requests.purgatory import Key
+
+_REPLICA_STATE = 15
+
+States = Mapping[Key, FetchState]
+
+
+def fetch_request(
+    states: States, keys: Iterable[Key], broker_id: int, broker_epoch: int, config: FetcherConfig
+) -> FetchRequest:
+    """Fetch some partitions, without a fetch session."""
+    topics = []
+    for topic_id, group in groupby(sorted(keys), key=lambda key: key[0]):
+        partitions = []
+        for key in group:
+            state = states[key]
+            partitions.append(
+                FetchRequest.FetchPartition(
+                    partition=key[1],
+                    current_leader_epoch=state.leader_epoch,
+                    fetch_offset=state.offset,
+                    last_fetched_epoch=state.last_fetched_epoch,
+                    log_start_offset=state.partition.log_start_offset,
+                    partition_max_bytes=config.partition_max_bytes,
+                )
+            )
+        topics.append(
+            FetchRequest.FetchTopic(
+                topic=state.partition.topic, topic_id=topic_id, partitions=tuple(partitions)
+            )
+        )
+    in_state = config.fetch_version >= _REPLICA_STATE
+    return FetchRequest(
+        replica_id=-1 if in_state else broker_id,
+        replica_state=FetchRequest.ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch)
+        if in_state
+        else FetchRequest.ReplicaState(),
+        max_wait_ms=config.max_wait_ms,
+        min_bytes=config.min_bytes,
+        max_bytes=config.max_bytes,
+        session_id=0,
+        session_epoch=-1,
+        topics=tuple(topics),
+    )
+
+
+def epoch_request(
+    states: States, keys: Iterable[Key], broker_id: int
+) -> OffsetForLeaderEpochRequest:
+    """Look up the end of each log's latest epoch on the leader."""
+    kind = OffsetForLeaderEpochRequest
+    return kind(
+        replica_id=broker_id,
+        topics=tuple(
+            kind.OffsetForLeaderTopic(
+                topic=name,
+                partitions=tuple(
+                    kind.OffsetForLeaderPartition(
+                        partition=index,
+                        current_leader_epoch=state.leader_epoch,
+                        leader_epoch=or_undefined(state.partition.latest_epoch),
+                    )
+                    for index, state in found
+                ),
+            )
+            for name, found in _by_topic(states, keys)
+        ),
+    )
+
+
+def list_offsets_request(
+    states: States, keys: Iterable[Key], broker_id: int, phase: Phase
+) -> ListOffsetsRequest:
+    """Look up the leader's log end, or its log start."""
+    latest = phase is Phase.LATEST_OFFSET
+    kind = ListOffsetsRequest
+    return kind(
+        replica_id=broker_id,
+        topics=tuple(
+            kind.ListOffsetsTopic(
+                name=name,
+                partitions=tuple(
+                    kind.ListOffsetsPartition(
+                        partition_index=index,
+                        current_leader_epoch=state.leader_epoch,
+                        timestamp=LATEST_TIMESTAMP if latest else EARLIEST_TIMESTAMP,
+                    )
+                    for index, state in found
+                ),
+            )
+            for name, found in _by_topic(states, keys)
+        ),
+    )
+
+
+def _by_topic(
+    states: States, keys: Iterable[Key]
+) -> Iterator[tuple[str, list[tuple[int, FetchState]]]]:
+    by_name = sorted((states[key].partition.topic, key) for key in keys)
+    for name, group in groupby(by_name, key=lambda item: item[0]):
+        yield name, [(key[1], states[key]) for _, key in group]
+
+
+def fetched(response: Any, keys: Mapping[tuple[str, int], Key]) -> Iterator[tuple[Key, Any]]:
+    """The partitions of a Fetch response; below version 13 its topics have no id."""
+    if any(topic.topic_id == ZERO_UUID for topic in response.responses):
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = keys.get((topic.topic, data.partition_index))
+                if key is not None:
+                    yield key, data
+        return
+    for topic in response.responses:
+        for data in topic.partitions:
+            yield (topic.topic_id, data.partition_index), data
+
+
+def epoch_ends(response: Any, keys: Mapping[tuple[str, int], Key]) -> Iterator[tuple[Key, Any]]:
+    """The partitions of an OffsetForLeaderEpoch response."""
+    for topic in response.topics:
+        for data in topic.partitions:
+            key = keys.get((topic.topic, data.partition))
+            if key is not None:
+                yield key, data
+
+
+def offsets(response: Any, keys: Mapping[tuple[str, int], Key]) -> Iterator[tuple[Key, Any]]:
+    """The partitions of a ListOffsets response."""
+    for topic in response.topics:
+        for data in topic.partitions:
+            key = keys.get((topic.name, data.partition_index))
+            if key is not None:
+                yield key, data

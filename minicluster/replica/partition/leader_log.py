@@ -1,0 +1,111 @@
+"""Appends and deletions on the log of a leader.
+
+Source:  Partition.appendRecordsToLeader, checkEnoughReplicasReachOffset, deleteRecordsOnLeader.
+"""
+
+from __future__ import annotations
+
+from minicluster.log import RecordBatch
+from minicluster.planting import step
+from minicluster.protocol import ErrorCode
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.results import (
+    LogAppendInfo,
+    LogDeleteRecordsResult,
+    ReplicasReached,
+)
+from minicluster.replica.partition.trace import trace
+
+HIGH_WATERMARK = -1  # as the offset of a deletion
+ACKS_ALL = -1
+
+
+def append_records_to_leader(
+    partition: Partition, batch: RecordBatch, acks: int, now_ms: int
+) -> LogAppendInfo:
+    """Append a producer's batch; a duplicate of an idempotent producer is acknowledged as before.
+
+    Errors:  NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS (acks=all below the minimum),
+             INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+    Source:  Partition.appendRecordsToLeader.
+    """
+    partition.require_leader()
+    if acks == ACKS_ALL and partition.is_under_min_isr:
+        raise ReplicaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{len(partition.isr_state.isr)} in sync, {partition.effective_min_isr} needed",
+        )
+    duplicate = validate_producer(partition, batch)
+    if duplicate is not None:
+        first, last, rose = *duplicate, False
+    else:
+        placed = partition.replica_log.append_as_leader(batch, partition.leader_epoch)
+        trace(partition, "append", offset=placed.last_offset)
+        first, last = placed.base_offset, placed.last_offset
+        # Without followers in the ISR nobody else's fetch would commit the batch.
+        rose = maybe_increment_leader_hw(partition, now_ms)
+    return LogAppendInfo(
+        first_offset=first,
+        last_offset=last,
+        size=batch.size,
+        log_start_offset=partition.log_start_offset,
+        high_watermark_increased=rose,
+        is_duplicate=duplicate is not None,
+    )
+
+
+@step
+def validate_producer(partition: Partition, batch: RecordBatch) -> tuple[int, int] | None:
+    """The (first, last) offset of a duplicate in the log; a new batch must continue the sequence.
+
+    Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+    """
+    producers = partition.replica_log.producers
+    duplicate = producers.find_duplicate(batch)
+    if duplicate is None:
+        producers.check(batch)
+    return duplicate
+
+
+def check_enough_replicas(partition: Partition, required_offset: int) -> ReplicasReached:
+    """Whether a produce with acks=all has ended; its last record lies below the required offset.
+
+    The ISR may have shrunk below the minimum since the append: the record is committed, and fewer
+    replicas hold it than the producer asked for.
+
+    Source:  Partition.checkEnoughReplicasReachOffset.
+    """
+    if not partition.is_leader:
+        return ReplicasReached(False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if not is_committed(partition, required_offset):
+        return ReplicasReached(False, ErrorCode.NONE)
+    if partition.effective_min_isr <= len(partition.isr_state.maximal_isr):
+        return ReplicasReached(True, ErrorCode.NONE)
+    return ReplicasReached(True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+
+@step
+def is_committed(partition: Partition, required_offset: int) -> bool:
+    """Whether the high watermark has reached an offset."""
+    return partition.high_watermark >= required_offset
+
+
+@step
+def acknowledge(partition: Partition, last_offset: int) -> None:
+    """Record that an acks=all produce up to this offset gets a response without error."""
+    trace(partition, "ack", offset=last_offset)
+
+
+def delete_records_on_leader(partition: Partition, offset: int) -> LogDeleteRecordsResult:
+    """Move the log start up to an offset (-1: the high watermark).
+
+    Errors:  NOT_LEADER_OR_FOLLOWER; OFFSET_OUT_OF_RANGE above the high watermark.
+    """
+    partition.require_leader()
+    requested = partition.high_watermark if offset == HIGH_WATERMARK else offset
+    if requested < 0:
+        raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is no offset")
+    partition.replica_log.maybe_increment_log_start_offset(requested)
+    return LogDeleteRecordsResult(requested, low_watermark(partition))

@@ -1,0 +1,149 @@
+"""Leader and follower role of a partition, as the metadata assigns them.
+
+Source:  Partition.makeLeader, makeFollower, delete; KIP-704 (recovery of an unclean leader).
+"""
+
+from __future__ import annotations
+
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.planting import step
+from minicluster.replica.partition.high_watermark import maybe_increment_leader_hw
+from minicluster.replica.partition.isr import (
+    is_change_in_flight,
+    must_report_recovery,
+    report_recovery,
+)
+from minicluster.replica.partition.isr_state import RECOVERED, CommittedPartitionState
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.replica_state import ReplicaState
+from minicluster.replica.partition.trace import trace
+from minicluster.replica.partition.unclean_recovery import abort_open_transactions
+from minicluster.rules import UncleanRecovery
+
+
+def make_leader(partition: Partition, registration: PartitionRegistration, now_ms: int) -> bool:
+    """Lead; the ISR of the metadata replaces any pending change.
+
+    Metadata of the same partition epoch is applied, but a change that was sent since then and has
+    no result yet stays pending (as shipped it does not).
+
+    Shapes:  -> whether this broker did not lead before.
+    Source:  Partition.makeLeader.
+    """
+    if is_stale(partition, registration):
+        return False
+    is_new_leader = not partition.is_leader
+    is_new_epoch = registration.leader_epoch > partition.leader_epoch
+    is_repeat = (
+        registration.partition_epoch == partition.partition_epoch
+        and not (is_new_leader or is_new_epoch)
+        and not partition.rules.equal_partition_epoch_ends_pending
+    )
+    _assign(partition, registration)
+    partition.remote_replicas = {
+        replica: partition.remote_replicas.get(replica, ReplicaState())
+        for replica in registration.replicas
+        if replica != partition.broker_id
+    }
+    isr = tuple(sorted(set(registration.isr)))
+    stays_pending = is_repeat and is_change_in_flight(partition, isr)
+    if not stays_pending:
+        recovery_state = leader_recovery_state(partition, registration)
+        partition.isr_state = CommittedPartitionState(isr, recovery_state)
+    if is_new_epoch:
+        start_offset = partition.log_end_offset
+        partition.leader_epoch = registration.leader_epoch
+        partition.leader_epoch_start_offset = start_offset
+        partition.log.epochs.assign(registration.leader_epoch, start_offset)
+        reset_remote_replicas(partition, registration, is_new_leader, now_ms)
+    partition.leader = partition.broker_id
+    trace(partition, "isr_pending" if stays_pending else "become_leader")
+    if not stays_pending and must_report_recovery(partition):
+        if is_new_epoch:
+            abort_open_transactions(partition, now_ms)
+        report_recovery(partition, now_ms)
+    # Without other members in the ISR, everything in the log is committed now.
+    if maybe_increment_leader_hw(partition, now_ms):
+        partition.context.delayed.check_and_complete_all(partition.key, now_ms)
+    return is_new_leader
+
+
+def make_follower(partition: Partition, registration: PartitionRegistration) -> bool:
+    """Follow the leader that the metadata names, or nobody (leader -1).
+
+    Shapes:  -> whether the leader epoch changed; then the fetcher must begin anew.
+    Source:  Partition.makeFollower.
+    """
+    if is_stale(partition, registration):
+        return False
+    is_new_epoch = registration.leader_epoch > partition.leader_epoch
+    _assign(partition, registration)
+    partition.leader = registration.leader
+    partition.leader_epoch = registration.leader_epoch
+    partition.leader_epoch_start_offset = None
+    clear_remote_replicas(partition)
+    partition.isr_state = CommittedPartitionState((), registration.leader_recovery_state)
+    trace(partition, "become_follower")
+    return is_new_epoch
+
+
+@step
+def is_stale(partition: Partition, registration: PartitionRegistration) -> bool:
+    """Whether metadata is older than the partition, which a response has brought up to date."""
+    return registration.partition_epoch < partition.partition_epoch
+
+
+@step
+def leader_recovery_state(partition: Partition, registration: PartitionRegistration) -> int:
+    """The recovery state of a leader's ISR.
+
+    As shipped a leader has nothing to recover and takes its partition as recovered, which its next
+    AlterPartition reports. By KIP-704's text it recovers first and reports that.
+    """
+    if partition.rules.unclean_leader_recovers is UncleanRecovery.REPORTED:
+        return registration.leader_recovery_state
+    return RECOVERED
+
+
+@step
+def clear_remote_replicas(partition: Partition) -> None:
+    """Forget the fetch state of followers: another leader's log decides now."""
+    partition.remote_replicas = {}
+
+
+@step
+def reset_remote_replicas(
+    partition: Partition, registration: PartitionRegistration, is_new_leader: bool, now_ms: int
+) -> None:
+    """Begin a leader epoch for each follower.
+
+    The log of a new leader says nothing about offsets that followers fetched from another one.
+    """
+    start_offset = partition.log_end_offset
+    for broker, replica in partition.remote_replicas.items():
+        in_isr = broker in registration.isr
+        if is_new_leader:
+            partition.remote_replicas[broker] = ReplicaState.of_new_leader(
+                in_isr=in_isr, now_ms=now_ms
+            )
+        else:
+            partition.remote_replicas[broker] = replica.of_next_epoch(
+                leader_end_offset=start_offset,
+                leader_epoch=partition.leader_epoch,
+                in_isr=in_isr,
+                now_ms=now_ms,
+            )
+
+
+def _assign(partition: Partition, registration: PartitionRegistration) -> None:
+    partition.partition_epoch = registration.partition_epoch
+    partition.replicas = registration.replicas
+    partition.adding_replicas = registration.adding_replicas
+    partition.removing_replicas = registration.removing_replicas
+
+
+def stop_replica(partition: Partition, *, delete: bool) -> None:
+    """Leave the partition, with or without its log; results that still come are ignored."""
+    partition.leader = None
+    trace(partition, "delete" if delete else "stop")
+    partition.isr_state = CommittedPartitionState(())

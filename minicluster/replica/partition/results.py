@@ -1,0 +1,81 @@
+"""The results of a partition's operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.log import RecordBatch
+from minicluster.protocol import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndOffset:
+    """The end of a leader epoch; -1 where it is not known."""
+
+    epoch: int = -1
+    end_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReadInfo:
+    """The outcome of a fetch; the offsets are those before the fetch changed anything.
+
+    Shapes:  with ``diverging_epoch`` the logs of leader and follower diverge; batches are empty.
+    """
+
+    batches: tuple[RecordBatch, ...]
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    diverging_epoch: EpochEndOffset | None = None
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Without transactions, the high watermark."""
+        return self.high_watermark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAppendInfo:
+    """The place of a produced batch; ``is_duplicate`` means that the log had it already."""
+
+    first_offset: int
+    last_offset: int
+    size: int
+    log_start_offset: int
+    high_watermark_increased: bool
+    is_duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerAppendInfo:
+    """The changes that a fetch response made; last_offset is -1 if no batch was appended."""
+
+    last_offset: int
+    high_watermark_changed: bool
+    log_start_offset_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDeleteRecordsResult:
+    """The deletion is complete once the low watermark has reached the offset."""
+
+    requested_offset: int
+    low_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndEpoch:
+    """The offset of a timestamp; epoch None and timestamp -1 where they are not known."""
+
+    offset: int
+    leader_epoch: int | None
+    timestamp: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasReached:
+    """Whether a produce with acks=all has ended, and with which error."""
+
+    reached: bool
+    error: ErrorCode

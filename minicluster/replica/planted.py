@@ -1,0 +1,344 @@
+"""The planted faults of the replica manager; ``machine`` imports this module.
+
+Each fault wraps the step of a rule that it breaks, and counts a hit where that makes a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from minicluster.log import RecordBatch
+from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.planting import plant
+from minicluster.replica import apply_delta as delta_rules
+from minicluster.replica.fetching import truncation
+from minicluster.replica.fetching.fetch_state import UNDEFINED, FetchState
+from minicluster.replica.fetching.fetcher import Fetcher
+from minicluster.replica.log_manager import log_name
+from minicluster.replica.partition import high_watermark, isr, leader_log, leadership, reads
+from minicluster.replica.partition.follower_log import truncate
+from minicluster.replica.partition.isr_state import (
+    RECOVERING,
+    CommittedPartitionState,
+    Pending,
+    PendingExpandIsr,
+    PendingShrinkIsr,
+)
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.results import LogReadInfo
+from minicluster.replica.partition.trace import trace
+from minicluster.replica.requests import fetch
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+Right = Callable[..., Any]
+
+
+# --- ISR --------------------------------------------------------------------------------------
+
+
+@plant(isr.is_replica_isr_eligible, "z02_no_local_eligibility_check")
+def _z02(right: Right, partition: Partition, replica_id: int) -> bool:
+    replica = partition.remote_replicas[replica_id]
+    if not right(partition, replica_id) and isr.is_follower_in_sync(partition, replica):
+        partition.hit("Z02")
+    return True
+
+
+@plant(reads.update_follower_fetch_state, "z04_eligibility_read_twice")
+def _z04(right: Right, partition: Partition, replica_id: int, *, now_ms: int, **fetch: Any) -> None:
+    """The ISR check looks at the state before the fetch, and the proposal at that after it."""
+    before = partition.remote_replicas[replica_id]
+    right(partition, replica_id, now_ms=now_ms, **fetch)
+    after, state = partition.remote_replicas[replica_id], partition.isr_state
+    if (
+        isinstance(state, CommittedPartitionState)
+        and replica_id not in state.isr
+        and before.broker_epoch not in (None, after.broker_epoch)
+        and isr.is_follower_in_sync(partition, before)
+        and isr.is_replica_isr_eligible(partition, replica_id)
+    ):
+        partition.hit("Z04")
+        isr.submit(partition, isr.prepare_isr_expand(partition, state, replica_id), now_ms)
+
+
+@plant(isr.must_report_recovery, "s09_expand_while_recovering")
+def _s09_joins_early(right: Right, partition: Partition) -> bool:
+    return False
+
+
+@plant(leadership.leader_recovery_state, "s09_expand_while_recovering")
+def _s09_stays_recovering(
+    right: Right, partition: Partition, registration: PartitionRegistration
+) -> int:
+    return registration.leader_recovery_state
+
+
+@plant(isr.prepare_isr_expand, "s09_expand_while_recovering")
+def _s09_expands(
+    right: Right, partition: Partition, state: CommittedPartitionState, replica_id: int
+) -> PendingExpandIsr:
+    if state.recovery_state == RECOVERING:
+        partition.hit("S09")
+    pending: PendingExpandIsr = right(partition, state, replica_id)
+    return pending
+
+
+@dataclass(frozen=True, slots=True)
+class _ShrunkEarly(PendingShrinkIsr):
+    """A shrink whose members do not hold back the high watermark any more."""
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        return tuple(member for member in self.isr if member not in self.out_of_sync_replicas)
+
+
+@plant(isr.prepare_isr_shrink, "s11_shrink_applied_early")
+def _s11_shrinks(right: Right, *args: Any) -> PendingShrinkIsr:
+    pending: PendingShrinkIsr = right(*args)
+    return _ShrunkEarly(pending.sent, pending.last_committed, pending.out_of_sync_replicas)
+
+
+@plant(isr.maybe_shrink_isr, "s11_shrink_applied_early")
+def _s11_counts(right: Right, partition: Partition, now_ms: int) -> None:
+    was_pending = partition.isr_state.is_pending
+    right(partition, now_ms)
+    if not was_pending and partition.isr_state.is_pending:
+        partition.hit("S11")
+        if high_watermark.maybe_increment_leader_hw(partition, now_ms):
+            partition.context.delayed.check_and_complete_all(partition.key, now_ms)
+
+
+@plant(isr.after_isr_commit, "z18_hw_waits_after_shrink")
+def _z18(right: Right, partition: Partition, pending: Pending, now_ms: int) -> None:
+    if isinstance(pending, PendingShrinkIsr):
+        partition.hit("Z18")
+    else:
+        right(partition, pending, now_ms)
+
+
+# --- high watermark ---------------------------------------------------------------------------
+
+
+@plant(high_watermark.is_held_by_min_isr, "z40_hw_moves_under_min_isr")
+def _z40(right: Right, partition: Partition, now_ms: int) -> bool:
+    end = high_watermark.lowest_log_end_offset(partition, now_ms)
+    if right(partition, now_ms) and end > partition.high_watermark:
+        partition.hit("Z40")
+    return False
+
+
+@plant(high_watermark.lowest_log_end_offset, "s12_hw_ignores_joining_replica")
+def _s12(right: Right, partition: Partition, now_ms: int) -> int:
+    state, replicas = partition.isr_state, partition.remote_replicas
+    ends = [replicas[member].log_end_offset for member in state.isr if member in replicas]
+    new = min([partition.log_end_offset, *ends])
+    if new > partition.high_watermark and any(
+        replicas[member].log_end_offset < new for member in state.maximal_isr if member in replicas
+    ):
+        partition.hit("S12")
+    return new
+
+
+# --- metadata ---------------------------------------------------------------------------------
+
+
+@plant(leadership.is_stale, "z15_older_partition_epoch_applied")
+def _z15(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
+    if right(partition, registration):
+        partition.hit("Z15")
+    return False
+
+
+@plant(leadership.is_stale, "z17_pending_cleared_by_old_metadata")
+def _z17(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
+    stale: bool = right(partition, registration)
+    if stale and partition.isr_state.is_pending:
+        partition.hit("Z17")
+        partition.isr_state = partition.isr_state.last_committed
+        trace(partition, "isr_revert")
+    return stale
+
+
+@plant(leadership.clear_remote_replicas, "s13_stale_acks_count")
+def _s13_keeps(right: Right, partition: Partition) -> None:
+    """What followers held when this broker led before stays known."""
+
+
+@plant(leadership.reset_remote_replicas, "s13_stale_acks_count")
+def _s13_counts(
+    right: Right,
+    partition: Partition,
+    registration: PartitionRegistration,
+    is_new_leader: bool,
+    now_ms: int,
+) -> None:
+    if not is_new_leader:
+        right(partition, registration, is_new_leader, now_ms)
+        return
+    replicas = partition.remote_replicas
+    if any(replica.broker_epoch is not None for replica in replicas.values()):
+        partition.hit("S13")
+    for broker, replica in replicas.items():
+        replicas[broker] = replica.of_next_epoch(
+            leader_end_offset=partition.log_end_offset,
+            leader_epoch=replica.leader_epoch,
+            in_isr=broker in registration.isr,
+            now_ms=now_ms,
+        )
+
+
+@plant(delta_rules.apply_delta, "z09_metadata_stops_at_shutdown")
+def _z09(
+    right: Right, state: ReplicaManagerState, delta: MetadataDelta, *, first: bool, now_ms: int
+) -> None:
+    if not state.in_controlled_shutdown:
+        right(state, delta, first=first, now_ms=now_ms)
+    elif delta.local_changes(state.broker_id):
+        state.hit("Z09")
+
+
+@plant(delta_rules.make_local_follower, "z08_demotion_ignored")
+def _z08(
+    right: Right,
+    state: ReplicaManagerState,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+) -> bool:
+    partition = state.partitions.get((named.topic_id, named.partition))
+    if state.in_controlled_shutdown and partition is not None and partition.is_leader:
+        state.hit("Z08")
+        return False
+    followed: bool = right(state, named, registration)
+    return followed
+
+
+@plant(delta_rules.make_local_leader, "s03_leader_epoch_stands")
+@plant(delta_rules.make_local_follower, "s03_leader_epoch_stands")
+def _s03(
+    right: Right,
+    state: ReplicaManagerState,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+    *now_ms: int,
+) -> Any:
+    """Every leader leads the first epoch."""
+    if registration.leader_epoch != 0:
+        state.hit("S03")
+        registration = replace(registration, leader_epoch=0)
+    return right(state, named, registration, *now_ms)
+
+
+# --- logs -------------------------------------------------------------------------------------
+
+
+@plant(leader_log.validate_producer, "s34_repeats_are_appended")
+def _s34(right: Right, partition: Partition, batch: RecordBatch) -> None:
+    if right(partition, batch) is not None:
+        partition.hit("S34")
+
+
+@plant(leader_log.is_committed, "s32_acks_all_at_once")
+def _s32_at_once(right: Right, partition: Partition, required_offset: int) -> bool:
+    return True
+
+
+@plant(leader_log.acknowledge, "s32_acks_all_at_once")
+def _s32_counts(right: Right, partition: Partition, last_offset: int) -> None:
+    if last_offset >= partition.high_watermark:
+        partition.hit("S32")
+    right(partition, last_offset)
+
+
+@plant(reads.read_committed, "s31_reads_above_hw")
+def _s31(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
+    info = reads.read_local_log(partition, *args)
+    if info.batches and info.batches[-1].last_offset >= partition.high_watermark:
+        partition.hit("S31")
+    return info
+
+
+@plant(fetch.required_leader_epoch, "z38_fetches_are_not_fenced")
+def _z38(right: Right, partition: Partition, current_leader_epoch: int) -> int | None:
+    epoch: int | None = right(partition, current_leader_epoch)
+    if epoch not in (None, partition.leader_epoch):
+        partition.hit("Z38")
+    return None
+
+
+@plant(truncation.truncate_to_epoch_end, "z36_truncates_without_asking")
+def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offset: int) -> None:
+    """The leader's end of an epoch that this log never had is taken for the point of divergence."""
+    partition = state.partition
+    own_epoch, own_end = partition.end_offset_for(epoch)
+    if UNDEFINED in (end_offset, epoch, own_end) or own_epoch == epoch:
+        right(fetcher, state, epoch, end_offset)
+        return
+    truncation.truncate_to(state, min(end_offset, partition.log_end_offset))
+    state.last_fetched_epoch = UNDEFINED  # before KIP-595 no leader looked at it
+    fetcher.hit("Z36")
+
+
+@plant(delta_rules.start_fetching, "s30_truncates_below_hw")
+def _s30(right: Right, state: ReplicaManagerState, partition: Partition, leader: int) -> None:
+    if partition.high_watermark > partition.log_start_offset:
+        state.hit("S30")
+        truncate(partition, partition.high_watermark - 1)
+    right(state, partition, leader)
+
+
+@plant(delta_rules.is_stray, "z44_old_log_of_new_topic")
+def _z44_keeps(right: Right, state: ReplicaManagerState, name: str) -> bool:
+    if right(state, name):
+        state.hit("Z44")
+    return False
+
+
+@plant(delta_rules.is_stray, "z45_live_logs_are_strays")
+def _z45(right: Right, state: ReplicaManagerState, name: str) -> bool:
+    if not right(state, name):
+        state.hit("Z45")
+    return True
+
+
+@plant(delta_rules.get_or_create_partition, "z44_old_log_of_new_topic")
+def _z44_adopts(
+    right: Right,
+    state: ReplicaManagerState,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+) -> Partition | None:
+    key, name = (named.topic_id, named.partition), log_name(named.topic, named.partition)
+    known = state.store.partition_file(name)
+    if known is not None and key not in state.partitions and known.topic_id != named.topic_id:
+        state.hit("Z44")
+        state.store.adopt(name, named.topic_id)
+    partition: Partition | None = right(state, named, registration)
+    return partition
+
+
+@plant(delta_rules.get_or_create_partition, "z14_failed_log_made_anew")
+def _z14(
+    right: Right,
+    state: ReplicaManagerState,
+    named: TopicIdPartition,
+    registration: PartitionRegistration,
+) -> Partition | None:
+    """A replica in a failed directory begins again, empty, in another."""
+    key, name = (named.topic_id, named.partition), log_name(named.topic, named.partition)
+    store = state.store
+    known, online = store.partition_file(name), store.online_directories
+    if (
+        known is not None
+        and key not in state.partitions
+        and online
+        and known.directory not in online
+    ):
+        state.hit("Z14")
+        store.delete(name)
+        store.open(name, named.topic_id, online[0])
+        state.offline.pop(key, None)
+    partition: Partition | None = right(state, named, registration)
+    return partition

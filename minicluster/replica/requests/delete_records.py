@@ -1,0 +1,111 @@
+"""DeleteRecords: move log starts up, and wait until every live replica has done the same.
+
+Versions: v1 and v2 are as v0; from v2 on the encoding is flexible.
+Source:   KIP-107; ReplicaManager.deleteRecords, DelayedDeleteRecords.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import DeleteRecordsResponse
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.high_watermark import low_watermark
+from minicluster.replica.partition.leader_log import delete_records_on_leader
+from minicluster.replica.requests.purgatory import DelayedOperation, Key
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+
+@dataclass(slots=True)
+class DeleteRecordsPartitionStatus:
+    """The deletion in one partition; its error is what it would respond with now."""
+
+    topic: str
+    index: int
+    key: Key | None
+    error: ErrorCode = ErrorCode.NONE
+    low_watermark: int = -1
+    requested: int = -1
+    waits: bool = False
+
+
+def handle_delete_records(
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Move log starts up, and respond once the low watermarks have followed."""
+    statuses: list[DeleteRecordsPartitionStatus] = []
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            key = state.key_of(topic.name, ZERO_UUID, wanted.partition_index, version=0)
+            status = DeleteRecordsPartitionStatus(topic.name, wanted.partition_index, key)
+            statuses.append(status)
+            try:
+                partition = state.partition_named(topic.name, wanted.partition_index)
+                deleted = delete_records_on_leader(partition, wanted.offset)
+            except ReplicaError as refusal:
+                status.error = refusal.error
+                continue
+            status.requested, status.low_watermark = deleted.requested_offset, deleted.low_watermark
+            status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
+    operation = DelayedDeleteRecords(state, token, statuses, now_ms + request.timeout_ms)
+    if operation.try_complete(now_ms):
+        operation.on_complete(now_ms)
+    else:
+        state.delayed.deletes.watch(operation, [s.key for s in statuses if s.waits and s.key])
+
+
+class DelayedDeleteRecords(DelayedOperation):
+    """A deletion of records that waits for the low watermarks of its partitions."""
+
+    __slots__ = ("_state", "_statuses", "_token", "deadline_ms")
+
+    def __init__(
+        self,
+        state: ReplicaManagerState,
+        token: Any,
+        statuses: list[DeleteRecordsPartitionStatus],
+        deadline_ms: int,
+    ) -> None:
+        self._state = state
+        self._token = token
+        self._statuses = statuses
+        self.deadline_ms = deadline_ms
+
+    def try_complete(self, now_ms: int) -> bool:
+        """Whether each low watermark has reached its offset, or the replica has been lost."""
+        for status in self._statuses:
+            if not status.waits:
+                continue
+            try:
+                low = low_watermark(self._state.partition(status.key))
+            except ReplicaError as refusal:
+                status.waits, status.error = False, refusal.error
+                continue
+            status.low_watermark = low
+            if low >= status.requested:
+                status.waits, status.error = False, ErrorCode.NONE
+        return not any(status.waits for status in self._statuses)
+
+    def on_complete(self, now_ms: int) -> None:
+        """Respond; partitions that still wait have timed out."""
+        kind = DeleteRecordsResponse
+        topics: dict[str, list[Any]] = {}
+        for status in self._statuses:
+            failed = status.error != ErrorCode.NONE
+            topics.setdefault(status.topic, []).append(
+                kind.DeleteRecordsPartitionResult(
+                    partition_index=status.index,
+                    low_watermark=-1 if failed else status.low_watermark,
+                    error_code=status.error,
+                )
+            )
+        response = kind(
+            topics=tuple(
+                kind.DeleteRecordsTopicResult(name=name, partitions=tuple(partitions))
+                for name, partitions in topics.items()
+            )
+        )
+        self._state.respond(self._token, response)

@@ -1,0 +1,95 @@
+"""ListOffsets: the offsets of timestamps.
+
+Versions: v0 has a list of offsets per partition, v1 one offset and its timestamp (KIP-79). v2 adds
+          the isolation level, v4 the leader epoch (KIP-320). v5 may say OFFSET_NOT_AVAILABLE
+          (KIP-207). The special timestamps come in v7 (-3, KIP-734), v8 (-4, KIP-405), v9 (-5,
+          KIP-1005) and v11 (-6, KIP-1023). v10 adds a timeout, for tiered storage.
+Leaves out: the isolation level, tiered storage.
+Source:   KIP-79, KIP-207, KIP-734; ReplicaManager.fetchOffset.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import ListOffsetsResponse
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.reads import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    list_offsets,
+)
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+NO_EPOCH = -1
+DEBUGGING_CONSUMER = -2
+_LEADER_EPOCH_FROM = 4
+_OFFSET_NOT_AVAILABLE_FROM = 5
+
+# The first version of each special timestamp (ReplicaManager.isListOffsetsTimestampUnsupported).
+FIRST_VERSIONS = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+
+
+def handle_list_offsets(
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Look up offsets; a follower gets the log end where a consumer gets the high watermark."""
+    kind = ListOffsetsResponse
+    topics = tuple(
+        kind.ListOffsetsTopicResponse(
+            name=topic.name,
+            partitions=tuple(
+                _list_offset(state, topic.name, wanted, request.replica_id, version)
+                for wanted in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    state.respond(token, kind(topics=topics))
+
+
+def _list_offset(
+    state: ReplicaManagerState, topic: str, wanted: Any, replica_id: int, version: int
+) -> Any:
+    kind = ListOffsetsResponse.ListOffsetsPartitionResponse
+    index = wanted.partition_index
+    epoch = wanted.current_leader_epoch
+    if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
+        return kind(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        found = list_offsets(
+            state.partition_named(topic, index),
+            timestamp=wanted.timestamp,
+            from_replica=replica_id >= 0,
+            current_leader_epoch=None if epoch == NO_EPOCH else epoch,
+            leader_only=replica_id != DEBUGGING_CONSUMER,
+        )
+    except ReplicaError as refusal:
+        error = refusal.error
+        # Older clients retry after LEADER_NOT_AVAILABLE and do not know the newer error.
+        if error == ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_FROM:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+        return kind(partition_index=index, error_code=error)
+    if found is None:
+        return kind(partition_index=index)
+    if version == 0:
+        return kind(partition_index=index, old_style_offsets=(found.offset,))
+    leader_epoch = found.leader_epoch if version >= _LEADER_EPOCH_FROM else None
+    return kind(
+        partition_index=index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=NO_EPOCH if leader_epoch is None else leader_epoch,
+    )

@@ -1,0 +1,1 @@
+"""The state that the parts of one broker's replica manager share."""

@@ -1,0 +1,177 @@
+"""The state of a broker's replica manager, below the requests and metadata that change it.
+
+Source:  ReplicaManager (allPartitions, logManager, the purgatories, replicaFetcherManager).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import replace
+
+from minicluster.faults import Faults
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.config import ReplicaManagerConfig
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.fetching.fetcher import Fetcher
+from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
+from minicluster.replica.partition.leadership import stop_replica
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.replica.to_controller.alter_partition_manager import AlterPartitionManager
+from minicluster.replica.to_controller.controller_channel import CorrelationIds
+from minicluster.replica.to_controller.directory_assignments import DirectoryAssignments
+from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports
+from minicluster.rules import Rules
+
+MIN_ISR = "min.insync.replicas"
+_BY_ID = 13  # the first version of Produce and Fetch with topic ids
+
+
+class ReplicaManagerState(BrokerContext):
+    """The partitions, logs and fetchers of a broker, with what each partition sees of the broker.
+
+    Shapes:  a partition is in ``partitions`` or, while its log directory has failed, in
+             ``offline``.
+    """
+
+    alter_partition_manager: AlterPartitionManager
+
+    def __init__(
+        self,
+        config: ReplicaManagerConfig,
+        disk: Disk,
+        *,
+        ids: CorrelationIds | None = None,
+        rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
+    ) -> None:
+        super().__init__(config, ids=ids, rules=rules, faults=faults)
+        self.store = ReplicaStore(disk)
+        self.image = MetadataImage.EMPTY
+        self.partitions: dict[Key, Partition] = {}
+        self.offline: dict[Key, None] = {}
+        self.fetchers: dict[int, Fetcher] = {}
+        self.in_controlled_shutdown = False
+        self.alter_partition_manager = AlterPartitionManager(self)
+        self.assignments = DirectoryAssignments(self)
+        self.replica_states = ReplicaStateReports(self)
+
+    # --- metadata -----------------------------------------------------------------------------
+
+    def publish(self, image: MetadataImage) -> None:
+        """Take a newer image; followers are judged by it from now on."""
+        before, self.image = self.image, image
+        self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
+        if image.features is not before.features or before is MetadataImage.EMPTY:
+            self._set_versions()
+
+    def _set_versions(self) -> None:
+        """Send requests in the versions that the metadata.version allows."""
+        version = self.image.metadata_version
+        self.sends_recovery_state = version.leader_recovery_supported
+        self.fetcher_config = replace(
+            self.config.fetcher,
+            fetch_version=min(
+                version.fetch_request_version, highest_version(self.rules, FetchRequest.api_key)
+            ),
+            list_offsets_version=min(
+                version.list_offsets_request_version,
+                highest_version(self.rules, ListOffsetsRequest.api_key),
+            ),
+        )
+
+    def min_isr_of(self, topic: str) -> int:
+        """min.insync.replicas of the topic, else of this broker, of the cluster, or static."""
+        configs = self.image.configs
+        broker = str(self.broker_id)
+        for resource_type, name in ((TOPIC, topic), (BROKER, broker), (BROKER, CLUSTER_DEFAULT)):
+            value = configs.value(resource_type, name, MIN_ISR)
+            if value is not None:
+                return int(value)
+        return self.config.min_insync_replicas
+
+    # --- lookups ------------------------------------------------------------------------------
+
+    def key_of(self, topic: str, topic_id: uuid.UUID, index: int, version: int) -> Key | None:
+        """The key of a partition in a Produce or Fetch request; None for an unknown topic."""
+        if version >= _BY_ID:
+            return (topic_id, index) if self.image.topics.get(topic_id) is not None else None
+        found = self.image.topics.named(topic)
+        return None if found is None else (found.id, index)
+
+    def partition(self, key: Key | None) -> Partition:
+        """The local replica.
+
+        Errors:  KAFKA_STORAGE_ERROR (its directory has failed), NOT_LEADER_OR_FOLLOWER (no replica
+                 on this broker), UNKNOWN_TOPIC_OR_PARTITION (not in the metadata).
+        Source:  ReplicaManager.getPartitionOrError.
+        """
+        found = self.partitions.get(key) if key is not None else None
+        if found is not None:
+            return found
+        if key is not None and key in self.offline:
+            raise ReplicaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory has failed")
+        if key is not None and self.image.topics.partition(*key) is not None:
+            raise ReplicaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no replica here")
+        raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def partition_named(self, topic: str, index: int) -> Partition:
+        """The local replica of a partition in a request with topic names.
+
+        Errors:  as ``partition``.
+        """
+        return self.partition(self.key_of(topic, ZERO_UUID, index, version=0))
+
+    def current_leader(self, key: Key | None) -> tuple[int, int]:
+        """Leader and leader epoch by the metadata, -1 where not known (KIP-951)."""
+        known = None if key is None else self.image.topics.partition(*key)
+        return (-1, -1) if known is None else (known.leader, known.leader_epoch)
+
+    # --- replicas -----------------------------------------------------------------------------
+
+    def take_offline(self, logs: Collection[str], now_ms: int) -> None:
+        """Stop the replicas whose logs are lost, and complete what waits for them.
+
+        Source:  ReplicaManager.handleLogDirFailure, markPartitionOffline.
+        """
+        keys = [k for k, p in self.partitions.items() if log_name(p.topic, k[1]) in logs]
+        for key in keys:
+            self.stop_fetching(key)
+            stop_replica(self.partitions.pop(key), delete=False)
+            self.offline[key] = None
+        for key in keys:
+            self.delayed.check_and_complete_all(key, now_ms)
+
+    def fetch_from(self, leader_id: int, partition: Partition) -> None:
+        """Fetch a partition from a leader, from its log end on."""
+        fetcher = self.fetchers.get(leader_id)
+        if fetcher is None:
+            fetcher = self.fetchers[leader_id] = Fetcher(self, leader_id)
+        fetcher.add(partition)
+
+    def stop_fetching(self, key: Key) -> None:
+        """Stop fetching a partition."""
+        for fetcher in self.fetchers.values():
+            if fetcher.remove(key):
+                return
+
+    def poll_fetchers(self, now_ms: int) -> None:
+        """Let the fetchers send, and drop those without partitions."""
+        for leader_id, fetcher in list(self.fetchers.items()):
+            fetcher.poll(now_ms)
+            if fetcher.is_idle:
+                del self.fetchers[leader_id]
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks to disk."""
+        self.store.checkpoint(
+            {log_name(p.topic, p.partition): p.high_watermark for p in self.partitions.values()}
+        )
