@@ -164,6 +164,7 @@ class QuorumShell(Shell):
             qx.Deposed: self._deposed,
             qx.Voted: self._voted,
             qx.VoteRejected: self._vote_rejected,
+            qx.RequestInvalid: self._request_invalid,
             qx.Commit: self.on_commit,
             qx.LoadSnapshot: self.on_load_snapshot,
             qx.LoadBootstrap: self.on_load_bootstrap,
@@ -359,6 +360,9 @@ class QuorumShell(Shell):
             pre_vote=rejected.pre_vote,
             reason=rejected.reason.value,
         )
+
+    def _request_invalid(self, invalid: qx.RequestInvalid) -> None:
+        self.log.info("request.invalid", reason=invalid.reason.value)
 
     def _deposed(self, deposed: qx.Deposed) -> None:
         self._raft_event("resign", epoch=deposed.epoch, leader=self.node_id)

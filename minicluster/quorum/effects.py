@@ -12,7 +12,7 @@ from minicluster.effects import Effect, Send
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
-from minicluster.quorum.state.epoch_state import VoteRefusal
+from minicluster.quorum.state.refusals import InvalidRequest, VoteRefusal
 from minicluster.quorum.state.voters import VoterSet
 
 
@@ -50,6 +50,13 @@ class VoteRejected(Effect):
     candidate_id: int
     pre_vote: bool
     reason: VoteRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInvalid(Effect):
+    """This node has responded INVALID_REQUEST, a code with many reasons."""
+
+    reason: InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)

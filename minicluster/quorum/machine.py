@@ -28,9 +28,9 @@ After a crash, build a new machine from the last persisted state and the same ``
 the shell has called ``lose_unflushed()`` if the crash was lossy.
 
 Effects: ``effects.SendTo`` (a ``Send``; ``to`` is the node id), ``Respond``, ``Persist``,
-``Voted``, ``VoteRejected``, ``Began``, ``Appended``, ``Flushed``, ``Truncated``,
-``SnapshotInstalled``, ``VotersChanged``, ``HighWatermarkChanged``, ``Deposed``, ``Commit``,
-``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
+``Voted``, ``VoteRejected``, ``RequestInvalid``, ``Began``, ``Appended``, ``Flushed``,
+``Truncated``, ``SnapshotInstalled``, ``VotersChanged``, ``HighWatermarkChanged``, ``Deposed``,
+``Commit``, ``LoadSnapshot``, ``LoadBootstrap``, ``LeaderChange``, ``ShutDown``, ``FaultHit``.
 ``Deposed`` comes at once when leadership ends; a ``LeaderChange`` of another epoch or leader comes
 later, and none comes of a resignation.
 

@@ -17,6 +17,7 @@ from minicluster.quorum import transitions
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import Endpoints
 
 
@@ -73,13 +74,13 @@ def _check_voter_request(
     if named.epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if named.sender_id < 0:
-        return ErrorCode.INVALID_REQUEST
+        return validation.invalid(node, InvalidRequest.SENDER_WITHOUT_ID)
     if (
         named.leader_id is None
         and named.sender_id == node.key.id
         and not node.rules.contradicting_request_is_fatal
     ):
-        return ErrorCode.INVALID_REQUEST  # no node sends itself a Vote
+        return validation.invalid(node, InvalidRequest.VOTE_OF_OWN_ID)
     if not _maybe_transition(
         node,
         named.leader_id,
@@ -88,9 +89,7 @@ def _check_voter_request(
         now_ms,
         announces_leader=named.announces_leader,
     ):
-        return validation.contradiction(
-            node, f"epoch {named.epoch} has another leader than {named.leader_id}"
-        )
+        return validation.contradiction(node, InvalidRequest.SECOND_LEADER)
     return None
 
 
@@ -126,7 +125,7 @@ def check_response(node: QuorumNode, named: ResponseEpoch, now_ms: int) -> bool 
         _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
     if error is ErrorCode.INVALID_REQUEST:
-        validation.contradiction(node, f"a request in epoch {named.epoch} was found invalid")
+        validation.refuse_fatally(node, f"a request in epoch {named.epoch} was found invalid")
         return False
     if error is ErrorCode.BROKER_NOT_AVAILABLE:
         return False
@@ -162,7 +161,7 @@ def _maybe_transition(
             transitions.to_follower(node, epoch, leader_id, endpoints, now_ms)
         else:
             if announces_leader:
-                validation.contradiction(node, f"leader {leader_id} has no endpoints")
+                validation.refuse_fatally(node, f"leader {leader_id} has no endpoints")
             transitions.to_unattached(node, epoch, leader_id, now_ms)
     return True
 

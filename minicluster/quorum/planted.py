@@ -12,9 +12,10 @@ from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
 from minicluster.quorum import listener_context, replication, transitions
 from minicluster.quorum.polling import leader
 from minicluster.quorum.requests import vote
-from minicluster.quorum.state.epoch_state import EpochState, VoteRefusal
+from minicluster.quorum.state.epoch_state import EpochState
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import VoteRefusal
 from minicluster.quorum.state.voters import ReplicaKey
 
 

@@ -15,6 +15,7 @@ from minicluster.quorum import replication, wire
 from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.node import ParkedFetch, QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey
 
 FIRST_WITH_REPLICA_STATE = 15
@@ -26,7 +27,7 @@ def validate(node: QuorumNode, request: FetchRequest, version: int) -> FetchResp
         return wire.fetch_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
     partition = wire.only_fetch_partition(request)
     if partition is None:
-        return wire.fetch_error(ErrorCode.INVALID_REQUEST)
+        return wire.fetch_error(validation.invalid(node, InvalidRequest.OTHER_PARTITION))
     if (
         request.max_wait_ms < 0
         or partition.fetch_offset < 0
@@ -34,7 +35,8 @@ def validate(node: QuorumNode, request: FetchRequest, version: int) -> FetchResp
         or partition.current_leader_epoch < 0
         or partition.last_fetched_epoch > partition.current_leader_epoch
     ):
-        return refuse(node, request, version, ErrorCode.INVALID_REQUEST)
+        error = validation.invalid(node, InvalidRequest.IMPOSSIBLE_FETCH)
+        return refuse(node, request, version, error)
     return None
 
 

@@ -16,6 +16,7 @@ from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey
 
 
@@ -26,11 +27,12 @@ def validate(
     if not validation.has_valid_cluster_id(node, request.cluster_id):
         return wire.fetch_snapshot_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
     if not request.topics:
-        error = validation.contradiction(node, "a FetchSnapshot without topics")
+        error = validation.contradiction(node, InvalidRequest.OTHER_PARTITION)
         return wire.fetch_snapshot_error(error)
     first = request.topics[0]
     if not first.partitions or (len(request.topics) != 1 and len(first.partitions) != 1):
-        return wire.fetch_snapshot_error(ErrorCode.INVALID_REQUEST)
+        error = validation.invalid(node, InvalidRequest.OTHER_PARTITION)
+        return wire.fetch_snapshot_error(error)
     if wire.snapshot_partition(request) is None:
         index = first.partitions[0].partition
         return wire.unknown_snapshot_topic(node, version, first.name, index, _no_records(node))
@@ -68,7 +70,7 @@ def handle(
     if not 0 <= position < len(content):
         return refuse(node, request, version, ErrorCode.POSITION_OUT_OF_RANGE)
     if request.replica_id == node.key.id:
-        error = validation.contradiction(node, "the leader fetches from itself")
+        error = validation.contradiction(node, InvalidRequest.FETCH_OF_OWN_ID)
         return refuse(node, request, version, error)
     if request.replica_id >= 0:
         replica = ReplicaKey.of(request.replica_id, partition.replica_directory_id)

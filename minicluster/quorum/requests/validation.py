@@ -9,8 +9,10 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import wire
+from minicluster.quorum.effects import RequestInvalid
 from minicluster.quorum.errors import InconsistentState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey
 
 
@@ -24,7 +26,7 @@ def refuse_election_request(node: QuorumNode, request: Any, version: int) -> Any
     if not has_valid_cluster_id(node, request.cluster_id):
         return wire.election_error(request, ErrorCode.INCONSISTENT_CLUSTER_ID)
     if wire.only_partition(request) is None:
-        return wire.election_error(request, ErrorCode.INVALID_REQUEST)
+        return wire.election_error(request, invalid(node, InvalidRequest.OTHER_PARTITION))
     return None
 
 
@@ -33,11 +35,25 @@ def is_valid_voter_key(node: QuorumNode, voter_id: int, directory_id: Any) -> bo
     return voter_id < 0 or ReplicaKey.of(voter_id, directory_id).matches(node.key)
 
 
-def contradiction(node: QuorumNode, reason: str) -> ErrorCode:
-    """Refuse what cannot be true: one leader per epoch, nobody is its own peer.
+def invalid(node: QuorumNode, reason: InvalidRequest) -> ErrorCode:
+    """INVALID_REQUEST, with its reason as an effect."""
+    node.emit(RequestInvalid(reason))
+    return ErrorCode.INVALID_REQUEST
+
+
+def contradiction(node: QuorumNode, reason: InvalidRequest) -> ErrorCode:
+    """Refuse what cannot be true: one leader per epoch, no node is its own peer.
+
+    Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.
+    """
+    refuse_fatally(node, reason.value)
+    return invalid(node, reason)
+
+
+def refuse_fatally(node: QuorumNode, reason: str) -> None:
+    """End the node over what cannot be true, as Kafka does.
 
     Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.
     """
     if node.rules.contradicting_request_is_fatal:
         raise InconsistentState(reason)
-    return ErrorCode.INVALID_REQUEST

@@ -15,8 +15,9 @@ from minicluster.quorum import transitions, wire
 from minicluster.quorum.effects import VoteRejected
 from minicluster.quorum.message_epoch import VoterRequestEpoch
 from minicluster.quorum.requests import validation
-from minicluster.quorum.state.epoch_state import ProspectiveState, UnattachedState, VoteRefusal
+from minicluster.quorum.state.epoch_state import ProspectiveState, UnattachedState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest, VoteRefusal
 from minicluster.quorum.state.voters import ReplicaKey
 
 LogEnd = tuple[int, int]  # (last epoch, end offset): the higher one is more up to date
@@ -31,7 +32,8 @@ def validate(node: QuorumNode, request: VoteRequest, version: int) -> Any | None
     epoch, last_epoch = partition.replica_epoch, partition.last_offset_epoch
     too_high = last_epoch > epoch if partition.pre_vote else last_epoch >= epoch
     if partition.last_offset < 0 or last_epoch < 0 or too_high:
-        return wire.election_response(node, request, version, ErrorCode.INVALID_REQUEST)
+        error = validation.invalid(node, InvalidRequest.IMPOSSIBLE_LOG_END)
+        return wire.election_response(node, request, version, error)
     return None
 
 
@@ -54,7 +56,7 @@ def handle(node: QuorumNode, request: VoteRequest, version: int, token: Any, now
         node.emit(VoteRejected(role.epoch, candidate.id, partition.pre_vote, refusal))
     elif not partition.pre_vote and isinstance(role, UnattachedState | ProspectiveState):
         if candidate.id == node.key.id and role.voted is None:
-            error = validation.contradiction(node, "a Vote of this node's own id")
+            error = validation.contradiction(node, InvalidRequest.VOTE_OF_OWN_ID)
             return wire.election_response(node, request, version, error)
         transitions.grant_vote(node, candidate, now_ms)
     return wire.election_response(node, request, version, ErrorCode.NONE, granted=refusal is None)

@@ -19,24 +19,12 @@ Source:  EpochState, NomineeState and their implementations; KIP-595, KIP-996.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import ClassVar
 
 from minicluster.log.log import SnapshotId
 from minicluster.quorum.state.epoch_election import EpochElection
+from minicluster.quorum.state.refusals import VoteRefusal
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
-
-
-class VoteRefusal(Enum):
-    """The reason not to grant a vote, as Kafka logs it ("Rejecting Vote request … since …")."""
-
-    LOG_BEHIND = "the candidate's log is behind"
-    VOTED_FOR_ANOTHER = "this node has voted for another candidate"
-    LEADER_KNOWN = "the epoch has a leader"
-    FETCHED_FROM_LEADER = "the leader has served a fetch"
-    IS_LEADER = "this node leads the epoch"
-    IS_CANDIDATE = "this node is a candidate of the epoch"
-    IS_RESIGNED = "this node has led the epoch"
 
 
 @dataclass(slots=True, kw_only=True)

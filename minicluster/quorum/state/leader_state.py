@@ -13,8 +13,9 @@ from minicluster.quorum.settings import (
     OBSERVER_SESSION_TIMEOUT_MS,
 )
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
-from minicluster.quorum.state.epoch_state import EpochState, VoteRefusal
+from minicluster.quorum.state.epoch_state import EpochState
 from minicluster.quorum.state.majority import fetchers_needed, replicated_offset
+from minicluster.quorum.state.refusals import VoteRefusal
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey, Voter, VoterSet
 
 

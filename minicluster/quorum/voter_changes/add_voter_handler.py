@@ -20,6 +20,7 @@ from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import AddVoterHandlerState, LeaderState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter, node_at
 from minicluster.quorum.voter_changes import handler_state, preconditions
 
@@ -84,9 +85,10 @@ def _refuse(
     node: QuorumNode, role: LeaderState, key: ReplicaKey, endpoints: Any, now_ms: int
 ) -> preconditions.Refusal | None:
     if key.directory_id is None:
-        return ErrorCode.INVALID_REQUEST, "a voter is named by its id and directory id"
+        return preconditions.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
     if not preconditions.has_default_listener(node, endpoints):
-        return ErrorCode.INVALID_REQUEST, f"the listener {node.listener_name} is missing"
+        error = validation.invalid(node, InvalidRequest.LISTENER_MISSING)
+        return error, f"the new voter has no endpoint of the listener {node.listener_name}"
     refusal = preconditions.refuse_change(node, role, now_ms)
     if refusal is None and node.history.voters.get(key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"{key.id} is a voter already"
@@ -135,7 +137,7 @@ def _go_on(
     if error is not ErrorCode.NONE:
         refusal = ErrorCode.REQUEST_TIMED_OUT, "the new voter did not name its supported versions"
     elif versions is None or not versions.holds(node.history.kraft_version):
-        refusal = ErrorCode.INVALID_REQUEST, "the new voter does not support the kraft.version"
+        refusal = preconditions.invalid(node, InvalidRequest.KRAFT_VERSION_UNSUPPORTED)
     elif not role.is_caught_up(change.voter, now_ms):
         refusal = ErrorCode.REQUEST_TIMED_OUT, "the new voter lags behind the leader"
     elif voters is None:

@@ -6,8 +6,10 @@ Source:  KIP-853; AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler.
 from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import Endpoints, node_at
 from minicluster.quorum.voter_changes import handler_state
 
@@ -17,6 +19,11 @@ Refusal = tuple[ErrorCode, str]
 def has_default_listener(node: QuorumNode, endpoints: Endpoints) -> bool:
     """The voter has an endpoint of the listener that the quorum uses."""
     return node_at(0, endpoints, node.listener_name) is not None
+
+
+def invalid(node: QuorumNode, reason: InvalidRequest) -> Refusal:
+    """INVALID_REQUEST, with its reason in the response."""
+    return validation.invalid(node, reason), reason.value
 
 
 def refuse_change(

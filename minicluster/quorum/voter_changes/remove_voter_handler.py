@@ -14,6 +14,7 @@ from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState, RemoveVoterHandlerState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey
 from minicluster.quorum.voter_changes import preconditions
 
@@ -47,8 +48,7 @@ def handle(
     assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     if key.directory_id is None:
-        message = "a voter is named by its id and directory id"
-        return _response(ErrorCode.INVALID_REQUEST, message)
+        return _response(*preconditions.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY))
     refusal = preconditions.refuse_change(node, role, now_ms)
     if refusal is not None:
         return _response(*refusal)

@@ -15,6 +15,7 @@ from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter
 from minicluster.quorum.voter_changes import preconditions
 
@@ -67,26 +68,26 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     endpoints = wire.named_endpoints(request.listeners)
     feature = request.kraft_version_feature
     versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
-    if (
-        key.directory_id is None
-        or not preconditions.has_default_listener(node, endpoints)
-        or not 0 <= versions.min <= versions.max
-    ):
-        return ErrorCode.INVALID_REQUEST
+    if key.directory_id is None:
+        return validation.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
+    if not preconditions.has_default_listener(node, endpoints):
+        return validation.invalid(node, InvalidRequest.LISTENER_MISSING)
+    if not 0 <= versions.min <= versions.max:
+        return validation.invalid(node, InvalidRequest.IMPOSSIBLE_VERSIONS)
     refusal = preconditions.refuse_change(node, role, now_ms, needs_version=False)
     if refusal is not None:
         return refusal[0]
     if node.history.kraft_version == 0 and role.upgraded_version is not None:
         return ErrorCode.REQUEST_TIMED_OUT
     if not versions.holds(node.history.kraft_version):
-        return ErrorCode.INVALID_REQUEST
+        return validation.invalid(node, InvalidRequest.KRAFT_VERSION_UNSUPPORTED)
     voter = Voter(key=key, endpoints=endpoints, versions=versions)
     is_static = node.history.kraft_version == 0
     voters = node.history.voters.update(voter, by_id=is_static)
     if voters is None:
         return ErrorCode.VOTER_NOT_FOUND
     if key.id == node.key.id:
-        return validation.contradiction(node, "an UpdateRaftVoter of the leader itself")
+        return validation.contradiction(node, InvalidRequest.UPDATE_OF_OWN_ID)
     if is_static:
         role.reported_voters[key.id] = voter
     else:
