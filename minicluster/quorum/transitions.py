@@ -104,7 +104,7 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
     _persist(node)
     if isinstance(old, LeaderState) and not node.rules.parked_fetch_outlives_leadership:
         parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    _after(node, old, now_ms)
+    _after(node, old)
 
 
 def to_follower(
@@ -118,7 +118,7 @@ def to_follower(
     _become(node, role)
     _persist(node)
     parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    _after(node, old, now_ms)
+    _after(node, old)
 
 
 def to_prospective(node: QuorumNode, now_ms: int) -> None:
@@ -136,7 +136,7 @@ def to_prospective(node: QuorumNode, now_ms: int) -> None:
             election_deadline_ms=node.election_deadline(now_ms),
         ),
     )
-    _after(node, old, now_ms)
+    _after(node, old)
     maybe_elected(node, now_ms)
 
 
@@ -148,7 +148,7 @@ def to_candidate(node: QuorumNode, now_ms: int) -> None:
     _become(node, role)
     _persist(node)
     node.emit(Voted(role.epoch, node.key.id))
-    _after(node, old, now_ms)
+    _after(node, old)
     maybe_elected(node, now_ms)
 
 
@@ -178,7 +178,7 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
     _persist(node)
     node.log.begin_epoch(role.epoch)
     role.accumulator.append_control(epoch_start_records(node, role), now_ms)
-    _after(node, old, now_ms)
+    _after(node, old)
 
 
 def to_resigned(node: QuorumNode, preferred: tuple[ReplicaKey, ...], now_ms: int) -> None:
@@ -186,7 +186,7 @@ def to_resigned(node: QuorumNode, preferred: tuple[ReplicaKey, ...], now_ms: int
     old = node.role
     parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _become(node, resigned_state(node, old.epoch, preferred, now_ms))
-    _after(node, old, now_ms, notify=False)
+    _after(node, old, notify=False)
 
 
 def maybe_elected(node: QuorumNode, now_ms: int) -> None:
@@ -249,15 +249,6 @@ def state_of_former_leader(node: QuorumNode, epoch: int, now_ms: int) -> EpochSt
     return resigned_state(node, epoch, (), now_ms)
 
 
-# --- inside -------------------------------------------------------------------------------------
-
-
-def _own_election(node: QuorumNode) -> EpochElection:
-    election = EpochElection(node.history.voters.ids)
-    election.record(node.key.id, granted=True)
-    return election
-
-
 def candidate_state(node: QuorumNode, epoch: int, now_ms: int) -> CandidateState:
     """A candidate of an epoch, with this node's own vote."""
     return CandidateState(
@@ -281,6 +272,15 @@ def resigned_state(
         preferred=preferred,
         unacknowledged=dict.fromkeys(others),
     )
+
+
+# --- inside -------------------------------------------------------------------------------------
+
+
+def _own_election(node: QuorumNode) -> EpochElection:
+    election = EpochElection(node.history.voters.ids)
+    election.record(node.key.id, granted=True)
+    return election
 
 
 def _follower(
@@ -307,7 +307,7 @@ def _become(node: QuorumNode, role: EpochState) -> None:
     node.poll_again = node.listeners_behind = True
 
 
-def _after(node: QuorumNode, old: EpochState, now_ms: int, *, notify: bool = True) -> None:
+def _after(node: QuorumNode, old: EpochState, *, notify: bool = True) -> None:
     if isinstance(old, LeaderState):
         handler_state.on_leadership_lost(node, old)
         node.emit(Deposed(old.epoch))
