@@ -1,47 +1,49 @@
 """The command line: play a scenario, verify runs and logs, show a log.
 
-Exit codes: 0 valid, 1 invalid, 2 unknown; 64 and above for misuse, with one line that says what
-to change. click parses and rich shows the progress: both are kept up by large projects.
+Exit codes: 0 valid, 1 invalid, 2 unknown; 64 and above where nothing was judged or not all could be
+written, with one line that names the mistake; 70 for a fault of this program. click parses and
+rich shows the progress: both are kept up by large projects.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from minicluster.errors import MiniclusterError, UserError, instead
+from minicluster.errors import MiniclusterError, UserError, instead, printable
+from minicluster.log.format.limits import MAX_BATCH_BYTES, MAX_DECOMPRESSED_BYTES, ReadLimits
+from minicluster.terminal import (
+    complain,
+    err,
+    out,
+    prepare,
+    print_lines,
+    progress,
+    report_crash,
+    say,
+    shown_os_error,
+)
 
 if TYPE_CHECKING:
     from minicluster.actors.play.player import Failure
     from minicluster.verify import Report
 
 EXIT_USAGE = 64
+EXIT_INTERNAL = 70
 EXIT_FILES = 74
 EXIT_INVALID = 1
 EXIT_UNKNOWN = 2
 TEXT, JSON = "text", "json"
 
-
-class _Output(Console):
-    """A console whose reader may leave early, as ``head`` does; that is no error."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        _write_no_more()
-
-
-_out = _Output(highlight=False, soft_wrap=True)
-_err = _Output(stderr=True, highlight=False, soft_wrap=True)
 
 _path = click.Path(path_type=Path)
 _runs = click.option(
@@ -62,6 +64,45 @@ _format = click.option(
 _rules = click.option(
     "--rules", "every_rule", is_flag=True, help="Show every rule, not only what is broken."
 )
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes: 8MiB, 20000000."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"([0-9]{1,12})(|KiB|MiB|GiB)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is no size; write 8MiB or 20000000", param, ctx)
+        return int(match[1]) << {"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[match[2]]
+
+
+def _limits(command: Callable[..., int]) -> Callable[..., int]:
+    """The options for what reading one file may take."""
+
+    @click.option(
+        "--max-batch",
+        type=_Size(),
+        default=MAX_BATCH_BYTES,
+        show_default="8MiB, as Kafka",
+        help="The largest batch of a metadata log that is read.",
+    )
+    @click.option(
+        "--max-unpacked",
+        type=_Size(),
+        default=MAX_DECOMPRESSED_BYTES,
+        show_default="20MiB",
+        help="What the compressed batches of one file may unpack to.",
+    )
+    @functools.wraps(command)
+    def limited(*args: Any, max_batch: int, max_unpacked: int, **options: Any) -> int:
+        limits = ReadLimits(batch_bytes=max_batch, decompressed_bytes=max_unpacked)
+        return command(*args, limits=limits, **options)
+
+    return limited
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -92,7 +133,7 @@ def demo(scenario: Path, runs: Path) -> int:
     from minicluster.scenario import load_scenario
 
     loaded = load_scenario(scenario)
-    _out.print(f"{loaded.name}: {loaded.description}".rstrip(": "), markup=False)
+    say(f"{loaded.name}: {loaded.description}".rstrip(": "))
     return _play(scenario, None, runs, TEXT, twice=True, every_rule=True)
 
 
@@ -105,9 +146,9 @@ def replay(run: Path, runs: Path) -> int:
 
     first, again = replay_run(run, runs=runs)
     if first == again.trace_hash:
-        _out.print(f"the same trace: {first}  ({again.path})", markup=False)
+        say(f"the same trace: {first}  ({again.path})")
         return 0
-    _err.print(f"another trace: {first} then, {again.trace_hash} now ({again.path})", markup=False)
+    complain(f"another trace: {first} then, {again.trace_hash} now ({again.path})")
     return 1
 
 
@@ -125,7 +166,7 @@ def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, run
     whole: list[Path] = []
     for outcome in campaign(_seeds(seeds), faults, runs=runs if in_spark else None):
         count += 1
-        _out.print(told(outcome), markup=False)
+        say(told(outcome))
         if outcome.path is not None:
             whole.append(outcome.path)
         if outcome.failure is None:
@@ -134,9 +175,9 @@ def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, run
         shrunk = shortest(outcome) if shrink else None
         kept = keep(outcome, shrunk, runs)
         for step in () if shrunk is None else shrunk.steps:
-            _out.print(f"    {step.text}", markup=False)
-        _out.print(f"repeat  {_command()} replay {kept}", markup=False)
-    _out.print(f"{count} seeds, {failed} failed", markup=False)
+            say(f"    {step.text}")
+        say(f"repeat  {_command()} replay {kept}")
+    say(f"{count} seeds, {failed} failed")
     if in_spark:
         from minicluster.verify import verify
 
@@ -167,6 +208,7 @@ def _seeds(text: str) -> range:
 @click.option("--master", help="Spark master to use instead of a local JVM.")
 @click.option("--remote", help="Spark Connect server to use.")
 @_rules
+@_limits
 def verify_paths(
     paths: tuple[Path, ...],
     form: str,
@@ -174,39 +216,40 @@ def verify_paths(
     master: str | None,
     remote: str | None,
     every_rule: bool,
+    limits: ReadLimits,
 ) -> int:
     """Let Spark judge PATHS: runs, controller folders, metadata logs (Apache Kafka's too)."""
     from minicluster.verify import verify
 
     if html is not None and not html.parent.is_dir():  # said before the work, not after it
         raise UserError(f"{html}: cannot be written: there is no folder {html.parent}")
-    with _progress() as progress:
-        progress.add_task("verifying in Spark", total=None)
-        report = verify(*paths, master=master, remote=remote)
-    if html is not None:
-        _write(html, report.to_html())
+    with progress() as shown:
+        shown.add_task("verifying in Spark", total=None)
+        report = verify(*paths, master=master, remote=remote, limits=limits)
+    written = html is None or _write(html, report.to_html())
     _print_report(report, form, every_rule)
     if form == TEXT and not report.valid:
         accused = {finding.run for finding in report.findings}
         for run in report.runs:
             if run.repeat and (run.name in accused or not accused):
-                _out.print(f"repeat  {_command()} {run.repeat}", markup=False)
-    return report.exit_code
+                say(f"repeat  {_command()} {run.repeat}")
+    return report.exit_code if written else EXIT_FILES
 
 
 @app.command("log")
 @click.argument("path", type=_path)
 @_format
-def show_log(path: Path, form: str) -> int:
+@_limits
+def show_log(path: Path, form: str, limits: ReadLimits) -> int:
     """Show the metadata log at PATH: a run, a controller folder, a log folder or one file."""
     from minicluster.log.directory import locate
     from minicluster.log.dump import dump_json, dump_text
 
-    located = locate(path)
+    located = locate(path, limits=limits)
     if form == JSON:
-        _print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(located))
+        print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(located))
     else:
-        _print_lines(dump_text(located))
+        print_lines(map(printable, dump_text(located)))
     return 0
 
 
@@ -225,33 +268,33 @@ def _play(
             what = instead(rule_id, RULES_BY_ID)
             raise UserError(f"{path}: exercises: {rule_id!r} is no rule; {what}")
     session.warm_up(training=True)  # the JVM starts while the scenario plays
-    with _progress() as progress:
-        task = progress.add_task("starting the cluster", total=len(scenario.steps))
+    with progress() as shown:
+        task = shown.add_task("starting the cluster", total=len(scenario.steps))
 
         def show(done: int, text: str, now_ms: int) -> None:
             line = f"{now_ms / 1000:8.1f}s  {text}"
-            progress.update(task, completed=done, description=escape(line))
-            if not _err.is_terminal:  # nothing moves there: one line per step
-                _err.print(line, markup=False)
+            shown.update(task, completed=done, description=escape(line))
+            if not err.is_terminal:  # nothing moves there: one line per step
+                complain(line)
 
         try:
             played = play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
         except UserError as error:
             error.args = (f"{path}: {error}",)
             raise
-        progress.update(task, description="verifying in Spark")
+        shown.update(task, description="verifying in Spark")
         report = verify(played.path)
     html = played.path / "report.html"
-    _write(html, report.to_html())
-    _write(played.path / "report.json", report.to_json() + "\n")
+    contents = {html: report.to_html(), html.with_suffix(".json"): report.to_json() + "\n"}
+    written = [_write(path, content) for path, content in contents.items()]
     _print_report(report, form, every_rule)
     if played.failure is not None:
-        _err.print(f"the scenario did not go as written: {played.failure.text}", style="red")
+        complain(f"the scenario did not go as written: {played.failure.text}", style="red")
     if form == TEXT:
-        _out.print(f"run     {played.path}", markup=False)
-        _out.print(f"report  {html.resolve().as_uri()}", markup=False)
-        _out.print(f"repeat  {_command()} replay {played.path}", markup=False)
-    return _exit_code(report, played.failure)
+        say(f"run     {played.path}")
+        say(f"report  {html.resolve().as_uri()}")
+        say(f"repeat  {_command()} replay {played.path}")
+    return _exit_code(report, played.failure) if all(written) else EXIT_FILES
 
 
 def _command() -> str:
@@ -270,63 +313,51 @@ def _exit_code(report: Report, failure: Failure | None) -> int:
 
 def _print_report(report: Report, form: str, every_rule: bool) -> None:
     if form == JSON:
-        _print_lines([report.to_json()])
+        print_lines([report.to_json()])
     else:
         from minicluster.verify.reporting.text import print_report
 
-        print_report(_out, report, every_rule=every_rule)
+        print_report(out, report, every_rule=every_rule)
 
 
-def _print_lines(lines: Iterable[str]) -> None:
-    """Print for programs; a reader that has read enough ends it."""
-    try:
-        for line in lines:
-            sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _write_no_more()
-
-
-def _write_no_more() -> None:
-    """Let what is still in the buffer go nowhere, so that leaving says nothing about the pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> bool:
+    """Write a report; False, after one line that gives the reason, where that is impossible."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _progress() -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal)
+        complain(f"minicluster: {path}: cannot be written: {error.strerror or error}")
+        return False
+    return True
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command.
 
-    Shapes:  arguments -> exit code. A user's mistake is one line on standard error.
+    Shapes:  arguments -> exit code. A user's mistake is one line on standard error, and so is a
+             fault of the program, whose traceback goes to a file.
     """
+    prepare()
     try:
         code = app(args=list(arguments), standalone_mode=False, prog_name="minicluster")
         return code if isinstance(code, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
-        _err.print(error.ctx.get_help() if error.ctx else "", markup=False)
+        err.print(error.ctx.get_help() if error.ctx else "", markup=False)
         return EXIT_USAGE
     except click.ClickException as error:
-        _err.print(f"minicluster: {error.format_message()}", markup=False)
+        complain(f"minicluster: {error.format_message()}")
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
-        _err.print("minicluster: stopped")
+        complain("minicluster: stopped")
         return 130
     except UserError as error:
-        _err.print(f"minicluster: {error}", markup=False)
+        complain(f"minicluster: {error}")
         return error.exit_code
     except MiniclusterError as error:
-        _err.print(f"minicluster: {error}", markup=False)
+        complain(f"minicluster: {error}")
         return EXIT_UNKNOWN
     except OSError as error:
-        _err.print(f"minicluster: {error.filename}: {error.strerror}", markup=False)
+        complain(f"minicluster: {shown_os_error(error)}")
         return EXIT_FILES
+    except Exception as error:  # a fault of this program, never of its input
+        report_crash(error, arguments)
+        return EXIT_INTERNAL

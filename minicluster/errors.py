@@ -20,6 +20,15 @@ class WaitTimeout(MiniclusterError, AssertionError):
     """A named condition did not come true within its limit of virtual or real time."""
 
 
+def printable(text: str) -> str:
+    """A text in one line; characters that would steer a terminal are shown as their escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
 def instead(word: object, known: Iterable[str], otherwise: str | None = None) -> str:
     """What to write instead of a word that is not known: the one that was meant, else all of them.
 

@@ -17,6 +17,7 @@ from typing import Any
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.control import control_batch, control_records
 from minicluster.log.errors import LogCorruption
+from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.log import SnapshotId
 from minicluster.log.segment import SegmentContent, read_batches, read_segment
 from minicluster.protocol.records import (
@@ -71,12 +72,12 @@ def _batches(snapshot: Snapshot, epoch: int, timestamp_ms: int) -> Iterator[Reco
     yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooterRecord(version=0),))
 
 
-def read_checkpoint(path: Path) -> Snapshot:
+def read_checkpoint(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> Snapshot:
     """Read a snapshot file.
 
     Errors:  NotALog; LogCorruption for damaged bytes or a missing header or footer.
     """
-    return snapshot_of(read_segment(path, whole=True))
+    return snapshot_of(read_segment(path, whole=True, limits=limits))
 
 
 def decode_snapshot(buffer: bytes, name: str = "snapshot") -> Snapshot:

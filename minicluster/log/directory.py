@@ -71,6 +71,7 @@ class MetadataFiles:
     segments: tuple[Path, ...]
     checkpoints: tuple[Path, ...]
     bootstrap: Path | None = None
+    limits: ReadLimits = DEFAULT_LIMITS
 
     @property
     def quorum_state(self) -> QuorumState | None:
@@ -88,14 +89,19 @@ class Located:
     missing: tuple[str, ...] = ()  # controllers' folders without a log, if that is let pass
 
 
-def locate(path: Path, *, partly: bool = False) -> Located:
+def locate(path: Path, *, partly: bool = False, limits: ReadLimits = DEFAULT_LIMITS) -> Located:
     """Find the metadata logs that a path names.
 
     Shapes:  a run folder; a folder with ``controller-<id>`` folders; one of these; a
              ``__cluster_metadata-0`` folder; one segment or checkpoint. ``partly``: of several
-             controllers, those without a log are only told of.
-    Errors:  NotALog with what was looked for.
+             controllers, those without a log are listed as missing. The limits hold for each file.
+    Errors:  NotALog, with the forms of path that there are.
     """
+    found = _find(path, partly)
+    return replace(found, logs=tuple(replace(files, limits=limits) for files in found.logs))
+
+
+def _find(path: Path, partly: bool) -> Located:
     if not path.exists():
         raise NotALog(f"{path}: there is no such file or folder")
     if not path.is_dir():
@@ -203,9 +209,7 @@ class MetadataLogContent:
         return self.batches[0].batch.base_offset if self.batches else 0
 
 
-def read_metadata_log(
-    files: MetadataFiles, limits: ReadLimits = DEFAULT_LIMITS
-) -> MetadataLogContent:
+def read_metadata_log(files: MetadataFiles) -> MetadataLogContent:
     """Read all segments; only the last may have a torn tail.
 
     Errors:  NotALog, LogCorruption (also for a gap or an overlap between segments).
@@ -214,7 +218,7 @@ def read_metadata_log(
     torn: TornTail | None = None
     for index, path in enumerate(files.segments):
         last = index == len(files.segments) - 1
-        content = read_segment(path, whole=not last, limits=limits)
+        content = read_segment(path, whole=not last, limits=files.limits)
         if content.batches and placed:
             expected = placed[-1].batch.next_offset
             found = content.batches[0].batch.base_offset

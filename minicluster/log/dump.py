@@ -12,20 +12,19 @@ from typing import Any
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.log.directory import Located, MetadataFiles, read_metadata_log
-from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_alone, read_segment
 from minicluster.protocol.json_form import to_json
 from minicluster.protocol.records import record_name
 
 
-def dump_json(located: Located, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator[dict[str, Any]]:
+def dump_json(located: Located) -> Iterator[dict[str, Any]]:
     """One object per batch of every segment and checkpoint; torn tails come as notes.
 
     Shapes:  a batch: file, base_offset, last_offset, epoch, is_control, count, create_time,
              position, size, magic, codec, crc, valid, records. A note: {"note", "file", …}.
     """
     for files in located.logs:
-        for path, placed, torn in _contents(files, limits):
+        for path, placed, torn in _contents(files):
             name = _shown(path, located.path)
             for one in placed:
                 check_contents(path, one)
@@ -41,19 +40,17 @@ def dump_json(located: Located, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator
 
 
 def _contents(
-    files: MetadataFiles, limits: ReadLimits
+    files: MetadataFiles,
 ) -> Iterator[tuple[Path, tuple[PlacedBatch, ...], TornTail | None]]:
     if len(files.segments) > 1:
-        read_metadata_log(
-            files, limits
-        )  # refuses a gap between segments before anything is printed
+        read_metadata_log(files)  # refuses a gap between segments before anything is printed
     named = sorted((*files.checkpoints, *files.segments), key=lambda path: path.name)
     if files.bootstrap is not None:
         named.append(files.bootstrap)
     for path in named:
         whole = path not in files.segments[-1:]
         read = read_alone if path == files.path else read_segment
-        content = read(path, whole=whole, limits=limits)
+        content = read(path, whole=whole, limits=files.limits)
         yield path, content.batches, content.torn
 
 
@@ -111,10 +108,10 @@ def _metadata_json(batch: RecordBatch) -> Iterator[dict[str, Any]]:
         }
 
 
-def dump_text(located: Located, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator[str]:
+def dump_text(located: Located) -> Iterator[str]:
     """Lines for people: a heading per file, a line per batch, an indented line per record."""
     file = None
-    for item in dump_json(located, limits):
+    for item in dump_json(located):
         if item["file"] != file:
             file = item["file"]
             yield f"== {file}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
+from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.verify.evidence.reading import read_runs
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
@@ -44,16 +45,18 @@ def verify(
     master: str | None = None,
     remote: str | None = None,
     rules: Iterable[str] | None = None,
+    limits: ReadLimits = DEFAULT_LIMITS,
 ) -> Report:
     """Judge runs and logs, all in one job.
 
-    Shapes:  paths as ``inputs.read_runs`` takes them -> Report.
+    Shapes:  paths of runs, folders or files -> Report. limits: the most that reading one file
+             may take.
     Errors:  UserError for a path that holds nothing to judge; SparkUnavailable.
     """
     chosen = _chosen(rules)
     if spark is None:
         session.warm_up(master=master, remote=remote, training=True)
-    read = read_runs(runs)
+    read = read_runs(runs, limits)
     folder = Path(tempfile.mkdtemp(prefix="minicluster-verify-"))
     try:
         tables, read = spark_tables.gather(read, chosen)

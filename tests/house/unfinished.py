@@ -5,7 +5,7 @@ from __future__ import annotations
 DEAD_CODE = {
     "unregister_listener",
     "kafka_name", "MemoryDisk", "is_at_min_isr", "is_under_replicated", "retries_at_ms", "settle",
-    "to_yaml", "NAMED_SETS", "check_run", "to_text", "ingest", "on_broken_pipe",
+    "to_yaml", "NAMED_SETS", "check_run", "to_text", "ingest",
     "request_header_version", "response_header_version",
 }  # fmt: skip
 """Public names that only tests use."""

@@ -68,7 +68,7 @@ def starting_snapshot(
     if not usable:
         return None
     end, epoch, file = usable[0] if committed else usable[-1]
-    snapshot = read_checkpoint(file)
+    snapshot = read_checkpoint(file, reference.files.limits)
     return Start(end_offset=end, epoch=epoch, records=snapshot.records, file=file.name)
 
 

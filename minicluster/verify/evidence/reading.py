@@ -17,6 +17,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import RUN_NAME, Located, MetadataFiles, locate
 from minicluster.log.errors import LogCorruption, LogError, NotALog
+from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.segment import check_contents, read_alone, read_segment
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
@@ -31,7 +32,7 @@ from minicluster.verify.rules.model import Evidence
 _OFFSET_MAX = 2**63 - 1
 
 
-def read_runs(paths: Sequence[Path | str]) -> list[Run]:
+def read_runs(paths: Sequence[Path | str], limits: ReadLimits = DEFAULT_LIMITS) -> list[Run]:
     """Read every path as one run each, with distinct names.
 
     Errors:  UserError: NotALog for a path that holds nothing to judge, NotARun for one whose
@@ -46,7 +47,8 @@ def read_runs(paths: Sequence[Path | str]) -> list[Run]:
         _check_name(path)
         name = _name(path)
         taken[name] += 1
-        runs.append(read_run(path, name if taken[name] == 1 else f"{name}#{taken[name]}"))
+        distinct = name if taken[name] == 1 else f"{name}#{taken[name]}"
+        runs.append(read_run(path, distinct, limits))
     return runs
 
 
@@ -69,12 +71,12 @@ def _name(path: Path) -> str:
     return "/".join(part for part in parts if part)
 
 
-def read_run(path: Path, name: str) -> Run:
+def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
     """Read one path.
 
     Errors:  NotALog if there is nothing to judge, NotARun; damage becomes a problem of the run.
     """
-    located = locate(path, partly=True)
+    located = locate(path, partly=True, limits=limits)
     problems: list[Problem] = []
     notes: list[str] = []
     header = _header(path, located, problems)
@@ -204,7 +206,7 @@ def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog:
     for index, segment in enumerate(files.segments):
         last = index == len(files.segments) - 1
         read = read_alone if segment == files.path else read_segment
-        content = read(segment, whole=not last)
+        content = read(segment, whole=not last, limits=files.limits)
         torn = None if content.torn is None else str(content.torn)
         for placed in content.batches:
             check_contents(segment, placed)

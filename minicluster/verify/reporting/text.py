@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from minicluster.errors import printable
 from minicluster.verify.reporting.report_data import (
     AROUND,
     SHOWN_FINDINGS,
@@ -93,7 +94,4 @@ def _print_rule(console: Console, report: ReportData, result: RuleResult) -> Non
 
 def _line(text: str, style: str = "") -> Text:
     """One line; characters that would steer the terminal are shown as their escapes."""
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
-    return Text(shown, style)
+    return Text(printable(text), style)

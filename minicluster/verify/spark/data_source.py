@@ -10,6 +10,7 @@ Source:  pyspark.sql.datasource.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import locate
+from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import batch_heads
 from minicluster.log.segment import read_batches
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
@@ -119,11 +121,11 @@ class KraftDataSource(DataSource):
 
     def reader(self, schema: StructType) -> KraftReader:
         """Read what lies there now."""
-        return KraftReader(_path(self.options), _columns(schema))
+        return KraftReader(_path(self.options), _columns(schema), _limits(self.options))
 
     def streamReader(self, schema: StructType) -> KraftStream:
         """Follow a log as it grows."""
-        return KraftStream(_path(self.options), _columns(schema))
+        return KraftStream(_path(self.options), _columns(schema), _limits(self.options))
 
 
 def _path(options: Any) -> str:
@@ -131,6 +133,21 @@ def _path(options: Any) -> str:
     if not path:
         raise UserError('kraft: give a path: spark.read.format("kraft").load(path)')
     return str(path)
+
+
+def _limits(options: Any) -> ReadLimits:
+    """The limits of reading: the options ``maxBatch`` and ``maxUnpacked``, in bytes.
+
+    Errors:  UserError for anything but a number of bytes.
+    """
+    given = {
+        "batch_bytes": options.get("maxBatch", DEFAULT_LIMITS.batch_bytes),
+        "decompressed_bytes": options.get("maxUnpacked", DEFAULT_LIMITS.decompressed_bytes),
+    }
+    for name, value in given.items():
+        if not re.fullmatch(r"[0-9]{1,12}", str(value)):
+            raise UserError(f"kraft: {name}: {value!r} is no number of bytes")
+    return ReadLimits(**{name: int(value) for name, value in given.items()})
 
 
 def _columns(schema: StructType) -> tuple[str, ...]:
@@ -144,8 +161,9 @@ def _columns(schema: StructType) -> tuple[str, ...]:
 class KraftReader(DataSourceReader):
     """A reader of everything under a path."""
 
-    def __init__(self, path: str, columns: tuple[str, ...]) -> None:
+    def __init__(self, path: str, columns: tuple[str, ...], limits: ReadLimits) -> None:
         self._path = path
+        self._limits = limits
         self._columns = columns
         self._wanted = Wanted()
 
@@ -174,7 +192,9 @@ class KraftReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Decode one piece into Arrow batches."""
         assert isinstance(partition, Piece)
-        content = read_batches(Path(partition.path), _bytes(partition), whole=partition.whole)
+        content = read_batches(
+            Path(partition.path), _bytes(partition), whole=partition.whole, limits=self._limits
+        )
         yield from Rows(self._columns).of(
             (placed.batch for placed in content.batches),
             file=partition.shown,
@@ -186,8 +206,9 @@ class KraftReader(DataSourceReader):
 class KraftStream(DataSourceStreamReader):
     """A reader that follows one controller's segments; its position is the next offset."""
 
-    def __init__(self, path: str, columns: tuple[str, ...]) -> None:
+    def __init__(self, path: str, columns: tuple[str, ...], limits: ReadLimits) -> None:
         self._path = path
+        self._limits = limits
         self._columns = columns
 
     def initialOffset(self) -> dict[str, int]:
@@ -215,7 +236,7 @@ class KraftStream(DataSourceStreamReader):
         assert isinstance(partition, Piece)
         first, last, shown = partition.shown.split(":", 2)
         wanted = Wanted(first=int(first), last=int(last))
-        content = read_batches(Path(partition.path), _bytes(partition))
+        content = read_batches(Path(partition.path), _bytes(partition), limits=self._limits)
         yield from Rows(self._columns).of(
             (placed.batch for placed in content.batches), file=shown, keep=wanted.keeper()
         )

@@ -73,7 +73,7 @@ def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]
             if end - 1 < first or (run.start is not None and end <= run.start.end_offset):
                 continue
             try:
-                told = image_from_records(read_checkpoint(path).records).digest()
+                told = image_from_records(read_checkpoint(path, node.files.limits).records).digest()
             except (LogError, ProtocolError, ReplayError) as error:
                 told = f"unreadable: {error}"
             rows.append(

@@ -1,0 +1,98 @@
+"""The terminal of a command: what is printed, how errors are shown, and where a traceback goes.
+
+Whatever a file or a message contains is printed as text: control characters appear as escapes, and
+characters that the terminal's encoding lacks do too.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterable
+from importlib.metadata import version
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from minicluster.errors import printable
+
+
+class Output(Console):
+    """A console whose reader may leave early, as ``head`` does; that is no error."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more."""
+        self.quiet = True
+        _write_no_more()
+
+
+out = Output(highlight=False, soft_wrap=True)
+err = Output(stderr=True, highlight=False, soft_wrap=True)
+
+
+def prepare() -> None:
+    """Let the streams escape what their encoding lacks, instead of failing there."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def say(text: str) -> None:
+    """Print one line of a result."""
+    out.print(printable(text), markup=False)
+
+
+def complain(text: str, style: str | None = None) -> None:
+    """Print one line on standard error."""
+    err.print(printable(text), markup=False, style=style)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines as they are, for programs; a reader that has read enough ends it."""
+    try:
+        for line in lines:
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _write_no_more()
+
+
+def _write_no_more() -> None:
+    """Let the rest of the buffer go nowhere, so that the exit does not stumble over the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def progress() -> Progress:
+    """A line with a spinner on standard error; nothing where that is no terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+
+
+def shown_os_error(error: OSError) -> str:
+    """An error of the operating system in one line: the file, if it names one, and the reason."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+
+
+def report_crash(error: BaseException, arguments: Iterable[str]) -> None:
+    """Say in one line that this is a fault of the program, and leave the traceback in a file."""
+    first = next(iter(str(error).splitlines()), "")
+    what = f"internal error: {type(error).__name__}{': ' * bool(first)}{first[:200]}"
+    content = (
+        f"minicluster {version('minicluster')}, Python {platform.python_version()}, "
+        f"{platform.platform()}\n"
+        f"{' '.join(['minicluster', *map(repr, arguments)])}\n\n"
+        + "".join(traceback.format_exception(error))
+    )
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="minicluster-", suffix=".txt", text=True)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(content)
+        complain(f"minicluster: {what}; please report it with {path}")
+    except OSError:  # there is no place for a file
+        complain(f"minicluster: {what}")
+        sys.stderr.write(content)

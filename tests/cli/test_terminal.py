@@ -1,0 +1,186 @@
+"""The terminal: odd names, odd encodings, full disks, and faults of the program itself."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster import cli
+from minicluster.cli import run
+from minicluster.errors import printable
+from minicluster.log.batch import metadata_batch
+from minicluster.log.format.limits import ReadLimits
+from minicluster.log.segment import segment_name
+from minicluster.protocol.records import TopicRecord, VersionedRecord
+from minicluster.verify import Report, Verdict
+from minicluster.verify.evidence.reading import read_runs
+
+SMOKE = Path(__file__).resolve().parents[1] / "data/kafka-logs/smoke/controller-1"
+STEERING = "a\x1b]0;title\x07b\n\u202ec"
+
+
+def segment(folder: Path, topic: str) -> Path:
+    """A log with one topic."""
+    path = folder / segment_name(0)
+    record = VersionedRecord(TopicRecord(name=topic), 0)
+    path.write_bytes(metadata_batch(0, 1, 0, [record]).encoded)
+    return path
+
+
+# A fault of the program.
+
+
+@pytest.mark.parametrize("error", [TypeError("no\nsuch thing"), MemoryError(), RecursionError("x")])
+def test_a_fault_of_the_program_is_70_with_one_line_and_a_file(
+    error: Exception,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("minicluster.log.directory.locate", fail)
+    monkeypatch.setattr("tempfile.mkstemp", functools.partial(tempfile.mkstemp, dir=tmp_path))
+    assert run(["log", str(SMOKE)]) == cli.EXIT_INTERNAL == 70
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    line = err.strip()
+    assert line.startswith(f"minicluster: internal error: {type(error).__name__}")
+    [path] = re.findall(r"please report it with (.*)$", line)
+    content = Path(path).read_text()
+    assert "Traceback" in content and "def fail" not in line and str(SMOKE) in content
+    assert Path(path).parent == tmp_path
+
+
+def test_a_fault_without_a_place_for_its_file_shows_the_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("minicluster.log.directory.locate", lambda *_, **__: 1 / 0)
+    gone = functools.partial(tempfile.mkstemp, dir=tmp_path / "gone")
+    monkeypatch.setattr("tempfile.mkstemp", gone)
+    assert run(["log", str(SMOKE)]) == 70
+    assert "ZeroDivisionError: division by zero" in capfd.readouterr().err
+
+
+# Messages of the operating system.
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError(5, "Input/output error", "x.log"), "x.log: Input/output error"),
+        (OSError("gone"), "gone"),
+        (OSError(), "OSError"),
+        (PermissionError(13, "Permission denied", b"y"), "y: Permission denied"),
+    ],
+)
+def test_an_error_of_the_system_never_shows_none(
+    error: OSError, shown: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("minicluster.log.directory.locate", fail)
+    assert run(["log", str(SMOKE)]) == 74
+    assert capfd.readouterr().err == f"minicluster: {shown}\n"
+
+
+# A report that cannot be written.
+
+
+def judged(verdict: Verdict, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Judge without Spark; the arguments that are given come back."""
+    given: dict[str, Any] = {}
+
+    def verify(*_: Path, **options: Any) -> Report:
+        given.update(options)
+        return Report(verdict=verdict, rules=(), runs=(), reasons=(), sources=())
+
+    monkeypatch.setattr("minicluster.verify.judge.verify", verify)
+    return given
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+@pytest.mark.parametrize("verdict", [Verdict.VALID, Verdict.INVALID])
+def test_an_unwritable_report_is_74_and_the_verdict_is_printed(
+    verdict: Verdict, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    judged(verdict, monkeypatch)
+    assert run(["verify", str(SMOKE), "--html", "/dev/full"]) == 74
+    out, err = capfd.readouterr()
+    assert out.startswith(str(verdict).upper())
+    assert "/dev/full: cannot be written: No space left on device" in err
+
+
+def test_a_report_over_a_folder_is_74(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    judged(Verdict.VALID, monkeypatch)
+    assert run(["verify", str(SMOKE), "--html", str(tmp_path)]) == 74
+    assert "VALID" in capfd.readouterr().out
+
+
+# Names that would steer the terminal, and terminals that lack characters.
+
+
+def test_control_characters_are_shown_as_escapes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["log", str(segment(tmp_path, STEERING))]) == 0
+    out = capfd.readouterr().out
+    assert r"name=a\x1b]0;title\x07b\n\u202ec" in out
+    assert run(["log", str(tmp_path / STEERING)]) == 66
+    err = capfd.readouterr().err
+    assert err.count("\n") == 1 and all(c.isprintable() for c in err.strip())
+
+
+def test_what_is_printable_stays_as_it_is() -> None:
+    assert printable("Größe ✓ orders-0") == "Größe ✓ orders-0"
+    assert printable("a\udc80") == r"a\udc80"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-16"])
+def test_a_terminal_of_another_encoding_is_no_traceback(encoding: str, tmp_path: Path) -> None:
+    path = segment(tmp_path, "größe-✓-\U0001f600")
+    for command in (["log", str(path)], ["log", str(tmp_path / "ü✓")], ["--help"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "minicluster", *command],
+            env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert b"Traceback" not in done.stderr.replace(b"\0", b"")
+        assert done.returncode in (0, 66)
+
+
+# The limits of reading.
+
+
+def test_the_limits_of_reading_are_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = segment(tmp_path, "x" * 2_000)
+    assert run(["log", str(path), "--max-batch", "1KiB"]) == 65
+    assert "at most 1024 are read" in capfd.readouterr().err
+    given = judged(Verdict.VALID, monkeypatch)
+    assert run(["verify", str(path), "--max-unpacked", "3MiB"]) == 0
+    assert given["limits"] == ReadLimits(decompressed_bytes=3 << 20)
+    (problem,) = read_runs([path], ReadLimits(batch_bytes=1_024))[0].problems
+    assert "at most 1024 are read" in problem.why
+
+
+@pytest.mark.parametrize("text", ["", "8MB", "-1", "1e9", "٣"])
+def test_a_size_is_a_number_of_bytes(text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["log", str(SMOKE), "--max-unpacked", text]) == 64
+    assert "is no size; write 8MiB" in capfd.readouterr().err
