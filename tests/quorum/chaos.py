@@ -152,14 +152,14 @@ class Chaos:
             entry = voters.get(node)
             directory = network.members[node].directory
             if entry is None:
-                network.ask(leader, add_request(node, directory), 1)
+                network.request(leader, add_request(node, directory), 1)
             elif len(voters) > 2:
                 request = RemoveRaftVoterRequest(
                     cluster_id=CLUSTER_ID,
                     voter_id=node,
                     voter_directory_id=entry.key.wire_directory_id,
                 )
-                network.ask(leader, request, 0)
+                network.request(leader, request, 0)
 
     def _strike(self) -> None:
         if not self.active:

@@ -270,7 +270,7 @@ class Network:
         self._perform(self.members[node_id], machine.poll(self.now_ms))
         return offset
 
-    def ask(self, node_id: int, request: Any, version: int) -> object:
+    def request(self, node_id: int, request: Any, version: int) -> object:
         """Ask as an admin client would; the answer will be in ``admin`` under the token."""
         token = ("admin", len(self.admin))
         self.admin[token] = None

@@ -89,7 +89,7 @@ class Probe:
         self.settings = settings or QuorumSettings(append_linger_ms=0)
         self.effects: list[Effect] = []
         self.unread: list[qx.SendTo] = []
-        self.replies: dict[Any, Any] = {}
+        self.responses: dict[Any, Any] = {}
         self.stored = stored
         self._tokens = 0
         self.machine = QuorumMachine(
@@ -119,7 +119,7 @@ class Probe:
             if isinstance(effect, qx.SendTo):
                 self.unread.append(effect)
             elif isinstance(effect, Respond):
-                self.replies[effect.token] = effect.response
+                self.responses[effect.token] = effect.response
             elif isinstance(effect, qx.Persist):
                 self.stored = effect.state
 
@@ -174,16 +174,16 @@ class Probe:
         self.unread = [send for send in self.unread if send not in found]
         return found
 
-    # --- asking it --------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------
 
-    def ask(self, request: Any, *, version: int | None = None) -> Any:
+    def request(self, request: Any, *, version: int | None = None) -> Any:
         """The answer, None if it is deferred (its token is then ``last_token``)."""
         self._tokens += 1
         token = self._tokens
         newest = NEWEST.get(type(request), type(request).latest_version)
         chosen = newest if version is None else version
         self.do(self.machine.on_request(token, request, chosen, self.now_ms))
-        return self.replies.get(token)
+        return self.responses.get(token)
 
     @property
     def last_token(self) -> int:
@@ -212,7 +212,7 @@ class Probe:
         request = VoteRequest(
             cluster_id=cluster_id, voter_id=request.voter_id, topics=request.topics
         )
-        response = self.ask(request)
+        response = self.request(request)
         if response.error_code:
             return ErrorCode(response.error_code), False
         part = response.topics[0].partitions[0]
@@ -233,7 +233,7 @@ class Probe:
             epoch=epoch,
             endpoints=endpoints_of(leader),
         )
-        response = self.ask(
+        response = self.request(
             BeginQuorumEpochRequest(
                 cluster_id=cluster_id,
                 voter_id=request.voter_id,
@@ -259,7 +259,7 @@ class Probe:
             epoch=epoch,
             preferred=[ReplicaKey(i, directory_of(i)) for i in preferred],
         )
-        response = self.ask(EndQuorumEpochRequest(cluster_id=cluster_id, topics=request.topics))
+        response = self.request(EndQuorumEpochRequest(cluster_id=cluster_id, topics=request.topics))
         if response.error_code:
             return ErrorCode(response.error_code)
         return ErrorCode(response.topics[0].partitions[0].error_code)
@@ -295,7 +295,7 @@ class Probe:
             max_bytes=base.max_bytes,
             topics=base.topics,
         )
-        response = self.ask(request)
+        response = self.request(request)
         if response is None:
             return None
         if response.error_code:
@@ -325,10 +325,10 @@ class Probe:
         request = FetchSnapshotRequest(
             cluster_id=CLUSTER_ID, replica_id=replica, max_bytes=max_bytes, topics=topics
         )
-        response = self.ask(request)
+        response = self.request(request)
         return response.topics[0].partitions[0]
 
-    # --- answering it -----------------------------------------------------------------------
+    # --- responses -----------------------------------------------------------------------
 
     def respond(self, send: qx.SendTo, response: Any) -> None:
         self.do(self.machine.on_response(send.correlation_id, response, self.now_ms))
@@ -340,7 +340,7 @@ class Probe:
         topic = VoteResponse.TopicData(topic_name=METADATA_TOPIC, partitions=(part,))
         self.respond(send, VoteResponse(topics=(topic,)))
 
-    def answer_epoch(
+    def respond_to_epoch(
         self,
         send: qx.SendTo,
         *,
@@ -362,7 +362,7 @@ class Probe:
         topic = cls.TopicData(topic_name=METADATA_TOPIC, partitions=(part,))
         self.respond(send, cls(topics=(topic,), node_endpoints=nodes))
 
-    def answer_fetch(
+    def respond_to_fetch(
         self,
         send: qx.SendTo,
         *batches: RecordBatch,

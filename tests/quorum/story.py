@@ -28,8 +28,8 @@ from tests.quorum.chaos import add_request
 from tests.quorum.network import CLUSTER_ID, Member, Network, directory_of
 
 
-def narrate(effect: Effect) -> str | None:
-    """One effect in a few words; fetches and what says nothing are left out."""
+def narrate(effect: Effect, before: Effect | None) -> str | None:
+    """One effect in a few words; fetches and responses without news are left out."""
     if isinstance(effect, qx.SendTo):
         return _narrate_send(effect)
     if isinstance(effect, qx.Voted):
@@ -37,9 +37,9 @@ def narrate(effect: Effect) -> str | None:
     if isinstance(effect, qx.LeaderChange):
         if effect.leader_id < 0:
             return None
-        return f"hears that {effect.leader_id} leads epoch {effect.epoch}"
+        return f"notifies its listener: {effect.leader_id} leads epoch {effect.epoch}"
     if isinstance(effect, qx.Truncated):
-        return f"cuts its log back to {effect.end_offset}"
+        return f"truncates its log to {effect.end_offset}"
     if isinstance(effect, qx.SnapshotInstalled):
         return f"starts over from snapshot {effect.snapshot_id}"
     if isinstance(effect, qx.Deposed):
@@ -49,7 +49,7 @@ def narrate(effect: Effect) -> str | None:
         texts = " ".join((value or b"").decode() for value in values)
         return f"commits {texts}" if values else None
     if isinstance(effect, Respond):
-        return _narrate_reply(effect)
+        return _narrate_response(effect, before)
     return None
 
 
@@ -63,28 +63,31 @@ def _narrate_send(send: qx.SendTo) -> str | None:
             f"{part.last_offset}"
         )
     if isinstance(send.request, BeginQuorumEpochRequest):
-        return f"-> {to} I lead epoch {send.request.topics[0].partitions[0].leader_epoch}"
+        return f"-> {to} begin epoch {send.request.topics[0].partitions[0].leader_epoch}"
     if isinstance(send.request, EndQuorumEpochRequest):
         part = send.request.topics[0].partitions[0]
         preferred = [each.candidate_id for each in part.preferred_candidates]
-        return f"-> {to} epoch {part.leader_epoch} is over, next {preferred}"
+        return f"-> {to} end epoch {part.leader_epoch}, preferred {preferred}"
     if isinstance(send.request, FetchSnapshotRequest):
         part = send.request.topics[0].partitions[0]
-        return f"-> {to} snapshot from byte {part.position}"
+        return f"-> {to} fetch snapshot from byte {part.position}"
     return None
 
 
-def _narrate_reply(reply: Respond) -> str | None:
-    response = reply.response
-    if reply.token[0] == "admin":
-        return f"answers the admin: {ErrorCode(response.error_code).name}"
+def _narrate_response(respond: Respond, before: Effect | None) -> str | None:
+    response = respond.response
+    if respond.token[0] == "admin":
+        return f"responds to the admin: {ErrorCode(response.error_code).name}"
     if isinstance(response, VoteResponse) and response.topics:
         part = response.topics[0].partitions[0]
-        return f"-> {reply.token[1]} {'yes' if part.vote_granted else 'no'}"
+        outcome = "granted" if part.vote_granted else ErrorCode(part.error_code).name
+        if isinstance(before, qx.VoteRejected):
+            outcome = f"rejected: {before.reason.value}"
+        return f"-> {respond.token[1]} {outcome}"
     return None
 
 
-class Teller(Network):
+class NarratingNetwork(Network):
     """A network that writes down what its nodes do."""
 
     def __init__(self, jitters: dict[int, int], *args: Any, **kwargs: Any) -> None:
@@ -99,25 +102,25 @@ class Teller(Network):
         return Draws(lambda bound: next(drawn, None) or rng.randrange(bound), rng.randrange)
 
     def _perform(self, member: Member, effects: list[Effect]) -> None:
-        for effect in effects:
-            text = narrate(effect)
+        for before, effect in zip((None, *effects), effects, strict=False):
+            text = narrate(effect, before)
             if text is not None:
-                self._tell(member.id, text)
+                self._narrate(member.id, text)
         if member.machine is not None:
             role = f"{member.machine.role}"
             if role != self.roles.get(member.id):
                 self.roles[member.id] = role
-                self._tell(member.id, f"is {role}")
+                self._narrate(member.id, f"is {role}")
         super()._perform(member, effects)
 
-    def _tell(self, node_id: int, text: str) -> None:
+    def _narrate(self, node_id: int, text: str) -> None:
         """Add a line; the same message to another node joins the line before."""
         head = f"{self.now_ms:6} {node_id:2} "
         if text.startswith("-> ") and self.lines and self.lines[-1].startswith(head + "-> "):
             last = self.lines[-1].removeprefix(head)
             to, rest = text[3:].split(" ", 1)
-            before, found, said = last[3:].partition(" " + rest)
-            if found and not said:
+            before, found, after = last[3:].partition(" " + rest)
+            if found and not after:
                 self.lines[-1] = f"{head}-> {before},{to} {rest}"
                 return
         self.lines.append(head + text)
@@ -127,7 +130,7 @@ class Story:
     """Plays the commands of a script."""
 
     def __init__(self) -> None:
-        self.network: Teller
+        self.network: NarratingNetwork
 
     def play(self, script: str) -> str:
         """The script with what happened below each command."""
@@ -155,7 +158,7 @@ class Story:
         """quorum VOTERS [dynamic] [observer=N] [ID=JITTER…]: start that many voters."""
         jitters = {int(o.split("=")[0]): int(o.split("=")[1]) for o in options if o[0].isdigit()}
         observers = [int(o.split("=")[1]) for o in options if o.startswith("observer=")]
-        self.network = Teller(
+        self.network = NarratingNetwork(
             jitters,
             range(1, int(voters) + 1),
             observers,
@@ -230,20 +233,20 @@ class Story:
         member.up.delete_before((mark, batch.leader_epoch))
 
     def do_add(self, node: str) -> None:
-        """add NODE: ask the leader to let it vote."""
+        """add NODE: an AddRaftVoter to the leader."""
         new = self._node(node)
-        self.network.ask(self.network.leader(), add_request(new, directory_of(new)), 1)
+        self.network.request(self.network.leader(), add_request(new, directory_of(new)), 1)
 
     def do_remove(self, node: str) -> None:
-        """remove NODE: ask the leader to take its vote away."""
+        """remove NODE: a RemoveRaftVoter to the leader."""
         request = RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID,
             voter_id=self._node(node),
             voter_directory_id=directory_of(self._node(node)),
         )
-        self.network.ask(self.network.leader(), request, 0)
+        self.network.request(self.network.leader(), request, 0)
 
     def do_voters(self, node: str) -> None:
-        """voters NODE: whom it takes for the voters."""
+        """voters NODE: the voters as its log has them."""
         voters = self.network.members[self._node(node)].up.voters.ids
-        self.network.lines.append(f"       {node} knows the voters {list(voters)}")
+        self.network.lines.append(f"       {node} has the voters {list(voters)}")

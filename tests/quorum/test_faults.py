@@ -91,9 +91,9 @@ def test_z59_a_fetch_parked_at_a_deposed_leader_fails_or_is_answered_in_its_name
     probe.vote(epoch + 1, 3, last=(epoch, 1))
     assert probe.role == "Unattached"
     if rules is SHIPPED:
-        assert token not in probe.replies
+        assert token not in probe.responses
         probe.advance(500)
-    part = probe.replies[token].responses[0].partitions[0]
+    part = probe.responses[token].responses[0].partitions[0]
     if rules is SHIPPED:
         assert (part.error_code, part.current_leader.leader_id) == (ErrorCode.NONE, 1)
         assert part.current_leader.leader_epoch == epoch
@@ -114,7 +114,7 @@ def test_z61_voters_written_below_a_truncated_tail_are_read_or_missed(rules: Rul
 
     def answer(*batches: object, **kwargs: object) -> None:
         (send,) = probe.sent(FetchRequest)
-        probe.answer_fetch(send, *batches, leader=2, epoch=4, **kwargs)  # type: ignore[arg-type]
+        probe.respond_to_fetch(send, *batches, leader=2, epoch=4, **kwargs)  # type: ignore[arg-type]
 
     answer(data_batch(0, 3, b"a"), data_batch(1, 3, b"lost", b"lost", b"lost"))
     answer(diverging=(3, 1))

@@ -62,16 +62,18 @@ def test_an_update_with_a_range_that_is_none_is_invalid_whatever_else_is_pending
     probe = Probe(dynamic=True)
     epoch = probe.become_leader()
     assert probe.machine.high_watermark == -1
-    answer = probe.ask(update(epoch, lowest=lowest, highest=highest))
+    answer = probe.request(update(epoch, lowest=lowest, highest=highest))
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_an_update_with_a_range_above_the_present_level_waits_its_turn_to_be_invalid() -> None:
     probe = Probe(dynamic=True)
     epoch = probe.become_leader()
-    assert probe.ask(update(epoch, lowest=2, highest=3)).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert (
+        probe.request(update(epoch, lowest=2, highest=3)).error_code == ErrorCode.REQUEST_TIMED_OUT
+    )
     probe.fetch(2, probe.log.end_offset, epoch)
-    assert probe.ask(update(epoch, lowest=2, highest=3)).error_code == ErrorCode.INVALID_REQUEST
+    assert probe.request(update(epoch, lowest=2, highest=3)).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_an_observers_fetch_shows_that_those_who_have_fetched_are_a_majority_by_now() -> None:
@@ -124,7 +126,7 @@ def test_a_snapshot_that_is_here_already_ends_the_download_of_another() -> None:
     assert isinstance(role, FollowerState)
     (send,) = probe.sent(FetchRequest)
     role.fetching_snapshot = FetchingSnapshot(snapshot_id=(9, 4))
-    probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(2, 1))
+    probe.respond_to_fetch(send, leader=2, epoch=5, snapshot_id=(2, 1))
     assert role.fetching_snapshot is None
 
 
@@ -135,9 +137,9 @@ def test_a_snapshot_is_asked_for_unless_it_ends_below_what_is_committed_here(
     probe = follower()
     (send,) = probe.sent(FetchRequest)
     batch = data_batch(0, 1, b"a", b"b", b"c")
-    probe.answer_fetch(send, batch, leader=2, epoch=5, high_watermark=3)
+    probe.respond_to_fetch(send, batch, leader=2, epoch=5, high_watermark=3)
     (send,) = probe.sent(FetchRequest)
-    probe.answer_fetch(send, leader=2, epoch=5, snapshot_id=(end_offset, 4))
+    probe.respond_to_fetch(send, leader=2, epoch=5, snapshot_id=(end_offset, 4))
     role = probe.machine.node.role
     assert isinstance(role, FollowerState) and role.high_watermark == 3
     wanted = None if role.fetching_snapshot is None else role.fetching_snapshot.snapshot_id
@@ -149,9 +151,9 @@ def test_nothing_committed_is_truncated_whatever_the_leader_says_of_an_epoch_unk
     probe = follower()
     (send,) = probe.sent(FetchRequest)
     batches = data_batch(0, 1, b"a", b"b"), data_batch(2, 4, b"c", b"d")
-    probe.answer_fetch(send, *batches, leader=2, epoch=5, high_watermark=4)
+    probe.respond_to_fetch(send, *batches, leader=2, epoch=5, high_watermark=4)
     (send,) = probe.sent(FetchRequest)
-    probe.answer_fetch(send, leader=2, epoch=5, diverging=(3, 4))
+    probe.respond_to_fetch(send, leader=2, epoch=5, diverging=(3, 4))
     assert probe.log.end_offset == 4
     assert not [effect for effect in probe.effects if isinstance(effect, qx.Truncated)]
 
@@ -171,11 +173,11 @@ def test_a_snapshot_is_found_among_several_topics() -> None:
     request = FetchSnapshotRequest(
         cluster_id=CLUSTER_ID, replica_id=2, max_bytes=100, topics=topics
     )
-    answer = probe.ask(request)
+    answer = probe.request(request)
     assert answer.topics[0].partitions[0].unaligned_records == b"content"
     both = FetchSnapshotRequest.TopicSnapshot(name="other", partitions=(part, part))
     neither = FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=(both, both))
-    assert probe.ask(neither).error_code == ErrorCode.INVALID_REQUEST
+    assert probe.request(neither).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_a_batch_holds_eight_mebibytes_and_no_more() -> None:
@@ -278,7 +280,7 @@ def test_an_update_that_was_sent_to_another_voter_than_is_there_holds_nobody_bac
     sends: list[qx.SendTo] = []
     while not sends:
         for fetch in probe.sent(FetchRequest):
-            probe.answer_fetch(fetch, leader=2, epoch=5)
+            probe.respond_to_fetch(fetch, leader=2, epoch=5)
         probe.advance(100)
         assert probe.role == "Follower"
         sends = probe.sent(UpdateRaftVoterRequest)

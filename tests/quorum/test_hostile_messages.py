@@ -306,7 +306,7 @@ class Hostile:
         kind = rng.random()
         if kind < 0.45:
             request, version = self.request()
-            probe.ask(request, version=version)
+            probe.request(request, version=version)
         elif kind < 0.8 and probe.unread:
             send = rng.choice(probe.unread[-2:])
             if rng.random() < 0.1:
@@ -355,7 +355,7 @@ def test_e42_every_answer_can_be_written() -> None:
     hostile = Hostile(7)
     for _ in range(600):
         request, version = hostile.request()
-        response = hostile.probe.ask(request, version=version)
+        response = hostile.probe.request(request, version=version)
         if response is not None:
             encode(response, version)
         hostile.probe.advance(hostile.rng.choice((0, 10, 700)))

@@ -40,7 +40,7 @@ def following() -> Probe:
 def fetching_from_a_leader() -> Probe:
     probe = following()
     (send,) = probe.sent(FetchRequest)
-    probe.answer_fetch(send, leader=3, epoch=5)
+    probe.respond_to_fetch(send, leader=3, epoch=5)
     return probe
 
 
@@ -109,7 +109,7 @@ def update(
     feature = UpdateRaftVoterRequest.KRaftVersionFeature(
         min_supported_version=versions.min, max_supported_version=versions.max
     )
-    probe.ask(
+    probe.request(
         UpdateRaftVoterRequest(
             cluster_id=CLUSTER_ID,
             current_leader_epoch=probe.machine.epoch,
@@ -130,7 +130,7 @@ def a_fetch_of_the_leader_itself(probe: Probe) -> None:
 INVALID: dict[InvalidRequest, tuple[Callable[[], Probe], Callable[[Probe], object]]] = {
     InvalidRequest.OTHER_PARTITION: (
         following,
-        lambda probe: probe.ask(VoteRequest(cluster_id=CLUSTER_ID)),
+        lambda probe: probe.request(VoteRequest(cluster_id=CLUSTER_ID)),
     ),
     InvalidRequest.IMPOSSIBLE_LOG_END: (following, lambda probe: probe.vote(6, 2, last=(6, 0))),
     InvalidRequest.IMPOSSIBLE_FETCH: (a_dynamic_leader, lambda probe: probe.fetch(2, -1, 0)),
@@ -140,7 +140,7 @@ INVALID: dict[InvalidRequest, tuple[Callable[[], Probe], Callable[[Probe], objec
     InvalidRequest.FETCH_OF_OWN_ID: (a_dynamic_leader, a_fetch_of_the_leader_itself),
     InvalidRequest.VOTER_WITHOUT_DIRECTORY: (
         a_dynamic_leader,
-        lambda probe: probe.ask(RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=2)),
+        lambda probe: probe.request(RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=2)),
     ),
     InvalidRequest.LISTENER_MISSING: (
         a_dynamic_leader,

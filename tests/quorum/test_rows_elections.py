@@ -75,7 +75,7 @@ def test_i09_end_quorum_epoch_is_repeated_until_acknowledged() -> None:
     probe = Probe(stored=state(19, leader=1))
     first, second = probe.sent(EndQuorumEpochRequest)
     assert {first.to, second.to} == {2, 3}
-    probe.answer_epoch(first, leader=1)
+    probe.respond_to_epoch(first, leader=1)
     probe.machine.shutdown(60_000, probe.now_ms)  # so that it stays in its epoch
     probe.advance(2_001)
     assert [send.to for send in probe.sent(EndQuorumEpochRequest)] == [second.to]
@@ -89,7 +89,7 @@ def test_i10_resigning_fails_the_parked_fetches() -> None:
     token = probe.last_token
     probe.machine.shutdown(5_000, probe.now_ms)
     probe.poll()
-    answered = probe.replies[token].responses[0].partitions[0]
+    answered = probe.responses[token].responses[0].partitions[0]
     assert answered.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answered.current_leader.leader_id == 1
 
@@ -142,7 +142,7 @@ def test_i21_a_begin_answer_of_a_higher_epoch_deposes_the_leader() -> None:
     probe = Probe()
     epoch = probe.become_leader()
     send = probe.sent(BeginQuorumEpochRequest)[0]
-    probe.answer_epoch(send, error=ErrorCode.FENCED_LEADER_EPOCH, leader=3, epoch=epoch + 1)
+    probe.respond_to_epoch(send, error=ErrorCode.FENCED_LEADER_EPOCH, leader=3, epoch=epoch + 1)
     assert probe.where == ("Follower", epoch + 1, 3)
 
 
@@ -346,14 +346,16 @@ def test_i46_records_for_another_role_are_ignored() -> None:
     probe = Probe(stored=state(5, leader=2))
     (fetch,) = probe.sent(FetchRequest)
     probe.begin(6, 3)
-    probe.answer_fetch(fetch, data_batch(0, 5, b"late"), leader=2, epoch=5, high_watermark=1)
+    probe.respond_to_fetch(fetch, data_batch(0, 5, b"late"), leader=2, epoch=5, high_watermark=1)
     assert probe.where == ("Follower", 6, 3)
     assert probe.log.end_offset == 0
 
     candidate = Probe((1, 2), stored=state(5, leader=2))
     (fetch,) = candidate.sent(FetchRequest)
     candidate.become_candidate()
-    candidate.answer_fetch(fetch, data_batch(0, 5, b"late"), leader=2, epoch=5, high_watermark=1)
+    candidate.respond_to_fetch(
+        fetch, data_batch(0, 5, b"late"), leader=2, epoch=5, high_watermark=1
+    )
     assert candidate.log.end_offset == 0
 
 

@@ -75,7 +75,7 @@ def test_i48_a_followers_high_watermark_is_bounded_by_its_own_log() -> None:
     def answer(high_watermark: int, *values: bytes) -> int:
         (send,) = probe.sent(FetchRequest)
         batches = [data_batch(probe.log.end_offset, 5, *values)] if values else []
-        probe.answer_fetch(send, *batches, leader=2, epoch=5, high_watermark=high_watermark)
+        probe.respond_to_fetch(send, *batches, leader=2, epoch=5, high_watermark=high_watermark)
         return probe.machine.high_watermark
 
     assert answer(0) == 0

@@ -141,7 +141,7 @@ def test_i82_a_follower_asks_for_no_bootstrap_checkpoint() -> None:
     stored = QuorumState(leader_id=2, leader_epoch=1, data_version=0)
     probe = Probe((1, 2), stored=stored)
     (send,) = probe.sent(FetchRequest)
-    probe.answer_fetch(send, leader=2, epoch=1, snapshot_id=(0, 0))
+    probe.respond_to_fetch(send, leader=2, epoch=1, snapshot_id=(0, 0))
     assert not probe.sent(FetchSnapshotRequest)
     assert probe.sent(FetchRequest)
 
@@ -158,7 +158,7 @@ def downloading(log: Log | None = None) -> tuple[Probe, bytes]:
     settings = QuorumSettings(append_linger_ms=0, fetch_snapshot_max_bytes=100)
     probe = Probe((1, 2), stored=stored, log=log, settings=settings)
     (send,) = probe.sent(FetchRequest)
-    probe.answer_fetch(send, leader=2, epoch=4, snapshot_id=(3, 1))
+    probe.respond_to_fetch(send, leader=2, epoch=4, snapshot_id=(3, 1))
     return probe, content
 
 

@@ -58,13 +58,13 @@ def the_leader_fetches_a_snapshot_from_itself(rules: Rules) -> Any:
 
 def a_snapshot_is_asked_of_no_topic(rules: Rules) -> Any:
     probe, _ = leading(1, 2, 3, rules=rules)
-    answer = probe.ask(FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=()))
+    answer = probe.request(FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=()))
     return ErrorCode(answer.error_code)
 
 
 def the_leader_tells_itself_of_its_endpoints(rules: Rules) -> Any:
     probe, epoch = leading(1, 2, 3, rules=rules)
-    return ErrorCode(probe.ask(update(1, epoch)).error_code)
+    return ErrorCode(probe.request(update(1, epoch)).error_code)
 
 
 @BOTH
@@ -116,7 +116,7 @@ def test_a_leader_that_knows_no_update_voter_is_asked_once_or_for_ever(rules: Ru
     asked = 0
     for _ in range(200):
         for send in probe.sent(FetchRequest):
-            probe.answer_fetch(send, leader=2, epoch=3)
+            probe.respond_to_fetch(send, leader=2, epoch=3)
         for send in probe.sent(UpdateRaftVoterRequest):
             asked += 1
             answer = UpdateRaftVoterResponse(
