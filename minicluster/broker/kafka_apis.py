@@ -29,7 +29,7 @@ from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import INTERNAL_TOPICS, invalid_name_reason
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.to_controller.controller_channel import (
-    Answer,
+    ClientResponse,
     ControllerChannel,
     CorrelationIds,
 )
@@ -123,7 +123,9 @@ class ClientApi:
         """Pass a request on to the replica manager."""
         return [ToReplicas(token, request, version)]
 
-    def _replies(self, effects: list[Effect], answers: list[Answer], now_ms: int) -> list[Effect]:
+    def _replies(
+        self, effects: list[Effect], answers: list[ClientResponse], now_ms: int
+    ) -> list[Effect]:
         for answer in answers:
             response = answer.response
             if answer.token is _PRODUCER_IDS:

@@ -22,7 +22,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from minicluster.replica.to_controller.controller_channel import (
-    Answer,
+    ClientResponse,
     ControllerChannel,
     CorrelationIds,
 )
@@ -297,7 +297,9 @@ class BrokerLifecycle:
             cordoned_log_dirs=self.cordoned_dirs,
         )
 
-    def _answered(self, effects: list[Effect], answers: list[Answer], now_ms: int) -> list[Effect]:
+    def _answered(
+        self, effects: list[Effect], answers: list[ClientResponse], now_ms: int
+    ) -> list[Effect]:
         for answer in answers:
             self._communicating = False
             if self.state is BrokerState.SHUTTING_DOWN:

@@ -68,7 +68,7 @@ def _remove_strays(state: ReplicaManagerState) -> None:
 
 @step
 def is_stray(state: ReplicaManagerState, name: str) -> bool:
-    """Whether the partition of a log is gone, is another topic's by now, or lives elsewhere.
+    """The partition of a log is gone, is another topic's by now, or lives elsewhere.
 
     Source:  LogManager.isStrayKraftReplica.
     """

@@ -1,4 +1,4 @@
-"""What a broker knows of brokers: its own epoch, and the others as its published image has them.
+"""A broker's view of the cluster: its own epoch, and the brokers of its published image.
 
 Source:  KRaftMetadataCache.getAliveBrokerEpoch, isBrokerFenced, isBrokerShuttingDown.
 """
@@ -12,31 +12,31 @@ from typing import Protocol
 from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
 
 
-class BrokerStanding(Protocol):
-    """What counts of a registered broker; an image's BrokerRegistration has these."""
+class RegisteredBroker(Protocol):
+    """The fields of a registration that matter here; an image's BrokerRegistration has them."""
 
     @property
     def epoch(self) -> int:
-        """Its broker epoch."""
+        """The broker epoch."""
 
     @property
     def fenced(self) -> bool:
-        """Whether it is fenced."""
+        """A fenced broker is not alive."""
 
     @property
     def in_controlled_shutdown(self) -> bool:
-        """Whether it is shutting down."""
+        """A broker in controlled shutdown hands its leaderships over."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
     """The own broker epoch and the registered brokers of the newest published image.
 
-    A broker that is missing counts as not fenced and not shutting down, but it has no epoch.
+    A broker that is missing has no epoch, and is not eligible for an ISR.
     """
 
     broker_epoch: int = NO_BROKER_EPOCH
-    brokers: Mapping[int, BrokerStanding] = field(default_factory=dict)
+    brokers: Mapping[int, RegisteredBroker] = field(default_factory=dict)
 
     def alive_epoch(self, broker_id: int) -> int | None:
         """The epoch of a registered broker that is not fenced."""
@@ -44,7 +44,7 @@ class BrokerView:
         return None if broker is None or broker.fenced else broker.epoch
 
     def is_eligible(self, broker_id: int, fetch_epoch: int | None) -> bool:
-        """Whether a replica whose last fetch carried this epoch may be in an ISR.
+        """A replica may be in an ISR by the broker epoch of its last fetch.
 
         Units:   epoch -1 is a fetch without one, which matches any; None means no fetch yet.
         Source:  KIP-841, KIP-903; Partition.isReplicaIsrEligible.

@@ -1,4 +1,4 @@
-"""How a replica refuses: one exception with Kafka's error code. What raises it has changed nothing.
+"""The refusals of a replica. A call that raises one has changed nothing.
 
 Source:  org.apache.kafka.common.errors; ErrorCode.
 """
@@ -16,26 +16,16 @@ class ReplicaError(MiniclusterError):
         super().__init__(f"{error.name}: {why}" if why else error.name)
         self.error = error
 
-    @property
-    def kafka_name(self) -> str:
-        """The name of the error code, or of Kafka's exception where no code says it."""
-        return self.error.name
-
 
 class OffsetsOutOfOrder(ReplicaError):
-    """A leader's answer holds batches whose offsets do not ascend."""
+    """A fetch response holds batches whose offsets do not ascend."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, why)
 
-    @property
-    def kafka_name(self) -> str:
-        """Kafka's exception."""
-        return "OffsetsOutOfOrderException"
-
 
 class UnexpectedAppendOffset(ReplicaError):
-    """A leader's answer begins below the end of a log that holds records."""
+    """A fetch response begins below the end of a log that holds records."""
 
     def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
         super().__init__(
@@ -44,8 +34,3 @@ class UnexpectedAppendOffset(ReplicaError):
         )
         self.first_offset = first_offset
         self.last_offset = last_offset
-
-    @property
-    def kafka_name(self) -> str:
-        """Kafka's exception."""
-        return "UnexpectedAppendOffsetException"

@@ -1,8 +1,8 @@
-"""What a broker keeps of its replicas on a disk that outlives it.
+"""The logs and checkpoints of a broker, on a disk that outlives its incarnations.
 
-The shell owns the disk and hands the same one to each incarnation. Beside the logs stand small
-files: which topic id a log belongs to and in which directory it lies, the high watermarks, and the
-note that a clean shutdown leaves.
+The shell owns the disk and hands the same one to each incarnation. Beside the logs are small files:
+the topic id and the directory of each log, the high watermarks, and the broker epoch that a clean
+shutdown leaves.
 
 Source:  LogManager, PartitionMetadataFile, OffsetCheckpointFile (replication-offset-checkpoint),
          CleanShutdownFileHandler.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from minicluster.log import Log
@@ -36,15 +36,6 @@ class Disk(Protocol):
     files: dict[str, Any]
 
 
-@dataclass(slots=True, kw_only=True)
-class MemoryDisk:
-    """A disk for whoever drives the machines by hand."""
-
-    directory_ids: tuple[uuid.UUID, ...] = ()
-    logs: dict[str, Log] = field(default_factory=dict)
-    files: dict[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionFile:
     """partition.metadata: the topic id of a log, and its directory (zero id: none known)."""
@@ -61,7 +52,7 @@ class ReplicaStore:
 
     @property
     def directory_ids(self) -> tuple[uuid.UUID, ...]:
-        """All log directories, the failed ones too."""
+        """All log directories, with those that have failed."""
         return self._disk.directory_ids
 
     @property
@@ -71,7 +62,7 @@ class ReplicaStore:
         return tuple(d for d in self._disk.directory_ids if d not in failed)
 
     def cannot_run(self, metadata_directory: uuid.UUID | None) -> str | None:
-        """Why no broker can run on this disk, None if one can.
+        """The reason why no broker can run on this disk; None if one can.
 
         Source:  LogManager.handleLogDirFailure, createAndValidateLogDirs;
                  MetaPropertiesEnsemble.verify (REQUIRE_METADATA_LOG_DIR).
@@ -84,16 +75,16 @@ class ReplicaStore:
         return None
 
     def names(self) -> tuple[str, ...]:
-        """The logs that there are, the metadata log left out, by name."""
+        """The names of all logs but the metadata log, in order."""
         return tuple(sorted(name for name in self._disk.logs if name != METADATA_DIRECTORY))
 
     def partition_file(self, name: str) -> PartitionFile | None:
-        """Whose log this is; None if nobody has said."""
+        """The partition.metadata of a log; None if there is none."""
         found: PartitionFile | None = self._disk.files.get(_partition_file(name))
         return found
 
     def open(self, name: str, topic_id: uuid.UUID, directory: uuid.UUID) -> Log:
-        """The log of this name and topic id; one of another topic id gives way to an empty one."""
+        """The log of a partition; one of another topic id is replaced by an empty log."""
         known = self.partition_file(name)
         if known is not None and known.topic_id != topic_id:
             self.delete(name)
@@ -106,13 +97,13 @@ class ReplicaStore:
         return log
 
     def adopt(self, name: str, topic_id: uuid.UUID) -> None:
-        """Take a log for that of another topic id (what Z44 does)."""
+        """Give a log to another topic id, as the planted fault Z44 does."""
         known = self.partition_file(name)
         if known is not None:
             self._disk.files[_partition_file(name)] = PartitionFile(topic_id, known.directory)
 
     def delete(self, name: str) -> None:
-        """Remove a log and what is noted of it."""
+        """Remove a log with its metadata file and its checkpoint."""
         self._disk.logs.pop(name, None)
         self._disk.files.pop(_partition_file(name), None)
         checkpoint = self.high_watermarks()
@@ -125,25 +116,28 @@ class ReplicaStore:
         return found
 
     def checkpoint(self, high_watermarks: Mapping[str, int]) -> None:
-        """Write the high watermarks of these logs; others keep theirs."""
+        """Write the high watermarks of these logs; those of others stay."""
         self._disk.files[_CHECKPOINT] = {**self.high_watermarks(), **high_watermarks}
 
     def flush(self) -> None:
-        """Flush every log, so that no crash takes what is in it now."""
+        """Flush every log, so that a crash loses none of its present records."""
         for name in self.names():
             self._disk.logs[name].flush()
 
     def note_clean_shutdown(self, broker_epoch: int) -> None:
-        """Leave the epoch of this incarnation for the next one's registration (KIP-966)."""
+        """Write the epoch of this incarnation for the next one's registration (KIP-966)."""
         self._disk.files[_CLEAN_SHUTDOWN] = broker_epoch
 
     def take_previous_epoch(self) -> int:
-        """The epoch that a clean shutdown left, -1 after a crash; reading removes it."""
+        """The epoch of a clean shutdown, -1 after a crash; reading removes it."""
         epoch: int = self._disk.files.pop(_CLEAN_SHUTDOWN, -1)
         return epoch
 
     def fail_directory(self, directory: uuid.UUID) -> tuple[str, ...]:
-        """A directory breaks. Shapes: -> the names of the logs in it."""
+        """A directory fails.
+
+        Shapes:  -> the names of the logs in it.
+        """
         failed = self._disk.files.get(_OFFLINE_DIRECTORIES, ())
         if directory not in failed:
             self._disk.files[_OFFLINE_DIRECTORIES] = (*failed, directory)
@@ -154,7 +148,7 @@ class ReplicaStore:
         )
 
     def repair_directory(self, directory: uuid.UUID) -> None:
-        """A directory works again; a broker notices when it starts."""
+        """A directory works again, from the next start of the broker on."""
         failed = self._disk.files.get(_OFFLINE_DIRECTORIES, ())
         self._disk.files[_OFFLINE_DIRECTORIES] = tuple(d for d in failed if d != directory)
 

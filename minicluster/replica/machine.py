@@ -72,7 +72,9 @@ class ReplicaManagerMachine:
       outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
     * ``on_directory_failure(directory, now_ms)``: a log directory has failed.
 
-    Effects: Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, and those of ``effects``.
+    Shapes:  effects are Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, and those of
+             ``effects``.
+    Source:  ReplicaManager, KafkaApis.
     """
 
     def __init__(
@@ -99,7 +101,10 @@ class ReplicaManagerMachine:
         ]
 
     def on_broker_epoch(self, broker_epoch: int) -> None:
-        """Send this broker epoch in all requests from now on."""
+        """Send this broker epoch in all requests from now on.
+
+        Source:  KIP-903; BrokerLifecycleManager.brokerEpoch.
+        """
         self.state.view = BrokerView(broker_epoch, self.state.view.brokers)
 
     def begin_controlled_shutdown(self) -> None:
@@ -126,7 +131,11 @@ class ReplicaManagerMachine:
     # --- controller and metadata --------------------------------------------------------------
 
     def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
-        """Send to another controller from now on; None: no controller is known."""
+        """Send to another controller from now on; None: no controller is known.
+
+        Shapes:  -> Send, SetTimer, CancelTimer.
+        Source:  NodeToControllerRequestThread.
+        """
         state = self.state
         channel = state.alter_partition_manager.channel
         is_new = controller_id is not None and controller_id != channel.controller_id
@@ -139,7 +148,10 @@ class ReplicaManagerMachine:
         return self._end(now_ms)
 
     def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
-        """Take a newer image: the view first, then the changes of this broker's replicas."""
+        """Take a newer image: the view first, then the changes of this broker's replicas.
+
+        Source:  BrokerMetadataPublisher.onMetadataUpdate, ReplicaManager.applyDelta.
+        """
         state = self.state
         first = state.image is MetadataImage.EMPTY
         if delta.before is delta.after and not first:
@@ -159,7 +171,12 @@ class ReplicaManagerMachine:
     # --- requests and responses ---------------------------------------------------------------
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Respond, now or later."""
+        """Respond, now or later.
+
+        Shapes:  -> Respond with the token, in this or a later input.
+        Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
+        Source:  KafkaApis.handle.
+        """
         handler = HANDLERS.get(type(request).__name__)
         if handler is None:
             response = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
@@ -169,14 +186,20 @@ class ReplicaManagerMachine:
         return self._end(now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
-        """A response has come; one that nothing waits for is ignored."""
+        """A response has come; one that nothing waits for is ignored.
+
+        Shapes:  correlation_id is that of the Send.
+        """
         sender = self._sender_of(correlation_id)
         if sender is not None:
             sender.on_response(correlation_id, response, now_ms)
         return self._end(now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
-        """No response will come."""
+        """No response will come.
+
+        Shapes:  correlation_id is that of the Send.
+        """
         sender = self._sender_of(correlation_id)
         if sender is not None:
             sender.on_failure(correlation_id, now_ms)
@@ -193,7 +216,10 @@ class ReplicaManagerMachine:
     # --- timers -------------------------------------------------------------------------------
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
-        """A timer of this machine has fired; other names are ignored."""
+        """A timer of this machine has fired; other names are ignored.
+
+        Shapes:  name is that of the SetTimer.
+        """
         state = self.state
         if name == ISR_TIMER:
             return self._run_isr_tasks(now_ms)

@@ -164,7 +164,7 @@ def _z17(right: Right, partition: Partition, registration: PartitionRegistration
 
 @plant(leadership.clear_remote_replicas, "s13_stale_acks_count")
 def _s13_keeps(right: Right, partition: Partition) -> None:
-    """What followers held when this broker led before stays known."""
+    """The fetch state of followers from an earlier leadership stays."""
 
 
 @plant(leadership.reset_remote_replicas, "s13_stale_acks_count")

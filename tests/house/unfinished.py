@@ -4,7 +4,7 @@ from __future__ import annotations
 
 DEAD_CODE = {
     "unregister_listener",
-    "kafka_name", "MemoryDisk", "is_at_min_isr", "is_under_replicated", "retries_at_ms", "settle",
+    "settle",
     "to_yaml", "NAMED_SETS", "check_run", "to_text", "ingest",
     "request_header_version", "response_header_version",
 }  # fmt: skip
@@ -16,9 +16,9 @@ CIRCLES = {"actors"}
 LONG_FILES: set[str] = set()
 """Files above 500 lines."""
 
-WORDS = {"", "protocol", "log", "metadata", "controller", "replica", "broker",
+WORDS = {"", "protocol", "log", "metadata", "controller", "broker",
          "scenario", "verify", "actors", "fixtures"}  # fmt: skip
 """Rooms whose docstrings and comments have words or openings that they should not have."""
 
-SECTIONS = {"", "controller", "replica", "verify", "actors"}
+SECTIONS = {"", "controller", "verify", "actors"}
 """Rooms whose machines and public names have docstrings without Shapes, Units, Errors, Source."""

@@ -37,10 +37,10 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.log_manager import MemoryDisk
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
+from tests.replica.memory_disk import MemoryDisk
 
 CONTROLLER = 101
 CLIENT = 0

@@ -88,6 +88,18 @@ def refused(error: ErrorCode) -> Iterator[None]:
     assert refusal.value.error == error
 
 
+def is_at_min_isr(partition: Partition) -> bool:
+    """Kafka's metric AtMinIsr."""
+    isr = partition.isr_state.isr
+    return partition.is_leader and len(isr) == partition.effective_min_isr
+
+
+def is_under_replicated(partition: Partition) -> bool:
+    """Kafka's metric UnderReplicated: replicas that are being added do not count."""
+    wanted = [r for r in partition.replicas if r not in partition.adding_replicas]
+    return partition.is_leader and len(wanted) > len(partition.isr_state.isr)
+
+
 class Delayed(DelayedOperations):
     """Counts how often the operations of a partition were tried."""
 

@@ -22,8 +22,9 @@ from minicluster.protocol.records import (
 )
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
-from minicluster.replica.log_manager import MemoryDisk, ReplicaStore
+from minicluster.replica.log_manager import ReplicaStore
 from minicluster.replica.machine import ReplicaManagerMachine
+from tests.replica.memory_disk import MemoryDisk
 
 ORDERS = uuid.UUID(int=0xA)
 FIRST, SECOND = uuid.UUID(int=0xD1), uuid.UUID(int=0xD2)

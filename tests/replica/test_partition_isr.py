@@ -16,7 +16,7 @@ from minicluster.replica.partition.isr_state import (
 from minicluster.replica.partition.leader_log import delete_records_on_leader
 from minicluster.replica.partition.reads import consumer_fetch_records, list_offsets
 from minicluster.rules import Rules
-from tests.replica.partition_kit import LEADER, Bench
+from tests.replica.partition_kit import LEADER, Bench, is_at_min_isr, is_under_replicated
 
 LAG_MS = 30_000
 
@@ -324,13 +324,13 @@ def test_metadata_below_the_own_partition_epoch_is_ignored() -> None:
 def test_f26_at_and_under_the_minimum() -> None:
     bench = Bench(min_isr=1)
     bench.lead(replicas=[101, 102, 103], isr=[101])
-    assert bench.partition.is_at_min_isr
+    assert is_at_min_isr(bench.partition)
     bench.partition.min_insync_replicas = 2
     bench.lead(replicas=[101, 102, 103], isr=[101, 102], partition_epoch=2)
     assert not bench.partition.is_under_min_isr
     bench.lead(replicas=[101, 102, 103], isr=[101], partition_epoch=3)
     assert bench.partition.is_under_min_isr
-    assert not bench.partition.is_at_min_isr
+    assert not is_at_min_isr(bench.partition)
 
 
 def test_f27_a_fetch_moves_the_follower_and_at_the_end_its_time() -> None:
@@ -391,9 +391,9 @@ def test_a_leader_takes_its_partition_as_recovered_and_a_follower_keeps_what_is_
 def test_adding_replicas_do_not_make_a_partition_under_replicated() -> None:
     bench = Bench()
     bench.lead(replicas=[101, 102, 103], isr=[101, 102], adding=[103])
-    assert not bench.partition.is_under_replicated
+    assert not is_under_replicated(bench.partition)
     bench.lead(replicas=[101, 102, 103], isr=[101], adding=[103], partition_epoch=2)
-    assert bench.partition.is_under_replicated
+    assert is_under_replicated(bench.partition)
 
 
 def test_a_partition_without_a_role_refuses_everything() -> None:

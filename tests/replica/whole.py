@@ -38,10 +38,11 @@ from minicluster.protocol.messages.kip_texts.kip_497 import AlterIsrRequest
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import DirectoryFailed
-from minicluster.replica.log_manager import MemoryDisk, ReplicaStore
+from minicluster.replica.log_manager import ReplicaStore
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
+from tests.replica.memory_disk import MemoryDisk
 
 CONTROLLER = 101
 LATENCY_MS = 1

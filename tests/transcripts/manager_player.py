@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from minicluster.effects import Send
+from minicluster.effects import Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.replica.broker_view import BrokerView
@@ -41,13 +41,15 @@ class ManagerPlayer:
         self._topics: dict[uuid.UUID, str] = {}
         self._resubmits: dict[int, bool] = {}
         self._again = 0  # resubmissions are numbered downwards from -1
+        self._requests: list[Json] = []
         self._completed: list[Json] = []
+        self._timer_ms: int | None = None
         self._now_ms: int = header["start_ms"]
 
     def play(self, line: Mapping[str, Any]) -> Json:
         """Play one event; what came of it has the form of the transcript's line."""
         event, until_ms = line["event"], line["now_ms"]
-        self._completed = []
+        self._completed, self._requests = [], []
         if event["kind"] == "advance":
             self._advance(until_ms)
         elif event["kind"] == "broker_epoch":
@@ -58,9 +60,9 @@ class ManagerPlayer:
             self._respond(event)
         else:
             raise NotBuilt(f"there is no {event['kind']}")
-        sends = [e for e in self._context.take_effects() if isinstance(e, Send)]
+        self._take()
         return {
-            "requests": [_request_json(send.request, self._topics) for send in sends],
+            "requests": self._requests,
             "completed": self._completed,
             "state": {
                 "in_flight": self._manager.in_flight,
@@ -68,9 +70,25 @@ class ManagerPlayer:
             },
         }
 
+    def _take(self) -> None:
+        """Carry out what the manager has asked for."""
+        for effect in self._context.take_effects():
+            if isinstance(effect, Send):
+                self._requests.append(_request_json(effect.request, self._topics))
+            elif isinstance(effect, SetTimer):
+                self._timer_ms = effect.at_ms
+
+    def _due(self, until_ms: int) -> int | None:
+        """The time of the timer, if it fires by then."""
+        self._take()
+        if self._timer_ms is None or self._timer_ms > until_ms:
+            return None
+        timer_ms, self._timer_ms = self._timer_ms, None
+        return timer_ms
+
     def _advance(self, until_ms: int) -> None:
-        while self._manager.retries_at_ms and self._manager.retries_at_ms[0] <= until_ms:
-            self._now_ms = self._manager.retries_at_ms[0]
+        while (timer_ms := self._due(until_ms)) is not None:
+            self._now_ms = timer_ms
             self._manager.on_timer(TIMER, self._now_ms)
         self._now_ms = until_ms
 

@@ -18,7 +18,7 @@ from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode, parse_uuid
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.errors import ReplicaError
+from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
 from minicluster.replica.partition.follower_log import (
     append_records_to_follower,
     truncate,
@@ -51,6 +51,7 @@ from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
 from minicluster.replica.state.broker_context import BrokerContext, OnAlterPartition
 from minicluster.rules import Rules
+from tests.replica.partition_kit import is_at_min_isr, is_under_replicated
 from tests.transcripts.report import NotBuilt
 
 Json = dict[str, Any]
@@ -149,7 +150,7 @@ class PartitionPlayer:
         try:
             result = handler(event)
         except ReplicaError as refusal:
-            result = {"error": refusal.kafka_name}
+            result = {"error": _kafka_name(refusal)}
         return {
             "result": result,
             "alter_partition": self._manager.submitted,
@@ -323,7 +324,7 @@ class PartitionPlayer:
                 leader_only=event["only_leader"],
             )
         except ReplicaError as refusal:
-            return {"error": refusal.kafka_name, "leader_epoch": -1, "end_offset": -1}
+            return {"error": _kafka_name(refusal), "leader_epoch": -1, "end_offset": -1}
         return {"error": "NONE", "leader_epoch": found.epoch, "end_offset": found.end_offset}
 
     def _on_check_enough_replicas(self, event: Json) -> Json:
@@ -373,8 +374,8 @@ class PartitionPlayer:
             "recovery_state": _RECOVERY_NAMES[state.recovery_state],
             "in_flight": self._manager.in_flight[0] if self._manager.in_flight else None,
             "under_min_isr": partition.is_under_min_isr,
-            "at_min_isr": partition.is_at_min_isr,
-            "under_replicated": partition.is_under_replicated,
+            "at_min_isr": is_at_min_isr(partition),
+            "under_replicated": is_under_replicated(partition),
             "low_watermark": low_watermark(partition) if leads else None,
             "followers": {
                 str(broker): {
@@ -430,6 +431,16 @@ def compare_partition(line: Mapping[str, Any], found: Json) -> list[str]:
                 f"state.{name}: Kafka {theirs.get(name, 'absent')}, here {ours.get(name, 'absent')}"
             )
     return different
+
+
+def _kafka_name(refusal: ReplicaError) -> str:
+    """The name of the error code, or of Kafka's exception where there is no code."""
+    match refusal:
+        case OffsetsOutOfOrder():
+            return "OffsetsOutOfOrderException"
+        case UnexpectedAppendOffset():
+            return "UnexpectedAppendOffsetException"
+    return refusal.error.name
 
 
 def _registration(event: Json) -> PartitionRegistration:

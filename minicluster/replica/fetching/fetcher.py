@@ -80,13 +80,13 @@ class Fetcher:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to fetch; such a fetcher may be dropped."""
+        """A fetcher without partitions may be dropped."""
         return not self.states
 
     # --- inputs -------------------------------------------------------------------------------
 
     def owns(self, correlation_id: int) -> bool:
-        """Whether the request in flight has this id."""
+        """True for the id of the request in flight."""
         return self._in_flight is not None and self._in_flight[0] == correlation_id
 
     def poll(self, now_ms: int) -> None:
@@ -219,7 +219,7 @@ class Fetcher:
         return state
 
     def _on_fetched(self, key: Key, data: Any, now_ms: int) -> None:
-        """Append, or follow what else the leader has to say about a fetch.
+        """Append what was fetched, or react to an error or to diverging logs.
 
         Source:  AbstractFetcherThread.processFetchRequest.
         """

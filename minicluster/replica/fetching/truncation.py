@@ -17,7 +17,7 @@ def truncate_to_epoch_end(
     """Truncate by the leader's end of an epoch; where that may not suffice, look up another epoch.
 
     Shapes:  epoch is the leader's largest one that is not above the requested one; either is -1
-             where the leader does not know it.
+             where the leader has none.
     """
     partition = state.partition
     log_end = partition.log_end_offset
@@ -26,7 +26,7 @@ def truncate_to_epoch_end(
         truncate_to(state, partition.high_watermark)
         return
     if epoch == UNDEFINED:
-        # A leader of message format v0 or v1 knows its log end, and no epochs.
+        # A leader of message format v0 or v1 has a log end, and no epochs.
         truncate_to(state, min(end_offset, log_end))
         return
     own_epoch, own_end = partition.end_offset_for(epoch)

@@ -30,7 +30,7 @@ def maybe_increment_leader_hw(partition: Partition, now_ms: int) -> bool:
 
 @step
 def is_held_by_min_isr(partition: Partition, now_ms: int) -> bool:
-    """Whether the high watermark must not move because the ISR is below its minimum."""
+    """The high watermark must not move while the ISR is below its minimum."""
     return partition.is_under_min_isr
 
 

@@ -51,7 +51,7 @@ WAITS_FOR_METADATA = {
 
 
 def is_change_in_flight(partition: Partition, isr: tuple[int, ...]) -> bool:
-    """Whether a change of this committed ISR has been sent and has no result yet."""
+    """A change of this committed ISR has been sent and has no result yet."""
     state = partition.isr_state
     return (
         partition.in_flight is not None
@@ -85,7 +85,7 @@ def maybe_expand_isr(partition: Partition, replica_id: int, now_ms: int) -> None
 
 @step
 def is_replica_isr_eligible(partition: Partition, replica_id: int) -> bool:
-    """Whether a replica may join the ISR, by the metadata of this broker.
+    """A replica may join the ISR, by the metadata of this broker.
 
     A fenced or stopping broker cannot lead, so it must not count for min.insync.replicas (KIP-841).
     A fetch of another broker epoch is of an incarnation that has lost its log since, or of one that
@@ -98,7 +98,7 @@ def is_replica_isr_eligible(partition: Partition, replica_id: int) -> bool:
 
 
 def is_follower_in_sync(partition: Partition, replica: ReplicaState) -> bool:
-    """Whether a replica holds everything that is committed; its lag in time does not count.
+    """A replica holds everything that is committed; its lag in time does not count.
 
     The high watermark of a new leader may be old. Records below the start of the leader epoch may
     have been committed by the previous leader, so the replica must have reached that start.
@@ -185,7 +185,7 @@ def prepare_isr_shrink(
 
 @step
 def must_report_recovery(partition: Partition) -> bool:
-    """Whether the leader takes no replica into the ISR before it has reported its recovery."""
+    """The leader takes no replica into the ISR before it has reported its recovery."""
     return (
         partition.rules.unclean_leader_recovers is UncleanRecovery.REPORTED
         and partition.isr_state.recovery_state == RECOVERING

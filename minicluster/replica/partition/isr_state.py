@@ -80,7 +80,7 @@ class CommittedPartitionState:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a change is under way."""
+        """A change is under way."""
         return False
 
     @property
@@ -106,7 +106,7 @@ class _PendingPartitionChange:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a change is under way."""
+        """A change is under way."""
         return True
 
     @property

@@ -70,10 +70,10 @@ def validate_producer(partition: Partition, batch: RecordBatch) -> tuple[int, in
 
 
 def check_enough_replicas(partition: Partition, required_offset: int) -> ReplicasReached:
-    """Whether a produce with acks=all has ended; its last record lies below the required offset.
+    """The state of a produce with acks=all, whose last record lies below the required offset.
 
     The ISR may have shrunk below the minimum since the append: the record is committed, and fewer
-    replicas hold it than the producer asked for.
+    replicas hold it than min.insync.replicas wants.
 
     Source:  Partition.checkEnoughReplicasReachOffset.
     """
@@ -88,7 +88,7 @@ def check_enough_replicas(partition: Partition, required_offset: int) -> Replica
 
 @step
 def is_committed(partition: Partition, required_offset: int) -> bool:
-    """Whether the high watermark has reached an offset."""
+    """The high watermark has reached an offset."""
     return partition.high_watermark >= required_offset
 
 

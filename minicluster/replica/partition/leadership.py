@@ -89,7 +89,7 @@ def make_follower(partition: Partition, registration: PartitionRegistration) -> 
 
 @step
 def is_stale(partition: Partition, registration: PartitionRegistration) -> bool:
-    """Whether metadata is older than the partition, which a response has brought up to date."""
+    """Metadata is older than the partition, which a response has brought up to date."""
     return registration.partition_epoch < partition.partition_epoch
 
 
@@ -117,7 +117,7 @@ def reset_remote_replicas(
 ) -> None:
     """Begin a leader epoch for each follower.
 
-    The log of a new leader says nothing about offsets that followers fetched from another one.
+    Offsets that followers fetched from another leader mean nothing in the log of a new one.
     """
     start_offset = partition.log_end_offset
     for broker, replica in partition.remote_replicas.items():

@@ -148,7 +148,7 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads."""
+        """This broker leads."""
         return self.leader == self.context.config.broker_id
 
     @property
@@ -158,19 +158,8 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether the ISR is smaller than the minimum."""
+        """The ISR is smaller than min.insync.replicas."""
         return self.is_leader and len(self.isr_state.isr) < self.effective_min_isr
-
-    @property
-    def is_at_min_isr(self) -> bool:
-        """Whether the ISR is exactly as large as the minimum."""
-        return self.is_leader and len(self.isr_state.isr) == self.effective_min_isr
-
-    @property
-    def is_under_replicated(self) -> bool:
-        """Whether the ISR lacks members, not counting replicas that are being added."""
-        wanted = [replica for replica in self.replicas if replica not in self.adding_replicas]
-        return self.is_leader and len(wanted) > len(self.isr_state.isr)
 
     # --- refusals -----------------------------------------------------------------------------
 

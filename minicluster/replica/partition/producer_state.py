@@ -105,5 +105,5 @@ class ProducerStates:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no idempotent producer has written."""
+        """No idempotent producer has written."""
         return not self._producers

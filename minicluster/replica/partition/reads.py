@@ -47,8 +47,8 @@ def fetch_records(
     """
     partition.require_epoch(current_leader_epoch, leader_only=True)
     if replica_id not in partition.remote_replicas:
-        # A follower that knows this leader epoch has seen metadata that this leader lacks, if the
-        # replica has been added since: it must retry and not refresh its metadata.
+        # A follower in this leader epoch may have newer metadata than this leader, in which its
+        # replica has been added: it has to retry.
         raise ReplicaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER
             if current_leader_epoch is None

@@ -91,7 +91,7 @@ class ReplicaState:
         )
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
-        """Whether it holds everything, or did within the allowed lag."""
+        """The follower holds everything, or did within the allowed lag."""
         return (
             self.log_end_offset == leader_end_offset
             or now_ms - self.last_caught_up_ms <= max_lag_ms

@@ -75,7 +75,7 @@ class OffsetAndEpoch:
 
 @dataclass(frozen=True, slots=True)
 class ReplicasReached:
-    """Whether a produce with acks=all has ended, and with which error."""
+    """The state of a produce with acks=all: replicated far enough or not, and its error."""
 
     reached: bool
     error: ErrorCode

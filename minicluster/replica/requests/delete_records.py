@@ -75,7 +75,7 @@ class DelayedDeleteRecords(DelayedOperation):
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> bool:
-        """Whether each low watermark has reached its offset, or the replica has been lost."""
+        """Complete once each low watermark has reached its offset, or its replica is lost."""
         for status in self._statuses:
             if not status.waits:
                 continue

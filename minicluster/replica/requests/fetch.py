@@ -63,7 +63,7 @@ class FetchParams:
 
     @property
     def is_from_follower(self) -> bool:
-        """Whether a broker fetches, and not a consumer."""
+        """A broker fetches, and not a consumer."""
         return self.replica_id >= 0
 
 
@@ -138,7 +138,7 @@ class DelayedFetch(DelayedOperation):
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> bool:
-        """Whether there are enough bytes, or something else to respond.
+        """Complete once there are enough bytes, or something else to respond.
 
         Source:  DelayedFetch.tryComplete.
         """
@@ -279,7 +279,7 @@ def _read_partition(
 
 @step
 def required_leader_epoch(partition: Partition, current_leader_epoch: int) -> int | None:
-    """The leader epoch that the sender expects; None for a sender that does not know any."""
+    """The leader epoch that the sender expects; None for a sender without any."""
     return None if current_leader_epoch == NO_EPOCH else current_leader_epoch
 
 

@@ -1,7 +1,7 @@
 """ListOffsets: the offsets of timestamps.
 
 Versions: v0 has a list of offsets per partition, v1 one offset and its timestamp (KIP-79). v2 adds
-          the isolation level, v4 the leader epoch (KIP-320). v5 may say OFFSET_NOT_AVAILABLE
+          the isolation level, v4 the leader epoch (KIP-320). v5 has OFFSET_NOT_AVAILABLE
           (KIP-207). The special timestamps come in v7 (-3, KIP-734), v8 (-4, KIP-405), v9 (-5,
           KIP-1005) and v11 (-6, KIP-1023). v10 adds a timeout, for tiered storage.
 Leaves out: the isolation level, tiered storage.
@@ -78,7 +78,7 @@ def _list_offset(
         )
     except ReplicaError as refusal:
         error = refusal.error
-        # Older clients retry after LEADER_NOT_AVAILABLE and do not know the newer error.
+        # Older clients have no such error, and retry after LEADER_NOT_AVAILABLE.
         if error == ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_FROM:
             error = ErrorCode.LEADER_NOT_AVAILABLE
         return kind(partition_index=index, error_code=error)

@@ -104,7 +104,7 @@ class DelayedProduce(DelayedOperation):
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> bool:
-        """Whether each partition is replicated far enough, or cannot be any more.
+        """Complete once each partition is replicated far enough, or cannot be any more.
 
         Source:  DelayedProduce.tryComplete.
         """

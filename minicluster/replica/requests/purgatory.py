@@ -25,7 +25,7 @@ class DelayedOperation(ABC):
 
     @abstractmethod
     def try_complete(self, now_ms: int) -> bool:
-        """Whether the operation can complete now."""
+        """Check if the operation can complete now."""
 
     @abstractmethod
     def on_complete(self, now_ms: int) -> None:

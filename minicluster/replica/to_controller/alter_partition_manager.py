@@ -49,13 +49,8 @@ class AlterPartitionManager(ControllerClient):
 
     @property
     def in_flight(self) -> bool:
-        """Whether a request has no response yet."""
+        """A request has no response yet."""
         return self._in_flight is not None
-
-    @property
-    def retries_at_ms(self) -> tuple[int, ...]:
-        """The times of the coming retries."""
-        return tuple(self._retry_at_ms)
 
     def submit(self, item: AlterPartitionItem, on_complete: OnAlterPartition, now_ms: int) -> None:
         """Queue an item; a second one for the same partition is refused at once.

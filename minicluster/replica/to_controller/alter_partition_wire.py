@@ -1,8 +1,8 @@
 """ISR changes as requests to the controller, and the results in its responses.
 
-AlterPartition is the API that shipped. AlterIsr is that of KIP-497's and KIP-704's texts, where the
-rules say so. KIP-704's response has the committed state. KIP-497's has errors alone and is sent
-before anything is decided; no error means that the outcome comes with the metadata.
+AlterPartition is the API that shipped. AlterIsr is that of KIP-497's and KIP-704's texts, by
+``Rules.isr_changes_by``. KIP-704's response has the committed state. KIP-497's has errors alone and
+is sent before anything is decided; no error means that the outcome comes with the metadata.
 
 Versions: AlterPartition v0; v1 adds the leader recovery state (KIP-704); v2 has topic ids in place
           of names; v3 has the broker epoch of each ISR member (KIP-903). Kafka 4 has v2 and v3.

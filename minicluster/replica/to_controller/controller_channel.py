@@ -1,8 +1,8 @@
 """A broker's queue of requests to the active controller.
 
 Requests leave one at a time, in order. A request whose controller is gone or is no longer active
-goes back to the head of the queue and waits until the shell names another controller, or a little
-while; one that waits too long is handed back unanswered.
+goes back to the head of the queue. It waits for another controller, or 100 ms. A request that has
+waited for longer than the channel's timeout ends without a response.
 
 Source:  NodeToControllerChannelManager, NodeToControllerRequestThread.
 """
@@ -23,7 +23,7 @@ REQUEST_TIMEOUT_MS = 30_000
 
 
 class CorrelationIds:
-    """The counter from which all machines of one broker take their correlation ids."""
+    """The counter of the correlation ids of all machines of one broker."""
 
     __slots__ = ("_ids",)
 
@@ -31,13 +31,17 @@ class CorrelationIds:
         self._ids: Iterator[int] = itertools.count(start)
 
     def take(self) -> int:
-        """The next id; none is given twice."""
+        """The next id."""
         return next(self._ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What became of one request; ``response`` is None if it was given up."""
+class ClientResponse:
+    """The end of one request; ``response`` is None after the timeout.
+
+    Shapes:  token is that of ``submit``.
+    Source:  ClientResponse, ControllerRequestCompletionHandler.
+    """
 
     token: Any
     request: Any
@@ -52,17 +56,17 @@ class _Item:
     version: int
     created_ms: int
 
-    def answer(self, response: Any | None) -> Answer:
-        return Answer(
+    def end(self, response: Any | None) -> ClientResponse:
+        return ClientResponse(
             token=self.token, request=self.request, version=self.version, response=response
         )
 
 
 @dataclass(slots=True)
 class ControllerChannel:
-    """The queue. Every input returns effects; answers come with the inputs that end a request.
+    """The queue. Each input returns effects; some inputs also return the requests that ended.
 
-    Units:   ``retry_timeout_ms`` None means that nothing is ever given up.
+    Units:   ``retry_timeout_ms`` None means that no request times out.
     """
 
     name: str
@@ -76,81 +80,87 @@ class ControllerChannel:
 
     @property
     def timer(self) -> str:
-        """The name of the one timer that this channel sets."""
+        """The name of the channel's timer."""
         return f"{self.name}-channel"
 
     def owns(self, correlation_id: int) -> bool:
-        """Whether the request in flight has this id."""
+        """True for the id of the request in flight."""
         return self._in_flight is not None and self._in_flight[0] == correlation_id
 
     def submit(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Queue a request; it leaves at once if nothing is in the way."""
+        """Queue a request; it leaves at once if none is in flight and a controller is known."""
         self._queue.append(_Item(token, request, version, now_ms))
-        return self._pump(now_ms)[0]
+        return self._send_head(now_ms)
 
     def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
-        """The shell learned who the active controller is (None: nobody that it knows)."""
+        """Send to another controller from now on; None: no controller is known."""
         if controller_id == self.controller_id:
             return []
         self.controller_id = controller_id
         self._hold_until_ms = 0
-        return self._pump(now_ms)[0]
+        return self._send_head(now_ms)
 
     def on_response(
         self, correlation_id: int, response: Any, now_ms: int
-    ) -> tuple[list[Effect], list[Answer]]:
-        """A response arrived; one that says NOT_CONTROLLER puts its request back."""
+    ) -> tuple[list[Effect], list[ClientResponse]]:
+        """A response has come; NOT_CONTROLLER puts its request back into the queue."""
         if self._in_flight is None or self._in_flight[0] != correlation_id:
             return [], []
         item = self._in_flight[1]
         self._in_flight = None
-        if says_not_controller(response):
+        if is_from_inactive_controller(response):
             return self._put_back(item, now_ms)
-        effects, answers = self._pump(now_ms)
-        return effects, [item.answer(response), *answers]
+        effects, ended = self._pump(now_ms)
+        return effects, [item.end(response), *ended]
 
-    def on_failure(self, correlation_id: int, now_ms: int) -> tuple[list[Effect], list[Answer]]:
-        """No response will come: the link broke or the request timed out."""
+    def on_failure(
+        self, correlation_id: int, now_ms: int
+    ) -> tuple[list[Effect], list[ClientResponse]]:
+        """No response will come: the connection broke or the request timed out."""
         if self._in_flight is None or self._in_flight[0] != correlation_id:
             return [], []
         item = self._in_flight[1]
         self._in_flight = None
         return self._put_back(item, now_ms)
 
-    def on_timer(self, now_ms: int) -> tuple[list[Effect], list[Answer]]:
-        """The time that this channel asked for has come."""
+    def on_timer(self, now_ms: int) -> tuple[list[Effect], list[ClientResponse]]:
+        """The timer of this channel has fired."""
         self._timer_ms = None
         return self._pump(now_ms)
 
     def close(self) -> list[Effect]:
-        """Forget everything; answers that still come are ignored."""
+        """Drop all requests; a response that still comes is ignored."""
         self._queue.clear()
         self._in_flight = None
         return self._set_timer(None)
 
-    def _put_back(self, item: _Item, now_ms: int) -> tuple[list[Effect], list[Answer]]:
+    def _put_back(self, item: _Item, now_ms: int) -> tuple[list[Effect], list[ClientResponse]]:
         self._queue.appendleft(item)
         self._hold_until_ms = now_ms + RECHECK_MS
         return self._pump(now_ms)
 
-    def _pump(self, now_ms: int) -> tuple[list[Effect], list[Answer]]:
-        """Send the head if possible, give up what waited too long, set the timer."""
-        if self._in_flight is not None:
-            return [], []
-        answers: list[Answer] = []
-        if self.retry_timeout_ms is not None:
+    def _pump(self, now_ms: int) -> tuple[list[Effect], list[ClientResponse]]:
+        """End the requests that have timed out, and send the next one."""
+        ended: list[ClientResponse] = []
+        if self.retry_timeout_ms is not None and self._in_flight is None:
             while self._queue and now_ms - self._queue[0].created_ms >= self.retry_timeout_ms:
-                answers.append(self._queue.popleft().answer(None))
+                ended.append(self._queue.popleft().end(None))
+        return self._send_head(now_ms), ended
+
+    def _send_head(self, now_ms: int) -> list[Effect]:
+        """Send the oldest request if possible, else set the timer."""
+        if self._in_flight is not None:
+            return []
         if not self._queue:
-            return self._set_timer(None), answers
+            return self._set_timer(None)
         if self.controller_id is not None and now_ms >= self._hold_until_ms:
             item = self._queue.popleft()
             correlation_id = self.ids.take()
             self._in_flight = (correlation_id, item)
             timeout_ms = min(REQUEST_TIMEOUT_MS, self.retry_timeout_ms or REQUEST_TIMEOUT_MS)
             send = Send(self.controller_id, item.request, item.version, correlation_id, timeout_ms)
-            return [*self._set_timer(None), send], answers
-        return self._set_timer(self._wake_ms(now_ms)), answers
+            return [*self._set_timer(None), send]
+        return self._set_timer(self._wake_ms(now_ms))
 
     def _wake_ms(self, now_ms: int) -> int | None:
         times = [self._hold_until_ms] if now_ms < self._hold_until_ms else []
@@ -165,8 +175,8 @@ class ControllerChannel:
         return [CancelTimer(self.timer) if at_ms is None else SetTimer(self.timer, at_ms)]
 
 
-def says_not_controller(response: Any) -> bool:
-    """Whether a response as a whole, or a forwarded one per item, says NOT_CONTROLLER."""
+def is_from_inactive_controller(response: Any) -> bool:
+    """NOT_CONTROLLER is in the response, or in an item of one that was forwarded."""
     top = getattr(response, "error_code", None)
     if top is not None:
         return bool(top == ErrorCode.NOT_CONTROLLER)

@@ -16,7 +16,7 @@ from typing import Any
 from minicluster.effects import Effect, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.replica.state.broker_context import BrokerContext
-from minicluster.replica.to_controller.controller_channel import Answer, ControllerChannel
+from minicluster.replica.to_controller.controller_channel import ClientResponse, ControllerChannel
 
 BACKOFF_FIRST_MS = 100
 BACKOFF_MOST_MS = 10_000
@@ -42,7 +42,7 @@ class ControllerClient(ABC):
         """The timer of this name has fired."""
 
     def owns(self, correlation_id: int) -> bool:
-        """Whether the request in flight has this id."""
+        """True for the id of the request in flight."""
         return self.channel.owns(correlation_id)
 
     def on_controller(self, controller_id: int | None, now_ms: int) -> None:
@@ -71,10 +71,10 @@ class ControllerClient(ABC):
     def _send(self, request: Any, version: int, now_ms: int) -> None:
         self.context.effects += self.channel.submit(None, request, version, now_ms)
 
-    def _complete(self, effects: list[Effect], answers: list[Answer], now_ms: int) -> None:
+    def _complete(self, effects: list[Effect], ended: list[ClientResponse], now_ms: int) -> None:
         self.context.effects += effects
-        for answer in answers:
-            self.on_completion(answer.response, now_ms)
+        for request in ended:
+            self.on_completion(request.response, now_ms)
 
 
 class BackOffClient(ControllerClient):

@@ -8,7 +8,8 @@ An unreported replica does not stop the broker: a follower leaves the ISR becaus
 stays until the controller learns of it (the KIP's failure modes 1 and 2). The controller responds
 before it acts and may fail in between, so each new one gets all replicas (mode 3).
 
-Only where the rules say so; as shipped, directories go with the heartbeats (KIP-858).
+Only with ``Rules.failed_replicas_reported_by``; as shipped, directories go with the heartbeats
+(KIP-858).
 
 Versions: v0 only.
 Source:   KIP-589, "Broker" and "Failure modes".
@@ -78,7 +79,7 @@ class ReplicaStateReports(BackOffClient):
     def on_success(self, response: Any, now_ms: int) -> None:
         """Take out what is confirmed.
 
-        A partition that the controller does not know has been deleted, and counts as confirmed.
+        A partition that the controller does not have is deleted, and counts as confirmed.
         """
         self.succeed()
         named = {
