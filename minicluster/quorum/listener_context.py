@@ -3,7 +3,7 @@
 **Invariant:** a leader is notified of itself only after it has consumed all that came before its
 epoch: it must not act on a state that misses what earlier leaders committed.
 
-Source:  KafkaRaftClient.ListenerContext, updateListenersProgress, fireHandleLeaderChange.
+Source:  KafkaRaftClient.ListenerContext, updateListenersProgress, maybeFireLeaderChange.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _write(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
     if due_ms is None or now_ms < due_ms:
         return
     for batch in role.accumulator.drain():
-        node.log.append(batch)
+        node.log.log.append(batch)
         node.emit(Appended(batch))
     node.read_control_records()
     node.flush()

@@ -2,7 +2,7 @@
 
 Versions: 0-2. v1: times of the last fetch and of the last time caught up (KIP-836);
           v2: directory ids, error messages and the voters' endpoints (KIP-853).
-Source:   KafkaRaftClient.handleDescribeQuorumRequest, LeaderState.describeQuorum.
+Source:   KafkaRaftClient.handleDescribeQuorumRequest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def refuse(
 def handle(
     node: QuorumNode, request: DescribeQuorumRequest, version: int, token: Any, now_ms: int
 ) -> DescribeQuorumResponse:
-    """Describe the quorum as its leader; an admin names no epoch."""
+    """Describe the quorum as its leader, even while the leader shuts down."""
     role = node.role
     if not isinstance(role, LeaderState):
         return refuse(node, request, version, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -72,7 +72,7 @@ def _truncate(node: QuorumNode, role: FollowerState, diverging: Any) -> bool:
     if end < node.log.high_watermark:
         return False
     flushed, voters = node.log.log.flushed_offset, node.history.state
-    node.log.truncate(end)
+    node.log.log.truncate(end)
     node.history.truncate(end, keep_position=node.rules.reader_keeps_position_after_truncation)
     if end < before:
         node.emit(Truncated(end, node.log.last_epoch))
@@ -96,7 +96,7 @@ def _append(node: QuorumNode, records: Any) -> None:
             break
         if batch.base_offset != node.log.end_offset or batch.leader_epoch < node.log.last_epoch:
             break
-        node.log.append(batch)
+        node.log.log.append(batch)
         node.emit(Appended(batch))
         appended = True
     if appended:

@@ -18,6 +18,7 @@ Source:  EpochState, NomineeState and their implementations; KIP-595, KIP-996.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -28,7 +29,7 @@ from minicluster.quorum.state.voters import Endpoints, ReplicaKey
 
 
 @dataclass(slots=True, kw_only=True)
-class EpochState:
+class EpochState(ABC):
     """The fields that every state has."""
 
     name: ClassVar[str] = ""
@@ -39,6 +40,7 @@ class EpochState:
     voted: ReplicaKey | None = None
     high_watermark: int | None = None
 
+    @abstractmethod
     def vote_refusal(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
     ) -> VoteRefusal | None:
@@ -46,7 +48,6 @@ class EpochState:
 
         Source:  EpochState.canGrantVote.
         """
-        raise NotImplementedError
 
     def _refusal_without_leader(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool

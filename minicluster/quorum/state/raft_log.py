@@ -1,4 +1,4 @@
-"""The metadata log as the quorum sees it: validation of fetch positions, snapshots, truncation.
+"""The metadata log with the rules of the quorum: fetch positions, snapshots, truncation.
 
 Source:  RaftLog, KafkaRaftLog.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log, SnapshotId, snapshot_order
 
 BOOTSTRAP_SNAPSHOT: SnapshotId = (0, 0)
@@ -116,10 +115,6 @@ class RaftLog:
 
     # --- changes ----------------------------------------------------------------------------
 
-    def append(self, batch: RecordBatch) -> None:
-        """Append a batch."""
-        self.log.append(batch)
-
     def begin_epoch(self, epoch: int) -> None:
         """Count an epoch as the log's last from its election on."""
         self.log.epochs.assign(epoch, self.end_offset)
@@ -149,10 +144,6 @@ class RaftLog:
             end, found = self.end_of_epoch(epoch)
             target = min(end_offset, end) if found == epoch else end
         return min(target, self.end_offset)
-
-    def truncate(self, offset: int) -> None:
-        """Drop everything from an offset on, which is not below what is committed."""
-        self.log.truncate(offset)
 
     def install(self, snapshot_id: SnapshotId, content: bytes) -> None:
         """Begin again, empty, where a downloaded snapshot ends; older snapshots go."""

@@ -1,6 +1,6 @@
 """The voter set and kraft.version that hold at an offset, read from control records.
 
-Source:  PartitionState (KRaftControlRecordStateMachine), VoterSetHistory, KRaftVersionHistory.
+Source:  KRaftControlRecordStateMachine, VoterSetHistory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one change of the voter set that may be under way: how it ends.
+"""The one change of the voter set that may be under way, and its end.
 
 Source:  LeaderState's addVoterHandlerState and removeVoterHandlerState.
 """
@@ -53,7 +53,7 @@ def on_high_watermark(node: QuorumNode, role: LeaderState) -> None:
 
     A leader that removed itself resigns only now: it had to commit its own removal.
 
-    Source:  LeaderState.highWatermarkUpdated, KafkaRaftClient.maybeRemovedVoterResign.
+    Source:  AddVoterHandler.highWatermarkUpdated, RemoveVoterHandler.highWatermarkUpdated.
     """
     high_watermark = role.high_watermark
     add, remove = role.pending_add, role.pending_remove
