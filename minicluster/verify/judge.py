@@ -254,7 +254,7 @@ def _exercises(run: Run) -> tuple[str, ...]:
 
 
 def _run_reasons(run: Run) -> list[str]:
-    """Reasons why a run proves nothing, whatever its rules say."""
+    """Reasons why a run proves nothing, whatever the verdicts on its rules."""
     header = run.header or RunHeader()
     reasons = [
         f"{run.name}: {problem.why}"

@@ -9,8 +9,8 @@ import pytest
 
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.online.checker import check_run
 from minicluster.verify.rules import RULES
+from tests.verify.check_run import check_run
 from tests.verify.damage import Damage
 from tests.verify.test_spark_rules import KAFKA_LOGS, compare
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from minicluster import MiniCluster
 from minicluster.rules import Rules
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.online.checker import check_run
+from tests.verify.check_run import check_run
 
 
 def test_a_broker_that_restarts_quickly_stays_in_its_isrs_under_3_9(tmp_path: Path) -> None:

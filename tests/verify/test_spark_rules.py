@@ -9,9 +9,10 @@ import pytest
 
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.online.checker import OnlineChecker, check_run
+from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.rules import BY_ID, RULES, Evidence
 from tests.verify import cases, cases_operations
+from tests.verify.check_run import check_run
 
 pytestmark = pytest.mark.spark
 

@@ -74,7 +74,7 @@ class OperationDivider:
 
     @property
     def has_open_records(self) -> bool:
-        """Whether records of an open transaction have no effect yet."""
+        """Records of an open transaction have no effect yet."""
         return bool(self._open)
 
     def on_batch(self, batch: RecordBatch) -> Operation | None:

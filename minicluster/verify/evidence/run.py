@@ -52,7 +52,7 @@ class NodeLog:
 
     @property
     def begins_well(self) -> bool:
-        """Whether it begins at 0, or a snapshot ends at its first offset or later."""
+        """It begins at 0, or a snapshot ends at its first offset or later."""
         return (
             self.alone or self.start == 0 or any(end >= self.start for end, _, _ in self.snapshots)
         )
@@ -70,19 +70,19 @@ class Run:
     history: History = NO_HISTORY  # the operations of the committed log
     start: Start | None
     uncommitted: int  # records on some log that were never committed
-    lost: bool = False  # too few logs are whole for a majority: the committed log is not known
+    lost: bool = False  # too few logs are whole for a majority: the committed log is uncertain
     trace: dict[str, Path] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def foldable(self) -> bool:
-        """Whether the state that its committed log begins from is known."""
+        """The state from which its committed log begins is recorded."""
         return self.start is not None or not self.committed or self.committed[0].base_offset == 0
 
     @property
     def is_run(self) -> bool:
-        """Whether minicluster played it: it has a header and a trace."""
+        """It was played by minicluster: it has a header and a trace."""
         return self.header is not None
 
     @property

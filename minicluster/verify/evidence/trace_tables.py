@@ -31,7 +31,7 @@ ARROW_TYPES = {
 def file_damage(file: Path, table: str, rows: int | None) -> str | None:
     """The reason why a file is not the table that the run wrote; None if it may be.
 
-    Shapes:  rows: as many as the run wrote, if it says so.
+    Shapes:  rows: as many as the run wrote, where that is recorded.
     Errors:  NotARun for a column of another type.
     """
     if not file.is_file():

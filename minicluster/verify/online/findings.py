@@ -1,4 +1,4 @@
-"""What the online checker says: cases counted per rule, and findings with the rule's own words."""
+"""Results of the online checker: cases counted per rule, and findings with the text of the rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _no_cases() -> dict[str, int]:
 
 @dataclass(slots=True)
 class Findings:
-    """Counts what is looked at and collects what is found, at the offset in hand."""
+    """Counts the cases of each rule and collects findings, at the offset in hand."""
 
     run: str
     promises: Promises
@@ -26,7 +26,7 @@ class Findings:
     new: list[Finding] = field(default_factory=list)
 
     def promised(self, rule_id: str, mv: int | None) -> bool:
-        """Whether a rule promises anything under a metadata.version."""
+        """The rule promises something under a metadata.version."""
         if rule_id == "C5" and not self.promises.failures_in_log:
             return False
         level = BY_ID[rule_id].promised_from
@@ -35,7 +35,7 @@ class Findings:
         return level is None or (mv is not None and mv >= level)
 
     def look(self, rule_id: str, index: int, mv: int | None) -> bool:
-        """Count a case of a check; whether its rule promises anything about it."""
+        """Count a case of a check; True if its rule promises something about it."""
         promised = self.promised(rule_id, mv)
         if BY_ID[rule_id].checks[index].counts:
             counter = self.looked_at if promised else self.not_promised
@@ -55,7 +55,7 @@ class Findings:
         new: Sequence[int] | None = None,
         number: int | None = None,
     ) -> None:
-        """A check of a rule is broken, at the offset in hand unless another is named."""
+        """Add a finding, at the offset in hand unless another is given."""
         at = self.offset if offset is None else offset
         message = finding_message(
             BY_ID[rule_id].checks[index],
@@ -80,6 +80,6 @@ class Findings:
         )
 
     def take_new(self) -> list[Finding]:
-        """What was found since it was last asked."""
+        """The findings since the last call."""
         new, self.new = self.new, []
         return new

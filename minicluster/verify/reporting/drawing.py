@@ -34,7 +34,7 @@ _PATTERNS = (
 
 
 def legend() -> str:
-    """What the colours mean."""
+    """The meaning of each colour."""
     items = "".join(f'<span><i class="key {key}"></i>{text}</span>' for key, text in _STATES)
     extra = (
         '<span><i class="key fenced"></i>broker fenced or gone</span>'

@@ -14,7 +14,11 @@ from minicluster.verify.reporting.text import print_report
 
 
 class Report(ReportData):
-    """The verdict on one or several runs."""
+    """The verdict on one or several runs.
+
+    Shapes:  verdict, one RuleResult per rule, one RunSummary per run; reasons why the whole is
+             unknown; sources: the evidence, for the records around a finding.
+    """
 
     __slots__ = ()
 

@@ -115,7 +115,7 @@ class ReportData:
 
     @property
     def valid(self) -> bool:
-        """Whether everything that was judged holds, and something was."""
+        """No rule is broken or unknown, and at least one was judged."""
         return self.verdict is Verdict.VALID
 
     @property
@@ -135,7 +135,7 @@ class ReportData:
 
     @property
     def exit_code(self) -> int:
-        """What the command line ends with."""
+        """The exit code of the command line."""
         return {Verdict.VALID: 0, Verdict.INVALID: 1}.get(self.verdict, 2)
 
     def around(self, finding: Finding) -> list[tuple[int, str]]:

@@ -23,7 +23,10 @@ class Evidence(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The verdict on a rule and on the whole."""
+    """The verdict on a rule and on the whole.
+
+    Source:  the order of gravity is that of Jepsen: invalid, unknown, valid.
+    """
 
     VALID = "valid"
     INVALID = "invalid"
@@ -99,7 +102,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Finding:
-    """One violation of a rule."""
+    """One violation of a rule.
+
+    Units:   offset in the metadata log, -1 where only the trace shows it; partition and broker are
+             -1 where the rule is about none.
+    """
 
     run: str
     offset: int

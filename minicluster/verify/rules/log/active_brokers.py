@@ -1,7 +1,7 @@
 """Rules about brokers that must be active: registered, unfenced, not shutting down.
 
-A record of a partition says something about brokers: this ISR member is active once the operation
-is over; this new member was active right before. These events and the states of the brokers are one
+A record of a partition implies states of brokers: an ISR member is active once the operation is
+over, a new member was active right before. These events and the states of the brokers are one
 stream per broker, in order, so that each event meets the last state before it: an as-of join that
 costs one sort.
 

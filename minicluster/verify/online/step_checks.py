@@ -1,6 +1,6 @@
-"""The partition rules in Python: per check, which steps it looks at and which of them are bad.
+"""The partition rules in Python: per check, the steps that it judges and those that break it.
 
-Each entry names a rule and the number of its check; what a finding says stands there, once.
+Each entry names a rule and the number of its check, which has the text of the finding.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.verify.online.state import Step
+from minicluster.verify.online.history import Step
 from minicluster.verify.rules.log.partitions import FIELDS
 
 
@@ -74,7 +74,7 @@ def _reassignment_ends(step: Step) -> bool:
 
 
 def _joining(step: Step) -> list[int]:
-    """Who was being added and stays."""
+    """Adding replicas that stay."""
     return list(dict.fromkeys(m for m in step.before["adding"] if m in step.after["replicas"]))
 
 
@@ -247,4 +247,4 @@ CHECKS: tuple[StepCheck, ...] = (
         lambda s: {},
     ),
 )
-"""The checks of one record; C1 is judged when an operation is done, by the checker itself."""
+"""The checks of one record; C1 is judged at the end of an operation."""

@@ -1,6 +1,6 @@
-"""What the online checker remembers: one object per partition and per broker.
+"""The fold of a log in Python: one object per partition, broker and topic.
 
-The same quantities as the columns of the SQL views, under the same names, folded by hand.
+The same quantities as the columns of the SQL views, under the same names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EMPTY: State = dict.fromkeys(FIELDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One record as one partition sees it: what it sets, the state before and after."""
+    """One record of one partition: the fields that it sets, the state before and after."""
 
     kind: str  # Partition Change ClearElr RemoveTopic
     judged: bool
@@ -34,7 +34,7 @@ class Step:
     sets: State
     before: State
     after: State
-    alive_before: bool | None  # whether there was such a partition; None: never
+    alive_before: bool | None  # the partition existed; None: never before
     may_keep: bool
     since: Mapping[int, int]  # ISR member -> the offset at which it came in
     leader_epoch: int | None = None
@@ -42,34 +42,34 @@ class Step:
 
     @property
     def state(self) -> bool:
-        """Whether it leaves a state to judge."""
+        """It leaves a state to judge."""
         known = self.kind in ("Change", "ClearElr") and bool(self.alive_before)
         return known or self.kind == "Partition"
 
     @property
     def change(self) -> bool:
-        """Whether it changes a known partition."""
+        """It changes an existing partition, and the log holds it."""
         return self.judged and self.kind == "Change" and bool(self.alive_before)
 
     @property
     def added(self) -> list[int]:
-        """Who enters the ISR, each once."""
+        """The replicas that enter the ISR, each once."""
         before = self.before["isr"] or ()
         return list(dict.fromkeys(m for m in self.after["isr"] or () if m not in before))
 
     @property
     def shrank(self) -> bool:
-        """Whether somebody leaves the ISR."""
+        """A replica leaves the ISR."""
         return any(m not in self.after["isr"] for m in self.before["isr"] or ())
 
     @property
     def replicas_removed(self) -> bool:
-        """Whether somebody leaves the replicas."""
+        """A replica leaves the replicas."""
         return any(m not in self.after["replicas"] for m in self.before["replicas"] or ())
 
     @property
     def unclean(self) -> bool:
-        """Whether it elects a leader from outside ISR and ELR, not by ending a reassignment."""
+        """It elects a leader from outside ISR and ELR, not by completing a reassignment."""
         leader = self.sets["leader"]
         if not self.change or leader is None or leader < 0:
             return False
@@ -81,11 +81,11 @@ class Step:
 
     @property
     def keep(self) -> bool:
-        """Whether the ISR is the one last member kept while there is no leader."""
+        """The ISR is the last member, which stays while there is no leader."""
         return len(self.after["isr"]) == 1 and self.after["leader"] == -1 and self.may_keep
 
     def directory_of(self, member: int) -> UUID | None:
-        """Where a replica lies, None if the log does not say."""
+        """The log directory of a replica, None if the log does not record it."""
         directories, replicas = self.after["directories"], list(self.after["replicas"])
         if not directories or len(directories) != len(replicas) or member not in replicas:
             return None
@@ -106,14 +106,14 @@ class PartitionHistory:
 
 
 @dataclass(slots=True, kw_only=True)
-class Piece:
-    """A partition's state from the end of one operation to the next that touches it."""
+class Interval:
+    """A partition's state from the end of an operation to the next one that changes it."""
 
     step: Step
-    inactive: set[int] = field(default_factory=set)  # members already found inactive
+    inactive: set[int] = field(default_factory=set)  # members found inactive
     leader_inactive: bool = False
-    newcomers: set[int] = field(default_factory=set)  # members found registered anew
-    lost_directory: set[int] = field(default_factory=set)  # members found in a failed directory
+    reincarnated: set[int] = field(default_factory=set)  # members found as new incarnations
+    in_lost_directory: set[int] = field(default_factory=set)  # members found there
 
 
 @dataclass(slots=True)
@@ -130,13 +130,13 @@ class BrokerHistory:
 
     @property
     def active(self) -> bool:
-        """Registered, not fenced, not shutting down."""
+        """Registered, not fenced, not in controlled shutdown."""
         return self.registered and not self.fenced and not self.in_controlled_shutdown
 
 
 @dataclass(slots=True)
 class TopicHistory:
-    """The fold of what concerns one topic id."""
+    """The fold of the records of one topic id."""
 
     name: str | None = None
     kind: str | None = None  # Topic, RemoveTopic
@@ -147,12 +147,12 @@ class TopicHistory:
 
 @dataclass(slots=True)
 class MinIsr:
-    """min.insync.replicas as configs tell it: of a topic, else of the cluster."""
+    """min.insync.replicas by config: of a topic, else of the cluster."""
 
-    told: dict[str, int] = field(default_factory=dict)
+    configured: dict[str, int] = field(default_factory=dict)
 
     def set(self, record: ConfigRecord) -> None:
-        """Follow a config; others than this one are ignored."""
+        """Apply a config record; other configs are ignored."""
         if record.name != _MIN_ISR:
             return
         if record.resource_type == TOPIC_RESOURCE:
@@ -162,16 +162,16 @@ class MinIsr:
         else:
             return
         if record.value is None:
-            self.told.pop(key, None)
+            self.configured.pop(key, None)
         elif record.value.strip().isdecimal():
-            self.told[key] = int(record.value)
+            self.configured[key] = int(record.value)
 
     def forget(self, topic: TopicHistory) -> None:
-        """The topic is gone."""
-        self.told.pop(f"topic {topic.name}", None)
+        """Drop the config of a deleted topic."""
+        self.configured.pop(f"topic {topic.name}", None)
 
     def of(self, topic: TopicHistory) -> int | None:
-        """What holds for a topic, never more than it has replicas; None if nobody told."""
-        told = self.told.get(f"topic {topic.name}", self.told.get("cluster"))
+        """The effective value of a topic, at most its replicas; None if it is not configured."""
+        value = self.configured.get(f"topic {topic.name}", self.configured.get("cluster"))
         replicas = topic.parts.get(0)
-        return None if told is None or replicas is None else min(told, replicas)
+        return None if value is None or replicas is None else min(value, replicas)

@@ -12,41 +12,41 @@ from minicluster.verify.online.findings import Findings
 
 @dataclass(slots=True)
 class BatchRules:
-    """Judges how each committed batch follows the one before.
+    """Judges each committed batch against the batch before.
 
-    ``node`` is whose log it is (-1 where several nodes' logs are one); ``begins_well`` says that
-    its first batch stands where a log or its snapshot lets it begin.
+    Shapes:  node: the controller of the log, -1 for the committed log of several; begins_well: the
+             first batch is at offset 0, or a snapshot covers the records before it.
     """
 
-    say: Findings
+    findings: Findings
     node: int
     begins_well: bool
     before: RecordBatch | None = None
     elected: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
-    def batch(self, batch: RecordBatch) -> None:
+    def on_batch(self, batch: RecordBatch) -> None:
         """Judge the next batch."""
         before, self.before = self.before, batch
         base, epoch, node = batch.base_offset, batch.leader_epoch, self.node
         if before is None:
-            self.say.look("E01", 1, None)
+            self.findings.look("E01", 1, None)
             if not self.begins_well:
-                self.say.find("E01", 1, offset=base, broker=node)
+                self.findings.find("E01", 1, offset=base, broker=node)
         else:
-            self.say.look("E01", 0, None)
+            self.findings.look("E01", 0, None)
             due = before.next_offset
             if base != due:
-                self.say.find("E01", 0, offset=base, broker=node, number=due)
-        self.say.look("E02", 0, None)
+                self.findings.find("E01", 0, offset=base, broker=node, number=due)
+        self.findings.look("E02", 0, None)
         if before is not None and epoch < before.leader_epoch:
-            self.say.find("E02", 0, offset=base, broker=node, number=epoch)
+            self.findings.find("E02", 0, offset=base, broker=node, number=epoch)
         controls = control_records(batch)
         first = controls[0].message if controls else None
         elected = first.leader_id if isinstance(first, r.LeaderChangeMessage) else None
         if (base == 0) if before is None else (epoch != before.leader_epoch):
-            self.say.look("E03", 0, None)
+            self.findings.look("E03", 0, None)
             if elected is None:
-                self.say.find("E03", 0, offset=base, broker=node, number=epoch)
+                self.findings.find("E03", 0, offset=base, broker=node, number=epoch)
         if elected is not None:
             self._leader_of(epoch, base, elected)
 
@@ -56,4 +56,4 @@ class BatchRules:
         known.append((base, elected))
         if len({leader for _, leader in known}) > 1:
             for offset, leader in known if agreed else known[-1:]:
-                self.say.find("E03", 1, offset=offset, broker=leader, number=epoch)
+                self.findings.find("E03", 1, offset=offset, broker=leader, number=epoch)

@@ -1,0 +1,69 @@
+"""The state that the online rules share: the fold of the log, and the operation in hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from minicluster.verify.online.findings import Findings
+from minicluster.verify.online.history import (
+    BrokerHistory,
+    Interval,
+    MinIsr,
+    PartitionHistory,
+    Step,
+    TopicHistory,
+)
+from minicluster.verify.rules.model import WITHOUT_RECORD
+
+PartitionKey = tuple[UUID, int]
+
+
+@dataclass(slots=True)
+class OperationInHand:
+    """The events of the operation that is being read, judged at its end."""
+
+    steps: dict[PartitionKey, Step] = field(default_factory=dict)  # the last of each partition
+    # Unclean elections, each with the members of ISR and ELR that were active then.
+    unclean: list[tuple[Step, tuple[int, ...]]] = field(default_factory=list)
+    brokers: dict[int, int] = field(default_factory=dict)  # broker -> offset of its last record
+    new_topics: list[tuple[UUID, str, int]] = field(default_factory=list)  # id, name, offset
+    new_partitions: dict[UUID, int] = field(default_factory=dict)  # topic id -> how many
+    new_incarnations: list[tuple[int, int]] = field(default_factory=list)  # broker, offset
+    lost_directories: list[tuple[int, UUID, int]] = field(default_factory=list)
+    orphan_configs: list[tuple[str, int]] = field(default_factory=list)  # topic name, offset
+
+
+@dataclass(slots=True)
+class LogState:
+    """The fold of the committed log up to the record in hand.
+
+    Units:  clean_from: the offset at which a registration in hand may begin; judged is False for
+            the records of a snapshot.
+    """
+
+    findings: Findings
+    judged: bool = True
+    clean_from: int = 0
+    mv: int | None = None  # none: the log has no FeatureLevelRecord yet
+    elr: bool = False
+    min_isr: MinIsr = field(default_factory=MinIsr)
+    topics: dict[UUID, TopicHistory] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # topic name -> kind of its last record
+    live: dict[str, UUID] = field(default_factory=dict)  # topic name -> id
+    partitions: dict[PartitionKey, PartitionHistory] = field(default_factory=dict)
+    brokers: dict[int, BrokerHistory] = field(default_factory=dict)
+    intervals: dict[PartitionKey, Interval] = field(default_factory=dict)
+    lost: dict[tuple[int, UUID], int] = field(default_factory=dict)  # directory -> offset
+    owners: dict[UUID, int] = field(default_factory=dict)  # directory -> broker
+    operation: OperationInHand = field(default_factory=OperationInHand)
+
+    @property
+    def level(self) -> int:
+        """The metadata.version in effect."""
+        return WITHOUT_RECORD if self.mv is None else self.mv
+
+    def is_active(self, broker: int) -> bool:
+        """The broker is registered, not fenced and not in controlled shutdown."""
+        known = self.brokers.get(broker)
+        return known is not None and known.active
