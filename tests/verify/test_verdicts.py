@@ -235,5 +235,5 @@ def test_a_finding_of_the_trace_alone_has_no_place_in_the_log(tmp_path: Path) ->
 
     assert finding.offset == -1
     assert report.around(finding) == []
-    assert "r, orders-0, broker 1: leader 1 moved its high watermark to 8" in report.to_text()
-    assert "moved its high watermark" in report.to_html()
+    assert "r, orders-0, broker 1: leader 1 advanced its high watermark to 8" in report.to_text()
+    assert "advanced its high watermark" in report.to_html()

@@ -34,7 +34,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "pos": pa.int64(),
             "op": pa.int64(),
             "kind": pa.string(),  # Partition Change ClearElr RemoveTopic
-            "judged": pa.bool_(),  # whether the log holds it (else: a snapshot does)
+            "judged": pa.bool_(),  # the log holds it (else a snapshot does)
             "mv": pa.int32(),
             "elr_on": pa.bool_(),
             "min_isr": pa.int32(),
@@ -52,7 +52,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "directories": _STRINGS,
             "leader_epoch": pa.int32(),
             "partition_epoch": pa.int32(),
-            "traced": pa.bool_(),  # whether the run left a trace that says who caused it
+            "traced": pa.bool_(),  # the run left a trace, which has the cause
             "failures_in_log": pa.bool_(),  # this and the next: promises of the run
             "leaves_from": pa.int32(),
         }
