@@ -21,7 +21,13 @@ from minicluster.actors.nodes.quorum_shell import (
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.runtime import chance
-from minicluster.controller.effects import Append, ControllerRespond, RaiseKRaftVersion, Resign
+from minicluster.controller.effects import (
+    Append,
+    ControllerRespond,
+    RaiseKRaftVersion,
+    ReportRefusal,
+    Resign,
+)
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.log.checkpoint import decode_snapshot
@@ -113,7 +119,8 @@ class QuorumController(QuorumShell):
             Append: self._append,
             RaiseKRaftVersion: self._raise_kraft_version,
             Resign: self._resign,
-            ControllerRespond: self._controller_reply,
+            ControllerRespond: self._controller_respond,
+            ReportRefusal: self._report_refusal,
             WriteSnapshot: self._write_snapshot,
         }
 
@@ -207,7 +214,11 @@ class QuorumController(QuorumShell):
         if self.quorum.is_leader and self.quorum.epoch == resign.epoch:
             self.quorum.resign(resign.epoch)
 
-    def _controller_reply(self, reply: ControllerRespond) -> None:
+    def _report_refusal(self, report: ReportRefusal) -> None:
+        refusal = report.refusal
+        self.log.info("request.refused", reason=refusal.reason.value, message=refusal.message)
+
+    def _controller_respond(self, reply: ControllerRespond) -> None:
         packet: Packet = reply.token
         exchange = packet.exchange
         if exchange.resp_seq is None:

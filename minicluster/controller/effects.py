@@ -1,9 +1,11 @@
-"""What the controller machine asks of its shell, beside timers and ``FaultHit``."""
+"""The effects of the controller machine, beside timers and ``FaultHit``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from minicluster.controller.refusal import Refusal
 from minicluster.effects import Effect, Respond
 from minicluster.protocol.records import VersionedRecord
 
@@ -12,8 +14,8 @@ from minicluster.protocol.records import VersionedRecord
 class Append(Effect):
     """Append these records in this epoch, as one batch.
 
-    They have been applied already, as from base_offset on: if the log puts them elsewhere, or
-    refuses them, the machine must be told to renounce.
+    They are applied already, from base_offset on: if the log puts them elsewhere, or refuses them,
+    the machine must renounce.
     """
 
     epoch: int
@@ -31,20 +33,32 @@ class RaiseKRaftVersion(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Resign(Effect):
-    """Give up the leadership of this epoch: the machine is not active any more."""
+    """Resign as the leader of this epoch: the machine is not active any more."""
 
     epoch: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
+class ReportRefusal(Effect):
+    """Log a refusal with its reason, and trace it.
+
+    Shapes:  token and request are None where no request waits for the decision (KIP-497).
+    """
+
+    token: Any
+    request: Any
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerRespond(Respond):
-    """An answer, with what a trace of requests wants to know of it.
+    """A response, with what the trace of requests shows of it.
 
     Shapes:  records_written are the offsets of the request's own records.
-    Units:   high_watermark is the end of what was committed when the answer left; registered_epoch
-             is the epoch that the request's broker had when it was handled, -1 if it had none, and
-             None for requests of clients.
+    Units:   high_watermark is the end of what was committed when the response left;
+             registered_epoch is the epoch that the request's broker had when it was handled, -1 if
+             it had none, and None for requests of clients.
     """
 
     records_written: tuple[int, ...] = ()

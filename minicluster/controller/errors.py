@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minicluster.controller.refusal import Reason
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.texts import TEXTS
@@ -16,10 +17,11 @@ MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
 class Refused(MiniclusterError):
     """The whole operation is refused; the error goes back to the caller (Kafka's ApiException)."""
 
-    def __init__(self, error: ErrorCode, message: str = "") -> None:
+    def __init__(self, error: ErrorCode, message: str = "", reason: Reason | None = None) -> None:
         super().__init__(message or error.name)
         self.error = error
         self.message = message or None
+        self.reason = reason
 
 
 class TooLarge(Refused):

@@ -6,8 +6,6 @@ Source:  PeriodicTaskControlManager; ReplicationControlManager.maybeFenceStaleBr
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from minicluster.controller.deciding.broker_changes import broker_fenced
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.elections import ElectionType, elect_leader, election_record
@@ -19,6 +17,8 @@ from minicluster.controller.state.broker_heartbeat_manager import (
     SoftChange,
 )
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.metadata.image.cluster import BrokerRegistration
+from minicluster.planting import step
 from minicluster.protocol.records import NoOpRecord, VersionedRecord
 
 
@@ -45,14 +45,21 @@ def maybe_fence_stale_broker(
     records = ()
     if broker is None:
         soft.append(ForgetBroker(session.broker_id))
-    elif state.faults.s16_fenced_under_old_epoch and session.epoch < broker.epoch:
-        state.hit("S16")
-        records = tuple(broker_fenced(state, replace(broker, epoch=session.epoch)))
-    elif broker.epoch == session.epoch and not (
-        broker.fenced and not state.rules.fenced_broker_is_fenced_again
-    ):
-        records = tuple(broker_fenced(state, broker))
+    else:
+        records = tuple(fence_after_session(state, broker, session))
     return Decision(records=records, response=True, soft=tuple(soft))
+
+
+@step
+def fence_after_session(
+    state: ClusterState, broker: BrokerRegistration, session: BrokerIdAndEpoch
+) -> list[VersionedRecord]:
+    """Fence the broker of a session that has run out, unless a newer incarnation has its id."""
+    if broker.epoch != session.epoch:
+        return []
+    if broker.fenced and not state.rules.fenced_broker_is_fenced_again:
+        return []
+    return broker_fenced(state, broker)
 
 
 def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Decision:

@@ -108,8 +108,8 @@ class TaskTimers:
         self._due_ms.pop(name, None)
         return _RUN[name](state, now_ms)
 
-    def done(self, name: str, state: ClusterState, now_ms: int, *, again: bool) -> list[Effect]:
-        """When the task runs next."""
+    def done(self, name: str, state: ClusterState, again: bool, now_ms: int) -> list[Effect]:
+        """Set the timer of a task that has run."""
         effects: list[Effect] = []
         if again:
             effects.append(self._set(name, now_ms + AGAIN_MS))

@@ -7,9 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.effects import Append, ControllerRespond, RaiseKRaftVersion, Resign
+from minicluster.controller.effects import (
+    Append,
+    ControllerRespond,
+    RaiseKRaftVersion,
+    ReportRefusal,
+    Resign,
+)
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.operations.update_features import node_features
+from minicluster.controller.refusal import Refusal
 from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
@@ -97,6 +104,7 @@ class Cluster:
         self.replies: dict[Any, ControllerRespond] = {}
         self.timers: dict[str, int] = {}
         self.hits: list[str] = []
+        self.refusals: list[Refusal] = []
         self.raised: list[tuple[int, int]] = []  # kraft.version, and the offset of its record
         self.resigned = False
         self._tokens = 0
@@ -117,6 +125,8 @@ class Cluster:
                     assert epoch == self.machine.epoch
                     self.raised.append((version, self.end))
                     self.end += 2  # KRaftVersion and KRaftVoters
+                case ReportRefusal(_, _, refusal):
+                    self.refusals.append(refusal)
                 case ControllerRespond():
                     self.replies[effect.token] = effect
                 case SetTimer(name, at_ms):

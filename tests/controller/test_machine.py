@@ -196,13 +196,13 @@ def test_E32_what_is_stable_ends_where_an_open_transaction_begins() -> None:
     )
     abort = VersionedRecord(AbortTransactionRecord(), 0)
     machine.on_records(1500, (begin, register), 1551, 0)
-    assert machine._committed.stable_end == 1500
+    assert machine.stable_end == 1500
     assert machine.image.cluster.broker(1) is not None
     assert machine.committed_image.cluster.broker(1) is None
     machine.on_records(1600, (abort,), 1601, 0)
     assert machine.image.cluster.broker(1) is None
     machine.on_records(1650, (VersionedRecord(NoOpRecord(), 0),), 1651, 0)
-    assert machine._committed.stable_end == 1651
+    assert machine.stable_end == 1651
 
 
 def test_E28_the_record_stream_of_a_small_cluster() -> None:
@@ -236,7 +236,7 @@ def test_no_answer_leaves_while_a_transaction_is_open() -> None:
     cluster = Cluster()
     cluster.start(1)
     cluster.held = True
-    cluster.machine._before_transaction = (cluster.end, cluster.machine.image)
+    cluster.machine._offsets.before_transaction = (cluster.end, cluster.machine.image)
     token = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
     cluster.commit()
     assert token not in cluster.replies

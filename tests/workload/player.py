@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.effects import Append, ControllerRespond, Resign
+from minicluster.controller.effects import Append, ControllerRespond, ReportRefusal, Resign
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.task_timers import FAILED_MS
@@ -216,6 +216,8 @@ class Player:
                         self._find("E01", f"append at {base_offset}, the log ends at {self.end}")
                         raise _Broken
                     self._append(metadata_batch(base_offset, epoch, self.now_ms, records))
+                case ReportRefusal():
+                    pass
                 case ControllerRespond():
                     self._answer(effect)
                 case SetTimer(name, at_ms):

@@ -20,7 +20,7 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
@@ -34,16 +34,17 @@ from minicluster.metadata.image.cluster import (
     UNFENCE,
     BrokerRegistration,
 )
-from minicluster.metadata.image.partition import NO_LEADER, RECOVERING, PartitionRegistration
+from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.planting import step
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
-    PartitionChangeRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
     VersionedRecord,
 )
+from minicluster.protocol.schema import Message
 
 Records = list[VersionedRecord]
 
@@ -64,63 +65,61 @@ def partition_updates(
     Errors:  ControllerFault when an index names a partition that does not exist.
     """
 
-    def active(replica: int) -> bool:
-        if replica in (to_remove, unclean):
-            return False
-        return replica == to_add or state.is_active(replica)
-
-    gates, records = state.gates, []
-    gone = tuple(b for b in (to_remove, unclean) if b != NO_LEADER)
+    moves = Moves(to_remove=to_remove, to_add=to_add, unclean=unclean, lost_dirs=tuple(lost_dirs))
+    records: Records = []
     for topic_id, index in partitions:
         topic = state.image.topics.get(topic_id)
         partition = None if topic is None else topic.partitions.get(index)
         if topic is None or partition is None:
             raise ControllerFault(f"an index names partition {topic_id}-{index}, which is gone")
-        unclean_allowed = state.unclean_election_allowed(topic.name)
-        record = change_partition(
-            topic_id,
-            index,
-            partition,
-            Targets(
-                isr=without(partition.isr, gone),
-                unclean_shutdown=() if unclean == NO_LEADER else (unclean,),
-            ),
-            gates=gates,
-            acceptable=_outside_of(
-                lost_dirs, partition, state.acceptor(partition, active, key=(topic_id, index))
-            ),
-            default_dir=state.default_dir,
-            min_isr=state.min_isr(topic),
-            election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,
-        )
+        record = updated_partition(state, topic, index, partition, moves)
         if record is not None:
-            records.append(_planted(state, topic, index, partition, record))
+            records.append(record)
     return records
 
 
-def _planted(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """The brokers that leave or join the partitions, and directories that are lost."""
+
+    to_remove: int = NO_LEADER
+    to_add: int = NO_LEADER
+    unclean: int = NO_LEADER
+    lost_dirs: tuple[UUID, ...] = ()
+
+
+@step
+def updated_partition(
     state: ClusterState,
     topic: TopicImage,
     index: int,
-    before: PartitionRegistration,
-    right: VersionedRecord,
-) -> VersionedRecord:
-    """The record as a planted fault has it."""
-    faults, change = state.faults, right.record
-    assert isinstance(change, PartitionChangeRecord)
-    if faults.s02_isr_becomes_empty and change.leader == NO_LEADER and not state.gates.elr_enabled:
-        state.hit("S02")
-        return replace(right, record=replace(change, isr=()))
-    if faults.s10_unclean_without_need and change.leader in before.isr:
-        acceptable = state.acceptor(before, key=(topic.id, index))
-        others = [r for r in before.replicas if r not in before.isr and acceptable(r)]
-        if others:
-            state.hit("S10")
-            elected = replace(
-                change, leader=others[0], isr=(others[0],), leader_recovery_state=RECOVERING
-            )
-            return replace(right, record=elected)
-    return right
+    partition: PartitionRegistration,
+    moves: Moves,
+) -> VersionedRecord | None:
+    """The change of one partition, or None when it stays as it is."""
+    gone = tuple(b for b in (moves.to_remove, moves.unclean) if b != NO_LEADER)
+
+    def active(replica: int) -> bool:
+        if replica in gone:
+            return False
+        return replica == moves.to_add or state.is_active(replica)
+
+    acceptable = state.acceptor(partition, active, key=(topic.id, index))
+    unclean_allowed = state.unclean_election_allowed(topic.name)
+    return change_partition(
+        topic.id,
+        index,
+        partition,
+        Targets(
+            isr=without(partition.isr, gone),
+            unclean_shutdown=() if moves.unclean == NO_LEADER else (moves.unclean,),
+        ),
+        gates=state.gates,
+        acceptable=_outside_of(moves.lost_dirs, partition, acceptable),
+        default_dir=state.default_dir,
+        min_isr=state.min_isr(topic),
+        election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,
+    )
 
 
 def _outside_of(
@@ -139,31 +138,32 @@ def _outside_of(
 def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
     """The broker leaves all ISRs (but stays as a last member) and is fenced."""
     records = partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
-    if state.gates.metadata_version.broker_registration_change_supported:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE
-        )
-        records.append(VersionedRecord(change, 0))
-    else:
-        records.append(VersionedRecord(FenceBrokerRecord(id=broker.id, epoch=broker.epoch), 0))
-    return records
+    return [*records, _fencing_record(state, broker, FENCE)]
 
 
 def broker_unfenced(
     state: ClusterState, broker: BrokerRegistration, lost_dirs: Sequence[UUID] = ()
 ) -> Records:
     """The broker may lead again, leaderless partitions first of all; no ISR takes it in."""
-    records: Records = []
-    if state.gates.metadata_version.broker_registration_change_supported:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE
-        )
-        records.append(VersionedRecord(change, 0))
-    else:
-        records.append(VersionedRecord(UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch), 0))
     lost = () if state.rules.unfencing_ignores_lost_dirs else lost_dirs
     leaderless = state.indexes.leaderless
-    return records + partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
+    elections = partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
+    return [_fencing_record(state, broker, UNFENCE), *elections]
+
+
+def _fencing_record(
+    state: ClusterState, broker: BrokerRegistration, fenced: int
+) -> VersionedRecord:
+    message: Message
+    if state.gates.metadata_version.broker_registration_change_supported:
+        message = BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, fenced=fenced
+        )
+    elif fenced == FENCE:
+        message = FenceBrokerRecord(id=broker.id, epoch=broker.epoch)
+    else:
+        message = UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch)
+    return VersionedRecord(message, 0)
 
 
 def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistration) -> Records:
@@ -177,11 +177,13 @@ def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistratio
             in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
         )
         records.append(VersionedRecord(change, 1))
-    in_isr = state.indexes.in_isr(broker.id)
-    if state.faults.s17_shutdown_keeps_leaderships and records:
-        state.hit("S17")
-        return records
-    return records + partition_updates(state, in_isr, to_remove=broker.id)
+    return records + hand_over(state, broker)
+
+
+@step
+def hand_over(state: ClusterState, broker: BrokerRegistration) -> Records:
+    """The broker leaves all ISRs and leaderships (but stays as a last member)."""
+    return partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
 
 
 def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Records:
@@ -195,13 +197,11 @@ def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Reco
     return [*records, VersionedRecord(unregister, 0)]
 
 
+@step
 def broker_restarted(state: ClusterState, broker_id: int, *, clean: bool) -> Records:
     """A new incarnation takes the place of whatever had the id: its log may be gone."""
     in_isr = state.indexes.in_isr(broker_id)
     elr, elr_supported = state.gates.elr_enabled, state.gates.metadata_version.elr_supported
-    if state.faults.z06_new_incarnation_stays and list(in_isr):
-        state.hit("Z06")
-        return []
     if not state.rules.new_incarnation_leaves_isr and not elr_supported:
         return []
     if clean or not elr:
@@ -219,13 +219,8 @@ def directories_offline(
         return []
     records: Records = []
     for directory in failed:
-        in_directory = list(state.indexes.in_directory(directory))
-        if state.faults.s33_offline_leader_stays:
-            led = [key for key in in_directory if _leads(state, broker.id, key)]
-            in_directory = [key for key in in_directory if key not in led]
-            if led:
-                state.hit("S33")
-        records += partition_updates(state, in_directory, to_remove=broker.id)
+        lost = replicas_in_directory(state, broker.id, directory)
+        records += partition_updates(state, lost, to_remove=broker.id)
     remaining = tuple(directory for directory in broker.log_dirs if directory not in offline)
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
@@ -233,9 +228,12 @@ def directories_offline(
     return [*records, VersionedRecord(change, 2)]
 
 
-def _leads(state: ClusterState, broker_id: int, key: TopicPartition) -> bool:
-    partition = state.image.topics.partition(*key)
-    return partition is not None and partition.leader == broker_id
+@step
+def replicas_in_directory(
+    state: ClusterState, broker_id: int, directory: UUID
+) -> list[TopicPartition]:
+    """The partitions that lose a replica with a directory."""
+    return list(state.indexes.in_directory(directory))
 
 
 def directories_cordoned(

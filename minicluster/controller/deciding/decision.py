@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.controller.refusal import Refusal
 from minicluster.controller.state.broker_heartbeat_manager import SoftChange
 from minicluster.controller.state.offline_replicas import ReplicaStateChange
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsrChange
@@ -17,7 +18,7 @@ class Decision:
 
     Shapes:  records in the order of the log; soft changes touch only the state that no record
              holds (heartbeats, reported replicas, pending ISR changes) and that a new active
-             controller starts without; fault_hits names the planted faults that acted.
+             controller starts without; refusals are those of single partitions.
     Source:  ControllerResult.
     """
 
@@ -25,7 +26,7 @@ class Decision:
     response: Any = None
     atomic: bool = False
     soft: tuple[SoftChange | ReplicaStateChange | PendingAlterIsrChange, ...] = ()
-    fault_hits: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
     kraft_version: int | None = None  # the level that the quorum raises kraft.version to, first
 
 

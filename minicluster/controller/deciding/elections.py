@@ -12,6 +12,7 @@ from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import VersionedRecord
 
@@ -39,12 +40,7 @@ def elect_leader(
     if not needed:
         return ApiError.of_code(ErrorCode.ELECTION_NOT_NEEDED)
     election = Election.PREFERRED if wanted is ElectionType.PREFERRED else Election.UNCLEAN
-    record = election_record(state, topic, index, partition, election)
-    if record is None and election is Election.PREFERRED and not partition.has_leader:
-        if state.faults.z47_preferred_is_unclean:
-            record = election_record(state, topic, index, partition, Election.UNCLEAN)
-        if record is not None:
-            state.hit("Z47")
+    record = requested_election(state, topic, index, partition, election)
     if record is None:
         return ApiError.of_code(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -53,6 +49,18 @@ def elect_leader(
         )
     records.append(record)
     return ApiError()
+
+
+@step
+def requested_election(
+    state: ClusterState,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionRegistration,
+    election: Election,
+) -> VersionedRecord | None:
+    """The record of an election that a request or the unclean-election task asks for."""
+    return election_record(state, topic, index, partition, election)
 
 
 def election_record(

@@ -12,6 +12,7 @@ from minicluster.controller.deciding.placement import Draw, UsableBroker, place_
 from minicluster.controller.errors import Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 
 
@@ -74,18 +75,15 @@ def active_replicas(state: ClusterState, replicas: Sequence[int]) -> tuple[int, 
     return tuple(replica for replica in replicas if state.is_active(replica))
 
 
+@step
 def new_partition(
-    state: ClusterState, replicas: Sequence[int], active: tuple[int, ...], hits: list[str]
+    state: ClusterState, replicas: Sequence[int], active: tuple[int, ...]
 ) -> PartitionRegistration:
     """A new partition's state: the active replicas are in sync, the first of them leads."""
-    isr = active
-    if state.faults.z05_fenced_replicas_in_new_isr and len(active) < len(replicas):
-        isr = tuple(replicas)
-        hits.append("Z05")
     return PartitionRegistration(
         replicas=tuple(replicas),
         directories=tuple(state.default_dir(replica) for replica in replicas),
-        isr=isr,
+        isr=active,
         leader=active[0],
         leader_recovery_state=RECOVERED,
         leader_epoch=0,

@@ -1,8 +1,11 @@
-"""AlterPartition (56): a leader proposes an ISR and a recovery state.
+"""AlterPartition (56): the leader of a partition proposes an ISR and a leader recovery state.
 
-Versions:  0-3. Names below 2, ids from 2 on; broker epochs of the members from 3 on. The version
-           also decides between INELIGIBLE_REPLICA and OPERATION_NOT_ATTEMPTED, NEW_LEADER_ELECTED
-           and FENCED_LEADER_EPOCH.
+Versions:  0-3; 4.x serves 2-3.
+           0: topics by name (KIP-497).
+           1: LeaderRecoveryState (KIP-704).
+           2: topics by id; INELIGIBLE_REPLICA and NEW_LEADER_ELECTED (KIP-841), for which lower
+              versions have OPERATION_NOT_ATTEMPTED and FENCED_LEADER_EPOCH.
+           3: the broker epoch of each member of the ISR (KIP-903).
 """
 
 from __future__ import annotations
@@ -10,30 +13,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from minicluster.controller.deciding.alter_partition_checks import (
+    Proposal,
+    first_refusal,
+    ineligible_error,
+    offline_refusal,
+    rejected,
+)
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
+from minicluster.controller.refusal import Reason, Refusal
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.indexes import TopicPartition
-from minicluster.metadata.image.partition import (
-    NO_LEADER_CHANGE,
-    RECOVERED,
-    RECOVERING,
-    PartitionRegistration,
-)
+from minicluster.metadata.image.partition import NO_LEADER_CHANGE, PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 
-ANY_EPOCH = -1
-"""The broker epoch of an ISR member of which the leader knows none."""
+PartitionData = AlterPartitionResponse.PartitionData
 
 
 def alter_partition(
     state: ClusterState, request: AlterPartitionRequest, version: int, now_ms: int
 ) -> Decision:
-    """Decide one AlterPartition. The first refusal wins, in Kafka's order.
+    """Decide one AlterPartition: each partition is changed or refused by itself.
 
     Shapes:  ClusterState, AlterPartitionRequest -> Decision of 0..n records and one response.
     Units:   epochs are counters, never times; -1 means "not given" and matches nothing.
@@ -44,213 +49,143 @@ def alter_partition(
         return Decision(response=AlterPartitionResponse())
     state.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
-    hits: list[str] = []
+    refusals: list[Refusal] = []
     topics = []
-    for asked in request.topics:
-        topic = _resolve(state, asked, version)
+    for data in request.topics:
+        topic = _resolve(state, data, version)
         if topic is None:
-            unknown = (
-                ErrorCode.UNKNOWN_TOPIC_ID if version >= 2 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
-            answers = [_error(data.partition_index, unknown) for data in asked.partitions]
+            partitions = [_unknown_topic(data, p, version, refusals) for p in data.partitions]
         else:
-            answers = [
-                _alter_one(state, request, version, topic, data, records, hits)
-                for data in asked.partitions
+            partitions = [
+                _alter(state, request, version, topic, p, records, refusals)
+                for p in data.partitions
             ]
         topics.append(
             AlterPartitionResponse.TopicData(
-                topic_name=asked.topic_name if version < 2 else "",
-                topic_id=asked.topic_id if version >= 2 else ZERO_UUID,
-                partitions=tuple(answers),
+                topic_name=data.topic_name if version < 2 else "",
+                topic_id=data.topic_id if version >= 2 else ZERO_UUID,
+                partitions=tuple(partitions),
             )
         )
     if state.rules.ineligible_member_refuses_all_partitions:
-        ineligible = _ineligible_error(version)
-        if any(p.error_code == ineligible for topic in topics for p in topic.partitions):
-            return Decision(response=_refused_alike(topics, ineligible))
+        # KIP-841's text; as shipped, an ineligible replica refuses its own partition only.
+        error = ineligible_error(version)
+        if any(p.error_code == error for topic in topics for p in topic.partitions):
+            return Decision(response=_all_refused(topics, error), refusals=tuple(refusals))
     return Decision(
         records=tuple(records),
         response=AlterPartitionResponse(topics=tuple(topics)),
-        fault_hits=tuple(dict.fromkeys(hits)),
+        refusals=tuple(refusals),
     )
 
 
 def _resolve(
-    state: ClusterState, asked: AlterPartitionRequest.TopicData, version: int
+    state: ClusterState, data: AlterPartitionRequest.TopicData, version: int
 ) -> TopicImage | None:
     if version >= 2:
-        return state.image.topics.get(asked.topic_id)
-    return state.image.topics.named(asked.topic_name)
+        return state.image.topics.get(data.topic_id)
+    return state.image.topics.named(data.topic_name)
 
 
-def _alter_one(
+def _unknown_topic(
+    topic: AlterPartitionRequest.TopicData,
+    data: AlterPartitionRequest.PartitionData,
+    version: int,
+    refusals: list[Refusal],
+) -> PartitionData:
+    by_id = version >= 2
+    error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    key = f"topic ID {topic.topic_id}" if by_id else f"topic {topic.topic_name}"
+    refusals.append(
+        Refusal(
+            error=error,
+            reason=Reason.UNKNOWN_TOPIC,
+            message=f"Rejecting AlterPartition request for unknown {key}.",
+            topic=topic.topic_name,
+            partition=data.partition_index,
+        )
+    )
+    return _error(data.partition_index, error)
+
+
+def _alter(
     state: ClusterState,
     request: AlterPartitionRequest,
     version: int,
     topic: TopicImage,
     data: AlterPartitionRequest.PartitionData,
     records: list[VersionedRecord],
-    hits: list[str],
-) -> AlterPartitionResponse.PartitionData:
-    partition = topic.partitions.get(data.partition_index)
+    refusals: list[Refusal],
+) -> PartitionData:
+    index = data.partition_index
+    partition = topic.partitions.get(index)
     if partition is None:
-        return _error(data.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    members = _members(data, version)
-    key = (topic.id, data.partition_index)
-    refusal = _refusal(state, request.broker_id, version, partition, data, members, hits)
-    if refusal is ErrorCode.NONE and any(_is_lost(state, b, partition, key) for b, _ in members):
-        refusal = _ineligible_error(version)
-    if refusal is not ErrorCode.NONE:
-        return _error(data.partition_index, refusal)
-    new_isr = tuple(broker_id for broker_id, _ in members)
-    recovery = data.leader_recovery_state
-    if state.faults.s09_expand_while_recovering and partition.is_recovering and len(new_isr) > 1:
-        recovery = RECOVERING
-        hits.append("S09")
+        refusals.append(
+            Refusal(
+                error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                reason=Reason.UNKNOWN_PARTITION,
+                message="Rejecting AlterPartition request for unknown partition "
+                f"{topic.name}-{index}.",
+                topic=topic.name,
+                partition=index,
+            )
+        )
+        return _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    proposal = Proposal.of(request.broker_id, version, topic, partition, data)
+    refusal = first_refusal(state, proposal) or offline_refusal(state, proposal)
+    if refusal is not None:
+        refusals.append(refusal)
+        return _error(index, refusal.error)
     unclean = state.unclean_election_allowed(topic.name)
     record = change_partition(
         topic.id,
-        data.partition_index,
+        index,
         partition,
-        Targets(isr=new_isr, recovery_state=recovery),
+        targets(state, proposal),
         gates=state.gates,
-        acceptable=state.acceptor(partition, key=key),
+        acceptable=state.acceptor(partition, key=proposal.key),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,
     )
     if record is None:
-        return _state(data.partition_index, partition)
+        return _state(index, partition)
     records.append(record)
     change = record.record
     assert isinstance(change, PartitionChangeRecord)
-    tells = change.replicas is not None or not state.rules.only_reassignment_tells_new_leader
-    if change.leader not in (NO_LEADER_CHANGE, request.broker_id) and tells:
-        # The record is written all the same: it completes a reassignment that drops the leader.
-        return _error(
-            data.partition_index,
-            ErrorCode.NEW_LEADER_ELECTED if version > 1 else ErrorCode.FENCED_LEADER_EPOCH,
-        )
-    return _state(data.partition_index, partition.merge(change))
+    if _names_another_leader(state, change, request.broker_id):
+        refusal = _leader_changed(proposal, change.leader)
+        refusals.append(refusal)
+        return _error(index, refusal.error)
+    return _state(index, partition.merge(change))
 
 
-def _members(data: AlterPartitionRequest.PartitionData, version: int) -> list[tuple[int, int]]:
-    if version >= 3:
-        return [(m.broker_id, m.broker_epoch) for m in data.new_isr_with_epochs]
-    return [(broker_id, ANY_EPOCH) for broker_id in data.new_isr]
+@step
+def targets(state: ClusterState, proposal: Proposal) -> Targets:
+    """The proposed ISR and recovery state, as the targets of the partition change."""
+    return Targets(isr=proposal.isr, recovery_state=proposal.data.leader_recovery_state)
 
 
-def _refusal(
-    state: ClusterState,
-    sender: int,
-    version: int,
-    partition: PartitionRegistration,
-    data: AlterPartitionRequest.PartitionData,
-    members: list[tuple[int, int]],
-    hits: list[str],
-) -> ErrorCode:
-    """The first thing that is wrong with a proposal, or NONE.
-
-    Source:  ReplicationControlManager.validateAlterPartitionData.
-    """
-    isr = [broker_id for broker_id, _ in members]
-    if _let_through(state, sender, partition, data, hits):
-        return ErrorCode.NONE
-    if data.leader_epoch > partition.leader_epoch:
-        return ErrorCode.NOT_CONTROLLER
-    if data.partition_epoch > partition.partition_epoch:
-        return ErrorCode.NOT_CONTROLLER
-    if data.leader_epoch < partition.leader_epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    if sender != partition.leader:
-        return ErrorCode.INVALID_REQUEST
-    if data.partition_epoch < partition.partition_epoch:
-        return ErrorCode.INVALID_UPDATE_VERSION
-    if len(set(isr)) < len(isr) or any(b < 0 or b not in partition.replicas for b in isr):
-        return ErrorCode.INVALID_REQUEST
-    if partition.leader not in isr:
-        return ErrorCode.INVALID_REQUEST
-    if (
-        data.leader_recovery_state == RECOVERING
-        and len(isr) > 1
-        and not (state.faults.s09_expand_while_recovering and partition.is_recovering)
-    ):
-        return ErrorCode.INVALID_REQUEST
-    if partition.leader_recovery_state == RECOVERED and data.leader_recovery_state == RECOVERING:
-        return ErrorCode.INVALID_REQUEST
-    if any(_ineligible(state, broker_id, epoch) for broker_id, epoch in members):
-        if state.faults.z01_no_eligibility_check:
-            hits.append("Z01")
-        elif state.faults.z03_no_broker_epochs and not any(
-            _ineligible(state, broker_id, ANY_EPOCH) for broker_id, _ in members
-        ):
-            hits.append("Z03")
-        else:
-            return _ineligible_error(version)
-    return ErrorCode.NONE
-
-
-def _let_through(
-    state: ClusterState,
-    sender: int,
-    partition: PartitionRegistration,
-    data: AlterPartitionRequest.PartitionData,
-    hits: list[str],
-) -> bool:
-    """Whether a planted fault overlooks what is wrong with a proposal."""
-    faults = state.faults
-    if sender != partition.leader:
-        if faults.s06_anyone_alters:
-            hits.append("S06")
-        return faults.s06_anyone_alters
-    if data.leader_epoch < partition.leader_epoch and faults.s05_stale_leader_epoch:
-        hits.append("S05")
-        return True
-    stale = data.partition_epoch < partition.partition_epoch
-    if data.leader_epoch == partition.leader_epoch and stale and faults.s04_stale_partition_epoch:
-        hits.append("S04")
-        return True
-    return False
-
-
-def _ineligible(state: ClusterState, broker_id: int, epoch: int) -> str:
-    """Why a broker may not be in an ISR, or nothing. Members of long standing are asked, too.
-
-    Source:  ReplicationControlManager.ineligibleReplicasForIsr.
-    """
-    broker = state.broker(broker_id)
-    if broker is None:
-        return "not registered"
-    if broker.in_controlled_shutdown:
-        return "shutting down"
-    if broker.fenced:
-        return "fenced"
-    if epoch not in (ANY_EPOCH, broker.epoch):
-        return "broker epoch mismatch"
-    return ""
-
-
-def _is_lost(
-    state: ClusterState, broker_id: int, partition: PartitionRegistration, key: TopicPartition
-) -> bool:
-    """Whether a broker's replica is known to be lost (KIP-858, KIP-589); no release asks."""
-    broker = state.broker(broker_id)
-    if state.rules.replica_in_failed_dir_may_join or broker is None:
+def _names_another_leader(state: ClusterState, change: PartitionChangeRecord, sender: int) -> bool:
+    if change.leader in (NO_LEADER_CHANGE, sender):
         return False
-    if state.offline_replicas.is_offline(broker, key):
-        return True
-    return not broker.has_online_dir(partition.directory_of(broker_id))
+    return change.replicas is not None or not state.rules.only_reassignment_tells_new_leader
 
 
-def _ineligible_error(version: int) -> ErrorCode:
-    return ErrorCode.INELIGIBLE_REPLICA if version > 1 else ErrorCode.OPERATION_NOT_ATTEMPTED
+def _leader_changed(proposal: Proposal, leader: int) -> Refusal:
+    """An error although the record is written: the new ISR ends the reassignment of its leader.
+
+    The sender must not take the new ISR for its own; it learns of its successor from the metadata.
+    """
+    error = ErrorCode.NEW_LEADER_ELECTED
+    if proposal.version < 2:
+        error = ErrorCode.FENCED_LEADER_EPOCH
+    return rejected(proposal, error, Reason.LEADER_CHANGED, f"its ISR made {leader} the leader")
 
 
-def _refused_alike(
+def _all_refused(
     topics: Sequence[AlterPartitionResponse.TopicData], error: ErrorCode
 ) -> AlterPartitionResponse:
-    """The same error for everything that was asked (KIP-841's text)."""
     return AlterPartitionResponse(
         topics=tuple(
             replace(
@@ -261,12 +196,12 @@ def _refused_alike(
     )
 
 
-def _error(index: int, error: ErrorCode) -> AlterPartitionResponse.PartitionData:
-    return AlterPartitionResponse.PartitionData(partition_index=index, error_code=error)
+def _error(index: int, error: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=index, error_code=error)
 
 
-def _state(index: int, partition: PartitionRegistration) -> AlterPartitionResponse.PartitionData:
-    return AlterPartitionResponse.PartitionData(
+def _state(index: int, partition: PartitionRegistration) -> PartitionData:
+    return PartitionData(
         partition_index=index,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,

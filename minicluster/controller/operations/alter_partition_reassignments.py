@@ -5,14 +5,11 @@ Versions:  0-1; AllowReplicationFactorChange from 1 on (KIP-860).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import validate_assignment
 from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
 from minicluster.controller.deciding.reassignment import (
     Reassignment,
-    contains_all,
     revert_reassignment,
     start_reassignment,
     without,
@@ -21,12 +18,13 @@ from minicluster.controller.errors import ApiError, Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
+from minicluster.protocol.records import VersionedRecord
 
 PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
@@ -96,32 +94,30 @@ def _alter(
     else:
         targets = _start(state, partition, asked.replicas, allow_change)
         unclean = False  # whatever the topic's config says
-    record = change_partition(
+    return reassigned(state, topic, asked.partition_index, partition, targets, unclean)
+
+
+@step
+def reassigned(
+    state: ClusterState,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionRegistration,
+    targets: Targets,
+    unclean: bool,
+) -> VersionedRecord | None:
+    """The record that moves a partition towards its targets, or None."""
+    return change_partition(
         topic.id,
-        asked.partition_index,
+        index,
         partition,
         targets,
         gates=state.gates,
-        acceptable=state.acceptor(partition, key=(topic.id, asked.partition_index)),
+        acceptable=state.acceptor(partition, key=(topic.id, index)),
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,
     )
-    return record if record is None else _planted(state, partition, record)
-
-
-def _planted(
-    state: ClusterState, before: PartitionRegistration, right: VersionedRecord
-) -> VersionedRecord:
-    """The record as a planted fault has it."""
-    change = right.record
-    assert isinstance(change, PartitionChangeRecord)
-    if not state.faults.z41_removed_replica_stays_in_isr or change.isr is None:
-        return right
-    if contains_all(change.replicas or before.replicas, before.isr):
-        return right
-    state.hit("Z41")
-    return replace(right, record=replace(change, isr=before.isr))
 
 
 def _cancel(

@@ -12,6 +12,7 @@ from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import Refused
+from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.protocol import ErrorCode
@@ -32,7 +33,11 @@ def assign_replicas_to_dirs(
     Source:  KIP-858; ReplicationControlManager.handleAssignReplicasToDirs.
     """
     if not state.gates.metadata_version.directory_assignment_supported:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+        raise Refused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Directory assignment is not supported yet.",
+            Reason.UNSUPPORTED_METADATA_VERSION,
+        )
     broker = state.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
     offline: dict[TopicPartition, None] = {}

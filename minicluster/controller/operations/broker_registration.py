@@ -6,15 +6,17 @@ Leaves out: ZooKeeper brokers, which are refused; parsing listeners, beyond know
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from minicluster.controller.deciding.broker_changes import broker_restarted
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ControllerFault, Refused
+from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
@@ -60,9 +62,10 @@ def register_broker(
         raise Refused(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
+            Reason.CLUSTER_ID_MISMATCH,
         )
     existing = state.broker(request.broker_id)
-    amends = existing is not None and existing.incarnation_id == request.incarnation_id
+    amends = _is_same_incarnation(existing, request)
     if (
         existing is not None
         and not amends
@@ -71,11 +74,13 @@ def register_broker(
         raise Refused(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             DUPLICATE + (RESOLVES if state.rules.duplicate_registration_explains_itself else ""),
+            Reason.DUPLICATE_REGISTRATION,
         )
     if request.is_migrating_zk_broker:
         raise Refused(
             ErrorCode.BROKER_ID_NOT_REGISTERED,
             "Controller does not support registering ZK brokers.",
+            Reason.ZK_BROKER,
         )
     if state.gates.metadata_version.directory_assignment_supported:
         _check_directories(state, request)
@@ -86,10 +91,9 @@ def register_broker(
     records: list[VersionedRecord] = []
     if not amends:
         records = broker_restarted(
-            state, request.broker_id, clean=_is_clean(state, existing, request, version)
+            state, request.broker_id, clean=is_clean_restart(state, existing, request, version)
         )
-    record = _record(state, request, features, existing if amends else None, next_offset)
-    record = _planted(state, record, existing, amends, next_offset)
+    record = registration_record(state, request, features, existing, next_offset)
     records.append(record)
     assert isinstance(record.record, RegisterBrokerRecord)
     return Decision(
@@ -99,57 +103,32 @@ def register_broker(
     )
 
 
-def _planted(
-    state: ClusterState,
-    right: VersionedRecord,
-    existing: BrokerRegistration | None,
-    amends: bool,
-    next_offset: int,
-) -> VersionedRecord:
-    """The record as a planted fault has it."""
-    faults, record = state.faults, right.record
-    assert isinstance(record, RegisterBrokerRecord)
-    if existing is None:
-        return right
-    wrong = record
-    if amends and faults.z11_amending_bumps_epoch:
-        wrong = replace(wrong, broker_epoch=next_offset)
-        state.hit("Z11")
-    if amends and faults.z12_amending_unfences and (wrong.fenced or wrong.in_controlled_shutdown):
-        wrong = replace(wrong, fenced=False, in_controlled_shutdown=False)
-        state.hit("Z12")
-    if not amends and faults.s38_old_broker_epoch:
-        wrong = replace(wrong, broker_epoch=existing.epoch)
-        state.hit("S38")
-    return replace(right, record=wrong)
-
-
-def _is_clean(
+@step
+def is_clean_restart(
     state: ClusterState,
     existing: BrokerRegistration | None,
     request: BrokerRegistrationRequest,
     version: int,
 ) -> bool:
     """Whether the broker proves that it is the one that was shut down in good order (KIP-966)."""
-    proven = (
+    return (
         state.rules.previous_broker_epoch_counts
         and version >= 3
         and existing is not None
         and existing.epoch == request.previous_broker_epoch
     )
-    if state.faults.s37_every_restart_is_clean and existing is not None and not proven:
-        state.hit("S37")
-        return True
-    return proven
 
 
-def _record(
+@step
+def registration_record(
     state: ClusterState,
     request: BrokerRegistrationRequest,
     features: list[Feature],
-    amended: BrokerRegistration | None,
+    existing: BrokerRegistration | None,
     next_offset: int,
 ) -> VersionedRecord:
+    """The registration: the same incarnation keeps its epoch, a new one begins fenced."""
+    amended = existing if _is_same_incarnation(existing, request) else None
     version = state.gates.metadata_version
     cordoned = None
     if amended is not None and not state.rules.amend_forgets_cordoned_dirs:
@@ -187,23 +166,32 @@ def _record(
     return VersionedRecord(record, version.register_broker_record_version)
 
 
+def _is_same_incarnation(
+    existing: BrokerRegistration | None, request: BrokerRegistrationRequest
+) -> bool:
+    return existing is not None and existing.incarnation_id == request.incarnation_id
+
+
 def _check_directories(state: ClusterState, request: BrokerRegistrationRequest) -> None:
     """Refuse none, reserved ones, duplicates and those of another broker, in this order."""
     dirs = request.log_dirs
     if not dirs:
-        raise Refused(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
+        raise _invalid_directories("No directories specified in request")
     if any(is_reserved(directory) for directory in dirs):
-        raise Refused(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
+        raise _invalid_directories("Reserved directory ID in request")
     if len(set(dirs)) < len(dirs):
-        raise Refused(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
+        raise _invalid_directories("Duplicate directory ID in request")
     for directory in dirs:
         for broker in state.image.cluster.brokers.values():
             if broker.id != request.broker_id and directory in broker.log_dirs:
-                raise Refused(
-                    ErrorCode.INVALID_REGISTRATION,
+                raise _invalid_directories(
                     f"Broker {broker.id} is already registered with directory "
                     f"{format_uuid(directory)}",
                 )
+
+
+def _invalid_directories(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REGISTRATION, message, Reason.INVALID_DIRECTORIES)
 
 
 def _checked_features(
@@ -222,6 +210,7 @@ def _checked_features(
             raise Refused(
                 ErrorCode.INVALID_REGISTRATION,
                 "Request features do not contain 'metadata.version'",
+                Reason.UNSUPPORTED_FEATURE_LEVEL,
             )
         assumed = Feature(name=FEATURE_NAME, min_supported_version=1, max_supported_version=1)
         _check_feature(finalized.get(FEATURE_NAME, 0), assumed)
@@ -241,4 +230,5 @@ def _check_feature(level: int, offer: Feature) -> None:
             "Unable to register because the broker does not support finalized version "
             f"{level} of {offer.name}. The broker wants a version between {low} and {high}, "
             "inclusive.",
+            Reason.UNSUPPORTED_FEATURE_LEVEL,
         )

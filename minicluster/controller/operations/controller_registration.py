@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Refused
+from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -29,6 +30,7 @@ def register_controller(
         raise Refused(
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
+            Reason.UNSUPPORTED_METADATA_VERSION,
         )
     record = RegisterControllerRecord(
         controller_id=request.controller_id,

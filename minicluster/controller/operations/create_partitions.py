@@ -37,13 +37,12 @@ def create_partitions(
     Source:  KIP-195; ReplicationControlManager.createPartitions.
     """
     records: list[VersionedRecord] = []
-    hits: list[str] = []
     results = []
     for topic in request.topics:
         mine: list[VersionedRecord] = []
         error = ApiError()
         try:
-            _add_partitions(state, topic, mine, hits, draw)
+            _add_partitions(state, topic, mine, draw)
         except Refused as refused:
             if isinstance(refused, TooLarge):
                 raise
@@ -61,7 +60,6 @@ def create_partitions(
         records=() if request.validate_only else tuple(records),
         response=CreatePartitionsResponse(results=tuple(results)),
         atomic=True,
-        fault_hits=tuple(dict.fromkeys(hits)),
     )
 
 
@@ -69,7 +67,6 @@ def _add_partitions(
     state: ClusterState,
     asked: CreatePartitionsRequest.CreatePartitionsTopic,
     records: list[VersionedRecord],
-    hits: list[str],
     draw: Draw,
 ) -> None:
     topic = state.image.topics.named(asked.name)
@@ -96,7 +93,7 @@ def _add_partitions(
                 f"Unable to replicate the partition {factor} time(s): All brokers are currently "
                 "fenced or in controlled shutdown.",
             )
-        new = new_partition(state, replicas, active, hits)
+        new = new_partition(state, replicas, active)
         records.append(new.to_record(topic.id, index, gates.metadata_version, gates.elr_enabled))
 
 

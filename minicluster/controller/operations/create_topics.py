@@ -7,8 +7,8 @@ Leaves out: quotas, which no cluster here has.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from uuid import NAMESPACE_DNS, UUID, uuid5
+from dataclasses import replace
+from uuid import UUID
 
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
@@ -29,6 +29,7 @@ from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import has_collision_chars
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from minicluster.protocol.records import TopicRecord, VersionedRecord
@@ -36,14 +37,6 @@ from minicluster.protocol.topics import METADATA_TOPIC, invalid_name_reason
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult
-
-
-@dataclass(slots=True)
-class _Work:
-    """What one CreateTopics has gathered so far."""
-
-    records: list[VersionedRecord] = field(default_factory=list)
-    hits: list[str] = field(default_factory=list)
 
 
 def create_topics(
@@ -68,14 +61,14 @@ def create_topics(
     topics = list(once.values())
     _refuse_too_many_partitions(state, topics)
     errors = _name_errors(state, topics)
-    work = _Work()
+    records: list[VersionedRecord] = []
     results = []
     for topic in topics:
         error = errors.get(topic.name, ApiError())
         result = None
         if not error:
             try:
-                result = _create_topic(state, topic, work, draw, new_topic_id)
+                result = _create_topic(state, topic, records, draw, new_topic_id)
             except Refused as refusal:
                 if isinstance(refusal, TooLarge):
                     raise
@@ -85,12 +78,11 @@ def create_topics(
                 name=topic.name, error_code=error.error, error_message=error.message
             )
         results.append(result)
-    refuse_too_many_records(len(work.records))
+    refuse_too_many_records(len(records))
     return Decision(
-        records=() if request.validate_only else tuple(work.records),
+        records=() if request.validate_only else tuple(records),
         response=CreateTopicsResponse(topics=tuple(results)),
         atomic=not request.validate_only,
-        fault_hits=tuple(dict.fromkeys(work.hits)),
     )
 
 
@@ -168,7 +160,7 @@ def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[
 def _create_topic(
     state: ClusterState,
     topic: CreatableTopic,
-    work: _Work,
+    records: list[VersionedRecord],
     draw: Draw,
     new_topic_id: Callable[[], UUID],
 ) -> TopicResult:
@@ -177,23 +169,17 @@ def _create_topic(
     if error:
         raise Refused(error.error, error.message or "")
     configs += clear_elr_records(state, configs)
-    if topic.assignments:
-        partitions = _assigned(state, topic, work.hits)
-    else:
-        partitions = _placed(state, topic, work.hits, draw)
+    partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic, draw)
     policy = state.settings.topic_policy
     named = {config.name: config.value or "" for config in topic.configs}
     refusal = policy(topic.name, len(partitions), named) if policy is not None else None
     if refusal is not None:
         raise Refused(ErrorCode.POLICY_VIOLATION, refusal)
-    topic_id = new_topic_id()
-    if state.faults.s27_topic_id_reused:
-        topic_id = uuid5(NAMESPACE_DNS, topic.name)
-        state.hit("S27")
+    topic_id = id_of_new_topic(state, topic.name, new_topic_id)
     gates = state.gates
-    work.records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
-    work.records += configs
-    work.records += [
+    records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
+    records += configs
+    records += [
         partitions[index].to_record(topic_id, index, gates.metadata_version, gates.elr_enabled)
         for index in sorted(partitions)
     ]
@@ -212,9 +198,13 @@ def _create_topic(
     )
 
 
-def _assigned(
-    state: ClusterState, topic: CreatableTopic, hits: list[str]
-) -> dict[int, PartitionRegistration]:
+@step
+def id_of_new_topic(state: ClusterState, name: str, new_topic_id: Callable[[], UUID]) -> UUID:
+    """A topic's id is its own: a topic that is created again under a name gets another."""
+    return new_topic_id()
+
+
+def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
     if topic.replication_factor != -1:
         raise Refused(
             ErrorCode.INVALID_REQUEST,
@@ -244,7 +234,7 @@ def _assigned(
                 "All brokers specified in the manual partition assignment for partition "
                 f"{index} are fenced or in controlled shutdown.",
             )
-        partitions[index] = new_partition(state, assignment.broker_ids, active, hits)
+        partitions[index] = new_partition(state, assignment.broker_ids, active)
     if sorted(partitions) != list(range(len(partitions))):
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -254,7 +244,7 @@ def _assigned(
 
 
 def _placed(
-    state: ClusterState, topic: CreatableTopic, hits: list[str], draw: Draw
+    state: ClusterState, topic: CreatableTopic, draw: Draw
 ) -> dict[int, PartitionRegistration]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise Refused(
@@ -283,5 +273,5 @@ def _placed(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 prefix + "All brokers are currently fenced or in controlled shutdown.",
             )
-        partitions[index] = new_partition(state, replicas, active, hits)
+        partitions[index] = new_partition(state, replicas, active)
     return partitions

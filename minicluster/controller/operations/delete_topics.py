@@ -12,6 +12,7 @@ from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
@@ -46,15 +47,19 @@ def delete_topics(
             results.append(_result((topic.name, topic.id), ApiError()))
         elif key[0] is not None:  # one result for both keys, and neither deletes the topic
             results.append(_result((topic.name, topic.id), _invalid(TWO_KEYS)))
-    in_pieces = state.faults.z23_deletion_in_pieces and len(deleted) > 1
     return Decision(
         records=tuple(
             VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in deleted
         ),
         response=DeleteTopicsResponse(responses=tuple(results)),
-        atomic=not in_pieces,
-        fault_hits=("Z23",) if in_pieces else (),
+        atomic=deleted_at_once(state, deleted),
     )
+
+
+@step
+def deleted_at_once(state: ClusterState, deleted: list[UUID]) -> bool:
+    """The topics of one request go in one batch: no reader sees some of them only."""
+    return True
 
 
 def _resolve(state: ClusterState, key: Key, times: int) -> tuple[TopicImage | None, ApiError]:

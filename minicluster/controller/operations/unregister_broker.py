@@ -5,6 +5,7 @@ from __future__ import annotations
 from minicluster.controller.deciding.broker_changes import broker_unregistered
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Refused
+from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -23,6 +24,7 @@ def unregister_broker(
         raise Refused(
             ErrorCode.BROKER_ID_NOT_REGISTERED,
             f"Broker ID {request.broker_id} is not currently registered",
+            Reason.NOT_REGISTERED,
         )
     return Decision(
         records=tuple(broker_unregistered(state, broker)),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from minicluster.controller.errors import ControllerFault, Refused
+from minicluster.controller.refusal import Reason
 from minicluster.controller.settings import (
     DEFAULTS,
     MIN_ISR,
@@ -29,6 +30,7 @@ from minicluster.metadata.image.features import FeaturesImage
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import (
     ClearElrRecord,
@@ -72,6 +74,11 @@ class ClusterState:
         self.offset = offset
         self.indexes = Indexes.of(image, self.rules)
         self._gates: tuple[FeaturesImage, Gates] | None = None
+
+    @step
+    def revert(self, image: MetadataImage, offset: int) -> None:
+        """Go back to what is committed when the leadership is lost."""
+        self.reset(image, offset)
 
     def apply(self, record: VersionedRecord, offset: int) -> None:
         """Apply one record.
@@ -169,11 +176,13 @@ class ClusterState:
             raise Refused(
                 ErrorCode.STALE_BROKER_EPOCH,
                 f"No broker registration found for broker id {broker_id}",
+                Reason.NOT_REGISTERED,
             )
         if broker.epoch != epoch:
             raise Refused(
                 ErrorCode.STALE_BROKER_EPOCH,
                 f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}",
+                Reason.BROKER_EPOCH_MISMATCH,
             )
         return broker
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Refused
 from minicluster.controller.operations.alter_partition import alter_partition
+from minicluster.controller.refusal import Reason, Refusal
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.pending_alter_isr import AlterIsrDecided, AlterIsrReceived
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
@@ -37,27 +38,40 @@ def alter_isr_of_kip_497(
     broker = state.check_broker_epoch(request.broker_id, request.broker_epoch)
     kind = kip_497.AlterIsrResponse
     taken: list[AlterIsrReceived] = []
+    refusals: list[Refusal] = []
     topics = []
-    for asked in request.topics:
-        topic = state.image.topics.named(asked.topic)
-        answers = []
-        for data in asked.partitions:
-            partition = None if topic is None else topic.partitions.get(data.partition_id)
-            error = _refusal(request.broker_id, partition, data)
-            if error is ErrorCode.NONE:
-                proposal = AlterIsrReceived(
+    for topic_data in request.topics:
+        topic = state.image.topics.named(topic_data.topic)
+        partitions = []
+        for data in topic_data.partitions:
+            index = data.partition_id
+            partition = None if topic is None else topic.partitions.get(index)
+            refusal = _refusal(request.broker_id, partition, data)
+            error = ErrorCode.NONE if refusal is None else refusal[0]
+            partitions.append(kind.PartitionData(partition_id=index, error_code=error))
+            if refusal is not None:
+                refusals.append(_rejected(request.broker_id, topic_data.topic, index, *refusal))
+                continue
+            taken.append(
+                AlterIsrReceived(
                     broker_id=broker.id,
                     broker_epoch=broker.epoch,
-                    topic=asked.topic,
-                    partition_id=data.partition_id,
+                    topic=topic_data.topic,
+                    partition_id=index,
                     leader_epoch=data.leader_epoch,
                     isr=data.isr,
                     version=data.current_zk_version,
                 )
-                taken.append(proposal)
-            answers.append(kind.PartitionData(partition_id=data.partition_id, error_code=error))
-        topics.append(kind.TopicData(topic=asked.topic, partitions=tuple(answers)))
-    return Decision(response=kind(topics=tuple(topics)), soft=tuple(taken))
+            )
+        topics.append(kind.TopicData(topic=topic_data.topic, partitions=tuple(partitions)))
+    return Decision(
+        response=kind(topics=tuple(topics)), soft=tuple(taken), refusals=tuple(refusals)
+    )
+
+
+def _rejected(sender: int, topic: str, index: int, error: ErrorCode, reason: Reason) -> Refusal:
+    message = f"Rejecting AlterIsr request from node {sender} for {topic}-{index}: {reason}."
+    return Refusal(error=error, reason=reason, message=message, topic=topic, partition=index)
 
 
 def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
@@ -84,7 +98,7 @@ def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
         records=decision.records,
         response=False,
         soft=(decided,),
-        fault_hits=decision.fault_hits,
+        refusals=decision.refusals,
     )
 
 
@@ -123,7 +137,7 @@ def alter_isr_of_kip_704(
     return Decision(
         records=decision.records,
         response=_as_alter_isr(decision.response, version),
-        fault_hits=decision.fault_hits,
+        refusals=decision.refusals,
     )
 
 
@@ -154,27 +168,33 @@ def _as_alter_isr(response: AlterPartitionResponse, version: int) -> kip_704.Alt
 
 def _refuse_unless(state: ClusterState, wanted: IsrChanges) -> None:
     if state.rules.isr_changes_by is not wanted:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "AlterIsr is not served in this form.")
+        raise Refused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "AlterIsr is not served in this form.",
+            Reason.API_NOT_SERVED,
+        )
 
 
 def _refusal(
     sender: int,
     partition: PartitionRegistration | None,
     data: kip_497.AlterIsrRequest.PartitionData,
-) -> ErrorCode:
+) -> tuple[ErrorCode, Reason] | None:
+    invalid = ErrorCode.INVALID_REQUEST
     if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Reason.UNKNOWN_PARTITION
     if data.leader_epoch < partition.leader_epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.FENCED_LEADER_EPOCH, Reason.STALE_LEADER_EPOCH
     if data.leader_epoch > partition.leader_epoch:
-        return ErrorCode.INVALID_REQUEST
+        return invalid, Reason.LEADER_EPOCH_AHEAD
     if not data.leader == sender == partition.leader:
-        return ErrorCode.INVALID_REQUEST
-    members = data.isr
-    if len(set(members)) < len(members) or any(b not in partition.replicas for b in members):
-        return ErrorCode.INVALID_REQUEST
-    if sender not in members:
-        return ErrorCode.INVALID_REQUEST
+        return invalid, Reason.NOT_LEADER
+    if len(set(data.isr)) < len(data.isr):
+        return invalid, Reason.DUPLICATE_IN_ISR
+    if any(broker_id not in partition.replicas for broker_id in data.isr):
+        return invalid, Reason.NOT_IN_REPLICAS
+    if sender not in data.isr:
+        return invalid, Reason.LEADER_NOT_IN_ISR
     if data.current_zk_version != partition.partition_epoch:
-        return INVALID_ISR_VERSION
-    return ErrorCode.NONE
+        return INVALID_ISR_VERSION, Reason.STALE_PARTITION_EPOCH
+    return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Refused
+from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.controller.state.offline_replicas import ReplicasReported, ReportHandled
@@ -33,7 +34,11 @@ def alter_replica_state(
     Source:  KIP-589, "Controller" and "Error codes".
     """
     if state.rules.failed_replicas_reported_by is not FailedReplicas.ALTER_REPLICA_STATE:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "AlterReplicaState is not served.")
+        raise Refused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "AlterReplicaState is not served.",
+            Reason.API_NOT_SERVED,
+        )
     broker = state.check_broker_epoch(request.broker_id, request.broker_epoch)
     if request.event_type != EVENT_OFFLINE:
         return Decision(response=AlterReplicaStateResponse(error_code=UNKNOWN_EVENT_TYPE))

@@ -1,0 +1,398 @@
+"""The planted faults of the controller: what each changes at a step (``minicluster.planting``).
+
+``machine`` imports this module, so that the faults are in place before a controller starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import NAMESPACE_DNS, UUID, uuid5
+
+from minicluster.controller import deferred_responses, periodic_tasks
+from minicluster.controller.deciding import (
+    alter_partition_checks,
+    broker_changes,
+    elections,
+    initial_assignment,
+)
+from minicluster.controller.deciding.alter_partition_checks import ANY_EPOCH, Proposal
+from minicluster.controller.deciding.broker_changes import Moves, Records
+from minicluster.controller.deciding.partition_change import Election, Targets
+from minicluster.controller.deciding.reassignment import contains_all
+from minicluster.controller.operations import (
+    alter_partition,
+    alter_partition_reassignments,
+    broker_heartbeat,
+    broker_registration,
+    create_topics,
+    delete_topics,
+)
+from minicluster.controller.refusal import Refusal
+from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.controller.state.indexes import TopicPartition
+from minicluster.metadata.image.cluster import BrokerRegistration
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import NO_LEADER, RECOVERING, PartitionRegistration
+from minicluster.metadata.image.topics import TopicImage
+from minicluster.planting import plant
+from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from minicluster.protocol.records import (
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    VersionedRecord,
+)
+
+Change = VersionedRecord | None
+
+# AlterPartition.
+
+
+@plant(alter_partition_checks.ineligible_replicas, "z03_no_broker_epochs")
+def _z03(right: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
+    members = tuple((broker_id, ANY_EPOCH) for broker_id, _ in proposal.members)
+    if right(state, replace(proposal, members=members)) or not right(state, proposal):
+        return right(state, proposal)
+    state.hit("Z03")
+    return []
+
+
+@plant(alter_partition_checks.ineligible_replicas, "z01_no_eligibility_check")
+def _z01(right: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
+    if right(state, proposal):
+        state.hit("Z01")
+    return []
+
+
+@plant(alter_partition_checks.first_refusal, "s04_stale_partition_epoch")
+def _s04(
+    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+) -> Refusal | None:
+    data, partition = proposal.data, proposal.partition
+    if proposal.sender != partition.leader or data.leader_epoch != partition.leader_epoch:
+        return right(state, proposal)
+    if data.partition_epoch >= partition.partition_epoch:
+        return right(state, proposal)
+    state.hit("S04")
+    return None
+
+
+@plant(alter_partition_checks.first_refusal, "s05_stale_leader_epoch")
+def _s05(
+    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+) -> Refusal | None:
+    partition = proposal.partition
+    if proposal.sender != partition.leader or proposal.data.leader_epoch >= partition.leader_epoch:
+        return right(state, proposal)
+    state.hit("S05")
+    return None
+
+
+@plant(alter_partition_checks.first_refusal, "s06_anyone_alters")
+def _s06(
+    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+) -> Refusal | None:
+    if proposal.sender == proposal.partition.leader:
+        return right(state, proposal)
+    state.hit("S06")
+    return None
+
+
+@plant(alter_partition_checks.recovery_refusal, "s09_expand_while_recovering")
+def _s09_refusal(
+    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+) -> Refusal | None:
+    return None if proposal.partition.is_recovering else right(state, proposal)
+
+
+@plant(alter_partition.targets, "s09_expand_while_recovering")
+def _s09_targets(right: Callable[..., Targets], state: ClusterState, proposal: Proposal) -> Targets:
+    targets = right(state, proposal)
+    if not proposal.partition.is_recovering or len(proposal.members) < 2:
+        return targets
+    state.hit("S09")
+    return replace(targets, recovery_state=RECOVERING)
+
+
+# The changes of brokers.
+
+
+@plant(broker_changes.updated_partition, "s10_unclean_without_need")
+def _s10(
+    right: Callable[..., Change],
+    state: ClusterState,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionRegistration,
+    moves: Moves,
+) -> Change:
+    record = right(state, topic, index, partition, moves)
+    change = None if record is None else record.record
+    if record is None or not isinstance(change, PartitionChangeRecord):
+        return record
+    if change.leader not in partition.isr:
+        return record
+    acceptable = state.acceptor(partition, key=(topic.id, index))
+    others = [r for r in partition.replicas if r not in partition.isr and acceptable(r)]
+    if not others:
+        return record
+    state.hit("S10")
+    first = others[0]
+    elected = replace(change, leader=first, isr=(first,), leader_recovery_state=RECOVERING)
+    return replace(record, record=elected)
+
+
+@plant(broker_changes.updated_partition, "s02_isr_becomes_empty")
+def _s02(
+    right: Callable[..., Change],
+    state: ClusterState,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionRegistration,
+    moves: Moves,
+) -> Change:
+    record = right(state, topic, index, partition, moves)
+    change = None if record is None else record.record
+    if record is None or not isinstance(change, PartitionChangeRecord):
+        return record
+    if change.leader != NO_LEADER or state.gates.elr_enabled:
+        return record
+    state.hit("S02")
+    return replace(record, record=replace(change, isr=()))
+
+
+@plant(broker_changes.hand_over, "s17_shutdown_keeps_leaderships")
+def _s17(right: Callable[..., Records], state: ClusterState, broker: BrokerRegistration) -> Records:
+    supported = state.gates.metadata_version.in_controlled_shutdown_supported
+    if broker.in_controlled_shutdown or not supported:
+        return right(state, broker)
+    state.hit("S17")
+    return []
+
+
+@plant(broker_changes.broker_restarted, "z06_new_incarnation_stays")
+def _z06(
+    right: Callable[..., Records], state: ClusterState, broker_id: int, *, clean: bool
+) -> Records:
+    if not state.indexes.in_isr(broker_id):
+        return right(state, broker_id, clean=clean)
+    state.hit("Z06")
+    return []
+
+
+@plant(broker_changes.replicas_in_directory, "s33_offline_leader_stays")
+def _s33(
+    right: Callable[..., list[TopicPartition]],
+    state: ClusterState,
+    broker_id: int,
+    directory: UUID,
+) -> list[TopicPartition]:
+    lost = right(state, broker_id, directory)
+    partitions = [(key, state.image.topics.partition(*key)) for key in lost]
+    led = [key for key, found in partitions if found is not None and found.leader == broker_id]
+    if led:
+        state.hit("S33")
+    return [key for key in lost if key not in led]
+
+
+@plant(periodic_tasks.fence_after_session, "s16_fenced_under_old_epoch")
+def _s16(
+    right: Callable[..., Records],
+    state: ClusterState,
+    broker: BrokerRegistration,
+    session: BrokerIdAndEpoch,
+) -> Records:
+    if session.epoch >= broker.epoch:
+        return right(state, broker, session)
+    state.hit("S16")
+    return broker_changes.broker_fenced(state, replace(broker, epoch=session.epoch))
+
+
+# Heartbeats and registrations.
+
+
+@plant(broker_heartbeat.registered_sender, "s15_stale_heartbeat_counts")
+def _s15(
+    right: Callable[..., BrokerRegistration], state: ClusterState, request: BrokerHeartbeatRequest
+) -> BrokerRegistration:
+    broker = state.broker(request.broker_id)
+    if broker is None or request.broker_epoch >= broker.epoch:
+        return right(state, request)
+    state.hit("S15")
+    return broker
+
+
+@plant(broker_heartbeat.heartbeat_records, "s29_heartbeat_changes_nothing")
+def _s29(
+    right: Callable[..., Records], state: ClusterState, broker: BrokerRegistration, *rest: Any
+) -> Records:
+    records = right(state, broker, *rest)
+    for topic_id, index in state.indexes.in_isr(broker.id):
+        partition = state.image.topics.partition(topic_id, index)
+        if partition is not None and partition.leader == broker.id:
+            state.hit("S29")
+            change = PartitionChangeRecord(topic_id=topic_id, partition_id=index, isr=partition.isr)
+            version = state.gates.metadata_version.partition_change_record_version
+            return [*records, VersionedRecord(change, version)]
+    return records
+
+
+Registered = Callable[..., VersionedRecord]
+Existing = BrokerRegistration | None
+
+
+def _amended(existing: Existing, request: BrokerRegistrationRequest) -> bool:
+    return existing is not None and existing.incarnation_id == request.incarnation_id
+
+
+@plant(broker_registration.registration_record, "z11_amending_bumps_epoch")
+def _z11(
+    right: Registered,
+    state: ClusterState,
+    request: BrokerRegistrationRequest,
+    features: list[Any],
+    existing: Existing,
+    next_offset: int,
+) -> VersionedRecord:
+    record = right(state, request, features, existing, next_offset)
+    registered = record.record
+    if not _amended(existing, request) or not isinstance(registered, RegisterBrokerRecord):
+        return record
+    state.hit("Z11")
+    return replace(record, record=replace(registered, broker_epoch=next_offset))
+
+
+@plant(broker_registration.registration_record, "z12_amending_unfences")
+def _z12(
+    right: Registered,
+    state: ClusterState,
+    request: BrokerRegistrationRequest,
+    features: list[Any],
+    existing: Existing,
+    next_offset: int,
+) -> VersionedRecord:
+    record = right(state, request, features, existing, next_offset)
+    registered = record.record
+    if not _amended(existing, request) or not isinstance(registered, RegisterBrokerRecord):
+        return record
+    if not (registered.fenced or registered.in_controlled_shutdown):
+        return record
+    state.hit("Z12")
+    return replace(record, record=replace(registered, fenced=False, in_controlled_shutdown=False))
+
+
+@plant(broker_registration.registration_record, "s38_old_broker_epoch")
+def _s38(
+    right: Registered,
+    state: ClusterState,
+    request: BrokerRegistrationRequest,
+    features: list[Any],
+    existing: Existing,
+    next_offset: int,
+) -> VersionedRecord:
+    record = right(state, request, features, existing, next_offset)
+    registered = record.record
+    if existing is None or _amended(existing, request):
+        return record
+    assert isinstance(registered, RegisterBrokerRecord)
+    state.hit("S38")
+    return replace(record, record=replace(registered, broker_epoch=existing.epoch))
+
+
+@plant(broker_registration.is_clean_restart, "s37_every_restart_is_clean")
+def _s37(right: Callable[..., bool], state: ClusterState, existing: Existing, *rest: Any) -> bool:
+    clean = right(state, existing, *rest)
+    if clean or existing is None:
+        return clean
+    state.hit("S37")
+    return True
+
+
+# Topics, elections, reassignments.
+
+
+@plant(initial_assignment.new_partition, "z05_fenced_replicas_in_new_isr")
+def _z05(
+    right: Callable[..., PartitionRegistration],
+    state: ClusterState,
+    replicas: Sequence[int],
+    active: tuple[int, ...],
+) -> PartitionRegistration:
+    partition = right(state, replicas, active)
+    if len(active) == len(replicas):
+        return partition
+    state.hit("Z05")
+    return replace(partition, isr=tuple(replicas))
+
+
+@plant(create_topics.id_of_new_topic, "s27_topic_id_reused")
+def _s27(
+    right: Callable[..., UUID], state: ClusterState, name: str, new_topic_id: Callable[[], UUID]
+) -> UUID:
+    right(state, name, new_topic_id)
+    state.hit("S27")
+    return uuid5(NAMESPACE_DNS, name)
+
+
+@plant(delete_topics.deleted_at_once, "z23_deletion_in_pieces")
+def _z23(right: Callable[..., bool], state: ClusterState, deleted: list[UUID]) -> bool:
+    if len(deleted) < 2:
+        return right(state, deleted)
+    state.hit("Z23")
+    return False
+
+
+@plant(elections.requested_election, "z47_preferred_is_unclean")
+def _z47(
+    right: Callable[..., Change],
+    state: ClusterState,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionRegistration,
+    election: Election,
+) -> Change:
+    record = right(state, topic, index, partition, election)
+    if record is not None or election is not Election.PREFERRED or partition.has_leader:
+        return record
+    record = right(state, topic, index, partition, Election.UNCLEAN)
+    if record is not None:
+        state.hit("Z47")
+    return record
+
+
+@plant(alter_partition_reassignments.reassigned, "z41_removed_replica_stays_in_isr")
+def _z41(
+    right: Callable[..., Change],
+    state: ClusterState,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionRegistration,
+    *rest: Any,
+) -> Change:
+    record = right(state, topic, index, partition, *rest)
+    change = None if record is None else record.record
+    if record is None or not isinstance(change, PartitionChangeRecord) or change.isr is None:
+        return record
+    if contains_all(change.replicas or partition.replicas, partition.isr):
+        return record
+    state.hit("Z41")
+    return replace(record, record=replace(change, isr=partition.isr))
+
+
+# The leadership of the controller.
+
+
+@plant(ClusterState.revert, "s25_deposed_does_not_revert")
+def _s25(
+    right: Callable[..., None], state: ClusterState, image: MetadataImage, offset: int
+) -> None:
+    state.hit("S25")
+
+
+@plant(deferred_responses.may_respond, "s26_reply_before_commit")
+def _s26(right: Callable[..., bool], state: ClusterState, end_offset: int, stable_end: int) -> bool:
+    if not right(state, end_offset, stable_end):
+        state.hit("S26")
+    return True

@@ -1,0 +1,90 @@
+"""The offsets of a controller, and the images to which it goes back.
+
+Source:  OffsetControlManager.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from minicluster.metadata.image.metadata_image import MetadataImage
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The state up to an offset, enough to go back to it.
+
+    Shapes:  before_transaction is (offset, image) at which an open transaction began.
+    """
+
+    end_offset: int
+    image: MetadataImage
+    before_transaction: tuple[int, MetadataImage] | None = None
+
+    @property
+    def stable_end(self) -> int:
+        """The offset below which nothing can be undone; an open transaction still can."""
+        return self.end_offset if self.before_transaction is None else self.before_transaction[0]
+
+    @property
+    def stable_image(self) -> MetadataImage:
+        """The image without an open transaction."""
+        return self.image if self.before_transaction is None else self.before_transaction[1]
+
+
+class OffsetControl:
+    """The end of the log as it is decided, as it is committed, and the points between.
+
+    Units:   offsets are exclusive ends; last_append_end is 0 before the first append of an epoch.
+    """
+
+    __slots__ = (
+        "_points",
+        "before_transaction",
+        "committed",
+        "high_watermark",
+        "last_append_end",
+        "next_offset",
+    )
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.next_offset = 0
+        self.high_watermark = 0
+        self.last_append_end = 0
+        self.before_transaction: tuple[int, MetadataImage] | None = None
+        self.committed = Point(0, image)
+        self._points: deque[Point] = deque()
+
+    def claim(self, next_offset: int, image: MetadataImage) -> None:
+        """Begin an epoch: everything below the offset is decided, though not all is committed."""
+        self.next_offset, self.last_append_end = next_offset, 0
+        self._points.clear()
+        self.add_point(image)
+
+    def renounce(self) -> Point:
+        """End an epoch: back to what is committed."""
+        self._points.clear()
+        self.before_transaction = self.committed.before_transaction
+        self.next_offset = self.high_watermark
+        return self.committed
+
+    def replayed(self, end_offset: int, image: MetadataImage) -> None:
+        """A standby has applied committed records up to the offset."""
+        self.next_offset = self.high_watermark = end_offset
+        self.committed = Point(end_offset, image, self.before_transaction)
+
+    def appended(self, end_offset: int, image: MetadataImage) -> None:
+        """The active controller has applied a batch that ends at the offset."""
+        self.next_offset = self.last_append_end = end_offset
+        self.add_point(image)
+
+    def add_point(self, image: MetadataImage) -> None:
+        """Remember the state at the end of what is decided."""
+        self._points.append(Point(self.next_offset, image, self.before_transaction))
+
+    def commit(self, high_watermark: int) -> None:
+        """Advance what is committed."""
+        while self._points and self._points[0].end_offset <= high_watermark:
+            self.committed = self._points.popleft()
+        self.high_watermark = max(self.high_watermark, high_watermark)
