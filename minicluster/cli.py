@@ -121,7 +121,7 @@ def app() -> None:
 def run_scenario(
     scenario: Path, seed: int | None, twice: bool, runs: Path, form: str, every_rule: bool
 ) -> int:
-    """Play SCENARIO (a YAML file), verify what it left, and say where the report is."""
+    """Play SCENARIO (a YAML file), verify what it left, and print the place of the report."""
     return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule)
 
 
@@ -129,7 +129,7 @@ def run_scenario(
 @click.argument("scenario", type=_path)
 @_runs
 def demo(scenario: Path, runs: Path) -> int:
-    """Play the example of ``make demo``; its story is told before it runs."""
+    """Play the example of ``make demo``; its description is printed before it runs."""
     from minicluster.scenario import load_scenario
 
     loaded = load_scenario(scenario)
@@ -221,7 +221,7 @@ def verify_paths(
     """Let Spark judge PATHS: runs, controller folders, metadata logs (Apache Kafka's too)."""
     from minicluster.verify import verify
 
-    if html is not None and not html.parent.is_dir():  # said before the work, not after it
+    if html is not None and not html.parent.is_dir():  # before the work, not after it
         raise UserError(f"{html}: cannot be written: there is no folder {html.parent}")
     with progress() as shown:
         shown.add_task("verifying in Spark", total=None)
@@ -298,7 +298,7 @@ def _play(
 
 
 def _command() -> str:
-    """How this command line was called, so that what it says to repeat can be pasted."""
+    """The name of this command as it was called, so that the line to repeat can be pasted."""
     called = sys.argv[0]
     here = Path(called).name == "minicluster" and shutil.which("minicluster") is None
     return called if here else "minicluster"

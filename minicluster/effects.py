@@ -1,4 +1,4 @@
-"""What a machine asks its shell to do.
+"""Effects: the actions that a machine requests of its shell.
 
 A machine takes an input and the time and returns a list of these. Rooms add effects of their own
 beside their machines; the ones here are understood by every shell.
@@ -13,12 +13,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The base of everything that a machine may ask for."""
+    """The base of all effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send(Effect):
-    """Send a request; the answer, or its absence, comes back under the correlation id."""
+    """Send a request; the response, or its absence, comes back under the correlation id."""
 
     to: int
     request: Any
@@ -29,7 +29,7 @@ class Send(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Respond(Effect):
-    """Answer the request that came in with this token."""
+    """Respond to the request that came in with this token."""
 
     token: Any
     response: Any

@@ -1,4 +1,4 @@
-"""Errors that a person reads: one line that says what, where and what to do."""
+"""Errors that a person reads: one line with what, where and what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def instead(word: object, known: Iterable[str], otherwise: str | None = None) -> str:
-    """What to write instead of a word that is not known: the one that was meant, else all of them.
+    """The word to write instead of an unknown one: the one that was meant, else all of them.
 
     Shapes:  otherwise takes the place of the list, where that would be long.
     """

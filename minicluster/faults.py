@@ -1,7 +1,7 @@
 """Planted faults: the zoo switches that a check must catch, all off by default.
 
-A machine gets a ``Faults`` value as it gets its ``Rules`` and asks at the place where it would do
-right; where a switch changes what it does, it returns ``effects.FaultHit``.
+A machine gets a ``Faults`` value beside its ``Rules``. A fault replaces one step of a rule; where a
+switch changes the outcome, the machine returns ``effects.FaultHit``.
 """
 
 from __future__ import annotations

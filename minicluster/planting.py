@@ -1,7 +1,7 @@
 """Named steps of a rule, and the planted faults that wrap them.
 
 A rule marks a function as a ``step``; the ``planted`` module of the room names the steps that a
-fault changes. The rule itself then reads as Kafka's, without a question about faults::
+fault changes. The rule itself then reads as Kafka's, without a branch for faults::
 
     @step
     def may_join_isr(state: ClusterState, broker_id: int) -> bool: ...

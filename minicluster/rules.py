@@ -1,6 +1,6 @@
 """Which Kafka: every difference between releases, and every known bug, is one named field.
 
-No rule anywhere compares release numbers; it asks a field of this value. The comments above the
+No rule anywhere compares release numbers; it reads a field of this value. The comments above the
 fields are the text of docs/rules.md, ``-- so --`` its headings; a test wants a test for each field.
 """
 
@@ -15,7 +15,7 @@ from minicluster.errors import UserError
 
 
 class FailedReplicas(StrEnum):
-    """How the controller hears of replicas whose log directory has failed."""
+    """The report to the controller of replicas whose log directory has failed."""
 
     HEARTBEAT = "heartbeat"
     """KIP-858: directories in heartbeats; not before metadata.version 3.7-IV2."""
@@ -28,16 +28,16 @@ class IsrChanges(StrEnum):
 
     ALTER_PARTITION = "alter_partition"
     ALTER_ISR_OF_KIP_497 = "alter_isr_of_kip_497"
-    """Answered on receipt, decided afterwards; the outcome comes with the metadata."""
+    """A response on receipt, the decision afterwards; the outcome comes with the metadata."""
     ALTER_ISR_OF_KIP_704 = "alter_isr_of_kip_704"
-    """Answered like AlterPartition v1, with an unclean flag instead of a recovery state."""
+    """A response like AlterPartition v1, with an unclean flag instead of a recovery state."""
 
 
 class UncleanRecovery(StrEnum):
-    """What a leader that was elected uncleanly does about it."""
+    """The recovery of a leader that was elected uncleanly."""
 
     AT_ONCE = "at_once"
-    """As shipped: it takes itself for recovered; its next ISR change says so."""
+    """As shipped: it takes itself for recovered; its next ISR change carries that."""
     REPORTED = "reported"
     """KIP-704's text: it stays RECOVERING until it has recovered, and reports that by itself."""
 
@@ -52,7 +52,7 @@ class Rules:
     name: str = "kafka-4.3"
 
     # -- Releases: the metadata --
-    # Levels of metadata.version that a node reads, formats with, and knows (MetadataVersion).
+    # Levels of metadata.version that a node reads, formats with, and supports (MetadataVersion).
     metadata_version_lowest: int = 7
     metadata_version_production: int = 30
     metadata_version_latest: int = 31
@@ -81,7 +81,7 @@ class Rules:
     # Cleaning up after a new incarnation and registering it is one batch (3.9).
     register_broker_is_atomic: bool = False
     # A new incarnation leaves the ISRs and leaderships of its predecessor (4.x; KAFKA-18106), or
-    # only where the metadata.version knows eligible leader replicas (3.9).
+    # only where the metadata.version has eligible leader replicas (3.9).
     new_incarnation_leaves_isr: bool = True
     # While ELRs are on, another min.insync.replicas clears them, and single brokers may not set it
     # nor the cluster delete it (4.x).
@@ -90,7 +90,7 @@ class Rules:
     # long as there is one (3.9); or who led last when there was none, and forgotten when the next
     # one is elected (4.x; KAFKA-19522).
     last_known_leader_goes_with_isr: bool = False
-    # PreviousBrokerEpoch tells a clean restart (4.x; KIP-966).
+    # PreviousBrokerEpoch marks a clean restart (4.x; KIP-966).
     previous_broker_epoch_counts: bool = True
     # A broker without metadata.version is refused (4.x), or taken for the first level (3.9).
     registration_needs_metadata_version: bool = True
@@ -108,7 +108,7 @@ class Rules:
     placement_speaks_of_cordoned: bool = True
     # The refusal of a second incarnation explains how it resolves itself (4.x).
     duplicate_registration_explains_itself: bool = True
-    # UpdateFeatures raises kraft.version, too, once every voter has told its directory (4.x).
+    # UpdateFeatures raises kraft.version as well, once every voter's directory is known (4.x).
     kraft_version_can_rise: bool = True
     # The lowest AlterPartition version that a controller takes.
     alter_partition_version_lowest: int = 2
@@ -119,9 +119,9 @@ class Rules:
     # Proposals wait by topic id (4.x), or by topic name (3.9; AlterPartitionManager).
     proposals_wait_by_topic_id: bool = True
 
-    # -- Where Kafka and the texts of its KIPs part --
-    # How the controller hears of replicas in a failed log directory: by the directory in heartbeats
-    # (KIP-858), or by KIP-589's AlterReplicaState.
+    # -- Where Kafka differs from the texts of its KIPs --
+    # The report of replicas in a failed log directory: the directory in heartbeats (KIP-858), or
+    # KIP-589's AlterReplicaState.
     failed_replicas_reported_by: FailedReplicas = FailedReplicas.HEARTBEAT
     # The request that changes an ISR: AlterPartition, or AlterIsr of KIP-497's or KIP-704's text.
     isr_changes_by: IsrChanges = IsrChanges.ALTER_PARTITION
@@ -129,28 +129,28 @@ class Rules:
     # left undecided, takes nobody into the ISR and reports (KIP-704).
     unclean_leader_recovers: UncleanRecovery = UncleanRecovery.AT_ONCE
     # KIP-497: the ISR changes that one request of a follower brings go together. As shipped the
-    # first leaves alone, at once, and the others when it has been answered.
+    # first leaves alone, at once, and the others after its response.
     isr_changes_of_one_fetch_leave_together: bool = False
     # KIP-841: no fenced or stopping replica is in any ISR. As shipped the last member stays, for
     # else none but an unclean election could bring the partition back.
     last_member_leaves_isr: bool = False
     # KIP-841: one ineligible member refuses the request. As shipped, its partition only.
     ineligible_member_refuses_all_partitions: bool = False
-    # KIP-841: NEW_LEADER_ELECTED says that a reassignment has ended without the leader. As shipped
-    # it says that the change names another leader, for whatever reason.
+    # KIP-841: NEW_LEADER_ELECTED means that a reassignment has ended without the leader. As
+    # shipped, it means that the change names another leader, for whatever reason.
     only_reassignment_tells_new_leader: bool = False
     # KIP-841: whoever registers is in controlled shutdown no more. As shipped, only a new
     # incarnation; who registers again keeps the state.
     amend_ends_controlled_shutdown: bool = False
 
     # -- Bugs that stay on, because others can see them on the wire --
-    # A fenced broker that was heard of lately keeps out its next incarnation.
+    # A fenced broker with a recent heartbeat keeps out its next incarnation.
     fenced_broker_holds_session: bool = field(default=True, metadata={"bug": True})
     # Registering again under the same incarnation forgets the cordoned directories.
     amend_forgets_cordoned_dirs: bool = field(default=True, metadata={"bug": True})
     # The session of a fenced broker runs out, too, and fences it once more.
     fenced_broker_is_fenced_again: bool = field(default=True, metadata={"bug": True})
-    # A leader that hears late of a failed log directory can have the replica in the ISR once more,
+    # A leader that learns late of a failed log directory can have the replica in the ISR once more,
     # until it lags: the controller looks at directories only when they fail.
     replica_in_failed_dir_may_join: bool = field(default=True, metadata={"bug": True})
     # An unregistered broker enters or stays in ELRs.
@@ -184,11 +184,11 @@ class Rules:
     # leader: once that member has restarted uncleanly, nobody is left to be elected, ever.
     kept_member_is_forgotten: bool = field(default=False, metadata={"bug": True})
     # A leader that is elected from the ELR is an ISR as large as it must be, where the minimum has
-    # come down to one (with partition 0's replicas, say), and yet other members stay eligible.
+    # come down to one (as with partition 0's replicas), and yet other members stay eligible.
     elr_outlives_min_isr: bool = field(default=False, metadata={"bug": True})
     # A finished reassignment leaves removed replicas in the ELR and as last known leader.
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
-    # A heartbeat that unfences a broker and tells of a lost directory elects the replicas in it.
+    # A heartbeat that unfences a broker and reports a lost directory elects the replicas in it.
     unfencing_ignores_lost_dirs: bool = field(default=False, metadata={"bug": True})
     # A broker that lost its last directory keeps it on record.
     last_offline_dir_is_kept: bool = field(default=False, metadata={"bug": True})
@@ -200,7 +200,7 @@ class Rules:
     # Metadata that only repeats the leader's own partition epoch ends the ISR change that
     # it has proposed since; the controller may yet write it, unseen (Partition.makeLeader).
     equal_partition_epoch_ends_pending: bool = field(default=False, metadata={"bug": True})
-    # The high watermark takes the base offset that a read finds, be it below the log start.
+    # The high watermark takes the base offset that a read finds, even below the log start.
     # Only where reads find base offsets (4.x).
     high_watermark_falls_to_batch_base: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z60"}
@@ -215,7 +215,7 @@ class Rules:
     snapshot_of_lower_epoch_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z58"}
     )
-    # A fetch parked at a leader that becomes unattached is answered as if it still led.
+    # A fetch parked at a leader that becomes unattached gets a response as if it still led.
     parked_fetch_outlives_leadership: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z59"}
     )
@@ -228,7 +228,7 @@ class Rules:
     # A request that contradicts what is known of its epoch ends the node: another leader
     # of the same epoch, the receiver as leader, candidate or fetcher, a vote that was no valid one.
     contradicting_request_is_fatal: bool = field(default=False, metadata={"bug": True})
-    # A follower asks a leader that does not know UpdateRaftVoter again and again.
+    # A follower sends UpdateRaftVoter again and again to a leader that does not support it.
     unsupported_update_voter_is_asked_again: bool = field(default=False, metadata={"bug": True})
 
     @classmethod

@@ -79,7 +79,7 @@ def shown_os_error(error: OSError) -> str:
 
 
 def report_crash(error: BaseException, arguments: Iterable[str]) -> None:
-    """Say in one line that this is a fault of the program, and leave the traceback in a file."""
+    """Report in one line a fault of the program, and leave the traceback in a file."""
     first = next(iter(str(error).splitlines()), "")
     what = f"internal error: {type(error).__name__}{': ' * bool(first)}{first[:200]}"
     content = (

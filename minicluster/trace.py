@@ -16,7 +16,7 @@ from typing import Any
 COMMON: Mapping[str, str] = {"run_id": "str", "vt": "int", "seq": "int"}
 
 TABLES: Mapping[str, Mapping[str, str]] = {
-    # One row per request, written when it is answered or given up.
+    # One row per request, written at its response or when it is given up.
     "rpc": {
         "id": "int",
         "api": "str",
@@ -26,16 +26,16 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "src_incarnation": "str",
         "send_seq": "int",  # event number when it was sent
         "handle_seq": "int",  # when the receiver handled it; null: it never arrived
-        "resp_seq": "int",  # when the receiver sent the answer; null: never
+        "resp_seq": "int",  # when the receiver sent the response; null: never
         "sent_ms": "int",
         "handled_ms": "int",
         "answered_ms": "int",
         "request": "json",  # Kafka's JSON form
         "response": "json",
         "error": "str",  # the top-level error's name, NONE if there is none
-        # offsets of the records that handling it appended, also when the answer never left
+        # offsets of the records that handling it appended, also when the response never left
         "records_written": "ints",
-        "high_watermark": "int",  # the receiver's committed end offset when it answered
+        "high_watermark": "int",  # the receiver's committed end offset at the response
         "broker_epoch": "int",  # for broker-scoped requests: the epoch they carry
         "registered_epoch": "int",  # and the epoch registered when they were handled
     },
@@ -46,8 +46,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "topic_id": "str",
         "part": "int",
         # become_leader become_follower isr_pending isr_commit isr_revert hw append truncate stop
-        # delete ack (an acks=all produce was answered); stop: also where the broker ends, with what
-        # it held until then
+        # delete ack (of an acks=all produce); stop: also where the broker ends, with its last state
         "kind": "str",
         "leader_epoch": "int",
         "partition_epoch": "int",
@@ -58,7 +57,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "hw_new": "int",
         "leo": "int",
         "offset": "int",  # truncate: the new end; ack: the last offset acknowledged
-        # {broker: [log end, leader epoch of that fetch, broker epoch]}: all that a leader knows,
+        # {broker: [log end, leader epoch of that fetch, broker epoch]}: all that a leader has,
         # also in hw, ack and isr_pending rows, where the proofs of B2, F8 and A5 need it
         "follower_leos": "json",
         "error": "str",  # isr_revert: the name of the error that caused it
@@ -78,7 +77,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         # elected voted epoch append flush hw truncate resign, and beyond these:
         # begin: the log was taken up, at a start or from a snapshot; voters: what the node goes by.
         # hw: offset is the new high watermark (exclusive), written before anything that follows
-        # from it: publishing, answering. flush, truncate, begin: offset is the end (exclusive) of
+        # from it: publishing, responding. flush, truncate, begin: offset is the end (exclusive) of
         # what is on disk, left, there; append: the last one of the batch
         "kind": "str",
         "epoch": "int",  # of the node; append: of the batch; truncate, begin: of the log's end

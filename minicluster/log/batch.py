@@ -138,21 +138,21 @@ class RecordBatch:
             records=tuple(records),
         )
 
-    # --- what it says -----------------------------------------------------------------------
+    # --- content -------------------------------------------------------------------------
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are control records."""
+        """Its records are control records."""
         return bool(self.attributes & CONTROL_BIT)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether a producer transaction wrote it."""
+        """A producer transaction wrote it."""
         return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def codec(self) -> Codec:
-        """How its records are compressed."""
+        """The compression of its records."""
         return Codec(self.attributes & CODEC_MASK)
 
     @property
@@ -227,7 +227,7 @@ class RecordBatch:
 
     @property
     def size(self) -> int:
-        """How many bytes it takes."""
+        """The number of its bytes."""
         return len(self.encoded)
 
     @property
@@ -411,7 +411,7 @@ class Records:
 
     @property
     def size(self) -> int:
-        """How many bytes they take."""
+        """The number of their bytes."""
         return sum(batch.size for batch in self.batches)
 
     def __bytes__(self) -> bytes:

@@ -39,14 +39,14 @@ def checkpoint_name(snapshot_id: SnapshotId) -> str:
 
 
 def parse_checkpoint_name(name: str) -> SnapshotId | None:
-    """What a file name says, None if it names no snapshot."""
+    """The id in a file name, None if it names no snapshot."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a snapshot holds."""
+    """The content of a snapshot."""
 
     records: tuple[VersionedRecord, ...]
     last_contained_log_timestamp: int

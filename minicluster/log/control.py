@@ -1,4 +1,4 @@
-"""Control records: what the log says about itself (leaders, voters, snapshots).
+"""Control records: records about the log itself (leaders, voters, snapshots).
 
 The key holds the type, the value a message that begins with its own version. Unknown types are
 kept as bytes, so that any log can be shown.

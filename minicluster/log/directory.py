@@ -75,13 +75,13 @@ class MetadataFiles:
 
     @property
     def quorum_state(self) -> QuorumState | None:
-        """What the node remembered of elections."""
+        """The election state that the node persisted."""
         return read_quorum_state(self.path / QUORUM_STATE_NAME) if self.path.is_dir() else None
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """What a path names: one run, with the metadata logs of its controllers."""
+    """The one run that a path names, with the metadata logs of its controllers."""
 
     path: Path
     run_json: Path | None
@@ -197,7 +197,7 @@ def _single_file(path: Path) -> MetadataFiles:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogContent:
-    """The batches of one metadata log over all its segments, with what recovery cut."""
+    """The batches of one metadata log over all its segments, with the torn tail, if any."""
 
     files: MetadataFiles
     batches: tuple[PlacedBatch, ...]

@@ -53,9 +53,9 @@ class LeaderEpochs:
         return self._epochs[index - 1] if index else None
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch not above the asked one, and where it ends.
+        """The largest epoch not above a given one, and its end offset.
 
-        Shapes:  -> (epoch, end offset), (-1, -1) where nothing can be said.
+        Shapes:  -> (epoch, end offset), (-1, -1) where there is none.
         """
         if epoch < 0 or not self._epochs or epoch > self._epochs[-1]:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET

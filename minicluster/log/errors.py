@@ -1,4 +1,4 @@
-"""What can be wrong with a log on disk, each as one line for a person."""
+"""Errors of a log on disk, each one line for a person."""
 
 from __future__ import annotations
 

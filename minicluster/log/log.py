@@ -1,6 +1,6 @@
 """A log in memory: what the quorum's replicas and a partition's replicas both append to.
 
-It knows what has been flushed, so that a crash can take what has not. It reads and truncates as
+It keeps the flushed end offset, so that a crash can take what has not. It reads and truncates as
 Kafka does, by whole batches, and never looks into a record.
 
 Source:  UnifiedLog, LocalLog, KafkaRaftLog.
@@ -19,7 +19,7 @@ SnapshotId = tuple[int, int]  # (end offset, exclusive; epoch)
 
 
 def snapshot_order(snapshot_id: SnapshotId) -> tuple[int, int]:
-    """What orders snapshots: the epoch, then the end offset.
+    """The order of snapshots: the epoch, then the end offset.
 
     Shapes:  the two differ where a state machine gave a wrong epoch, which Kafka lets pass.
     Source:  OffsetAndEpoch.compareTo.
@@ -65,7 +65,7 @@ class Log:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds no record."""
+        """It holds no record."""
         return not self._batches
 
     def read(
@@ -126,9 +126,9 @@ class Log:
         self.flushed_offset = self.end_offset
 
     def truncate(self, offset: int) -> bool:
-        """Cut everything from an offset on; a batch that holds it goes as a whole.
+        """Truncate to an offset; a batch that holds it goes as a whole.
 
-        Shapes:  -> whether records or epochs were cut. The log then ends at the offset.
+        Shapes:  -> whether records or epochs were truncated. The log then ends at the offset.
         """
         if offset > self.end_offset:
             return False
@@ -164,5 +164,5 @@ class Log:
         return True
 
     def lose_unflushed(self) -> bool:
-        """What a crash does: everything not flushed is gone."""
+        """Lose everything that is not flushed, as in a crash."""
         return self.truncate(self.flushed_offset)

@@ -1,8 +1,9 @@
 """Segment files: reading with recovery, and writing.
 
-A damaged batch that no valid batch follows is a torn tail, what a crash leaves: it is cut and
-reported. One that a valid batch follows is corruption in the middle, an error: nobody can say what
-it held. A checkpoint has the same bytes but is written whole, so there a torn tail is an error.
+A damaged batch that no valid batch follows is a torn tail, as a crash leaves it: it is left
+off and reported. One that a valid batch follows is corruption in the middle, an error, since its
+content is unknown. A checkpoint has the same bytes but is written whole, so that there a torn tail
+is an error.
 
 Source:  LogSegment.recover, FileRecords.
 """
@@ -33,7 +34,7 @@ _SEARCH_FACTOR = 8
 
 @dataclass(frozen=True, slots=True)
 class TornTail:
-    """What recovery cut off the end of a file."""
+    """The bytes that recovery left off at the end of a file."""
 
     file: str
     position: int
@@ -59,7 +60,7 @@ class PlacedBatch:
 
 @dataclass(frozen=True, slots=True)
 class SegmentContent:
-    """What a segment holds, and what recovery cut, if anything."""
+    """The batches of a segment, and the tail that recovery left off, if any."""
 
     path: Path
     batches: tuple[PlacedBatch, ...]
@@ -146,7 +147,7 @@ def read_alone(
 def check_contents(path: Path, placed: PlacedBatch) -> None:
     """Decode the records of a batch, which the checksum alone does not vouch for.
 
-    Errors:  LogCorruption if the batch does not hold the records that it says.
+    Errors:  LogCorruption if the batch does not hold the records of its header.
     """
     batch = placed.batch
     try:

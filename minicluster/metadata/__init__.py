@@ -6,8 +6,8 @@ active controller, a standby, a broker, the publisher, a snapshot and the checke
 ::
 
     records --image.apply--> MetadataImage --snapshot.image_records--> records
-                 |                 |
-       committed (transactions)  delta (what changed, what it asks of a broker)
+                                   |
+                                 delta (the changes, for a broker)
                                    |
     commits, snapshots --loader--> publishers --snapshot_generator--> WriteSnapshot
 

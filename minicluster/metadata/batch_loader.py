@@ -37,7 +37,7 @@ from minicluster.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndEpoch:
-    """Who leads the metadata quorum; no id while nobody is known to."""
+    """The leader of the metadata quorum; no id while it is unknown."""
 
     leader_id: int | None = None
     epoch: int = 0
@@ -45,9 +45,9 @@ class LeaderAndEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """The prefix of the log that an image stands for.
+    """The prefix of the log that an image holds.
 
-    Units:   the offset is inclusive, -1 for the empty log; offset_batch_aligned says whether a
+    Units:   the offset is inclusive, -1 for the empty log; offset_batch_aligned is true if a
              batch ends there, so that a snapshot can.
     """
 
@@ -72,7 +72,7 @@ class LogDeltaManifest:
 
     @property
     def num_bytes(self) -> int:
-        """How many bytes those batches take in the log."""
+        """The number of bytes of those batches in the log."""
         return sum(batch.size for batch in self.batches)
 
 
@@ -104,7 +104,7 @@ class Update:
 
 
 class TransactionState(Enum):
-    """Where the records that come next stand."""
+    """The place of the next records in the log."""
 
     NONE = "none"
     STARTED = "started"
@@ -114,7 +114,7 @@ class TransactionState(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Whether what has been applied may yet be aborted."""
+        """A transaction is open, so that the applied records may be aborted."""
         return self in (TransactionState.STARTED, TransactionState.CONTINUED)
 
 
@@ -212,7 +212,7 @@ class BatchLoader(Planted):
     def _end(self, *, aborted: bool) -> None:
         self.state = TransactionState.ABORTED if aborted else TransactionState.ENDED
         if aborted and not self._rules.aborted_transaction_leaks:
-            # Whatever stood before the Begin was given away when it came.
+            # The records before the Begin were published when it came.
             self.builder = DeltaBuilder(self.image)
 
 

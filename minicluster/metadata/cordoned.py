@@ -21,7 +21,7 @@ ALL = "*"
 def cordoned_directories(
     image: MetadataImage, broker_id: int, names: Mapping[str, UUID]
 ) -> tuple[UUID, ...] | None:
-    """The cordoned directories; None before metadata.version 4.3-IV0, which knows of none."""
+    """The cordoned directories; None before metadata.version 4.3-IV0, which has none."""
     if not image.metadata_version.cordoned_log_dirs_supported:
         return None
     value = image.configs.value(BROKER, str(broker_id), CORDONED_LOG_DIRS)

@@ -1,4 +1,4 @@
-"""What can go wrong between records and an image."""
+"""Errors between records and an image."""
 
 from __future__ import annotations
 

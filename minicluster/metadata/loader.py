@@ -58,7 +58,7 @@ class Publish(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged(Effect):
-    """Tell a publisher who leads the quorum."""
+    """Publish the leader of the quorum."""
 
     publisher: str
     leader: LeaderAndEpoch
@@ -85,7 +85,7 @@ class MetadataLoader:
         self.image = MetadataImage.EMPTY
         self.provenance = Provenance()
         self.last_applied = Provenance()
-        """What was last published; the offset is -1 until then."""
+        """The image published last; the offset is -1 until then."""
 
     @property
     def last_applied_offset(self) -> int:
@@ -141,7 +141,7 @@ class MetadataLoader:
     ) -> list[Effect]:
         """Take in what was committed, in order.
 
-        Units:   high_watermark is exclusive, None while the node does not know it.
+        Units:   high_watermark is exclusive, None while it is unknown to the node.
         """
         effects: list[Effect] = []
         for batch in batches:

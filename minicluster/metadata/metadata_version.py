@@ -234,7 +234,7 @@ class MetadataVersion(IntEnum):
         )
 
     def changes_metadata_since(self, other: MetadataVersion) -> bool:
-        """Whether the records differ between two levels, so that going down would lose some.
+        """The records differ between two levels, so that going down would lose some.
 
         Source:  MetadataVersion.checkIfMetadataChanged.
         """
@@ -255,7 +255,7 @@ def lowest_version(rules: Rules) -> MetadataVersion:
 
 
 def latest_version(rules: Rules) -> MetadataVersion:
-    """The newest metadata.version that a release knows, for testing only included."""
+    """The newest metadata.version of a release, including those for testing only."""
     return MetadataVersion(rules.metadata_version_latest)
 
 

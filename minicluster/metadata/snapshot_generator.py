@@ -25,7 +25,7 @@ MAX_INTERVAL_MS_DEFAULT = 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSnapshot(Effect):
-    """Write this image as a snapshot, and say so when it is done.
+    """Write this image as a snapshot, and report the end.
 
     Units:   snapshot_id is (end offset, exclusive; epoch).
     """
@@ -70,7 +70,7 @@ class SnapshotGenerator:
     def on_image(
         self, image: MetadataImage, provenance: Provenance, num_bytes: int, now_ms: int
     ) -> list[Effect]:
-        """Count the bytes of what led to this image, and ask for a snapshot of it when due."""
+        """Count the bytes that led to this image, and request a snapshot of it when due."""
         self._bytes += num_bytes
         reason = self._due(now_ms)
         if reason is None or self._is_writing or not provenance.offset_batch_aligned:
@@ -89,7 +89,7 @@ class SnapshotGenerator:
         ]
 
     def on_written(self) -> None:
-        """The snapshot asked for last is written, or could not be; another may follow."""
+        """The requested snapshot is written, or could not be; another may follow."""
         self._is_writing = False
 
     def _due(self, now_ms: int) -> str | None:

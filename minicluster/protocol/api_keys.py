@@ -1,7 +1,7 @@
 """The registry of APIs: key to name, request and response class, and header versions.
 
-Classes are loaded when they are asked for. Key 74 is ListConfigResources, whose version 0 is the
-ListClientMetricsResources of earlier releases. The key and version of a request stand at the same
+Classes are loaded on first use. Key 74 is ListConfigResources, whose version 0 is the
+ListClientMetricsResources of earlier releases. The key and version of a request have the same
 place in every header, so ``request_header_version`` is known before the header is read.
 
 Source:  org.apache.kafka.common.protocol.ApiKeys, ApiMessageType.

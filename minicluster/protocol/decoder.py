@@ -42,7 +42,7 @@ _CONSTANTS: dict[str, Any] = {
 
 
 def _smallest(cls: type[Struct], version: int, flexible: bool) -> int:
-    """How many bytes a structure takes at least."""
+    """The least number of bytes of a structure."""
     total = 1 if flexible else 0
     for spec in cls.schema:
         if version not in spec.versions or (version in spec.tagged and flexible):
@@ -148,7 +148,7 @@ class _Decoder:
             self.source.add("p += 1", path)
 
     def wide(self, number: str, path: str) -> None:
-        """Read the rest of a varint whose first byte says that there is more."""
+        """Read the rest of a varint whose first byte is not its last."""
         self.source.add(f"if {number} > 127:", path)
         self.source.add(f" {number}, p = uv(b, p - 1)", path)
 
@@ -195,7 +195,7 @@ class _Decoder:
             self.source.depth -= 1
 
     def nested(self, spec: FieldSpec, target: str, path: str, nullable: bool) -> None:
-        """Read one structure, which may be null: then a byte in front says so."""
+        """Read one structure, which may be null: then a byte in front marks it."""
         assert spec.struct is not None
         local = self.name("o")
         if nullable:

@@ -182,7 +182,7 @@ class _Encoder:
             self.source.depth -= 1
 
     def null(self, spec: FieldSpec) -> bytes:
-        """The bytes that stand for null."""
+        """The bytes of null."""
         compact = self.flexible and (spec.flexible is None or self.version in spec.flexible)
         if spec.type_ == "struct":
             return b"\xff"

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What a response says about a request or a part of it."""
+    """The result of a request or of one of its items."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -150,7 +150,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may send the same request again."""
+        """A client may send the same request again."""
         return self in _RETRIABLE
 
     @classmethod
@@ -163,7 +163,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def name_of(cls, code: int) -> str:
-        """The name of a code, also of one that this release does not know."""
+        """The name of a code, also of one that is newer than this release."""
         try:
             return cls(code).name
         except ValueError:

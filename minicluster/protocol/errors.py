@@ -1,4 +1,4 @@
-"""What goes wrong between values and bytes."""
+"""Errors between values and bytes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from minicluster.protocol.source import Bad, Lacking, Source
 from minicluster.protocol.uuids import format_uuid
 
 RecordsForm = Literal["base64", "blank", "size"]
-"""How record batches are shown: whole, as an empty text (so does Kafka), or by their size."""
+"""The form of record batches: whole, as an empty text (so does Kafka), or by their size."""
 
 JsonWriter = Callable[[Any], dict[str, Any]]
 

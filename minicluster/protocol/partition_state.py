@@ -20,7 +20,7 @@ _NAME = "partition state"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """What ZooKeeper holds of a partition."""
+    """The state of a partition in ZooKeeper."""
 
     leader: int
     leader_epoch: int

@@ -1,4 +1,4 @@
-"""How a message is declared: one class for all of its versions, one specifier for each field.
+"""The declaration of a message: one class for all of its versions, one specifier for each field.
 
 ::
 
@@ -14,7 +14,7 @@
 The declaration is the schema: the codec compiles an encoder and a decoder for each version from
 it when that version is first used. A type checker reads the same lines as dataclass fields.
 
-**Invariant:** an instance never changes. Behind every class stands a mutable twin with the same
+**Invariant:** an instance never changes. Every class has a mutable twin with the same
 slots; a decoder and ``__init__`` fill the twin and turn it into the class at the end, which costs
 a third of setting each field of a frozen dataclass.
 """
@@ -76,7 +76,7 @@ class FieldSpec:
     type_: str
     """int8 … float64, boolean, uuid, string, bytes, records, struct, or array."""
     element: str
-    """What an array holds; of any other field the type again."""
+    """The type of an array's items; of any other field the type again."""
     struct: type[Struct] | None
     versions: range
     nullable: range
@@ -168,7 +168,7 @@ def boolean(versions: str, *, default: bool, **more: Any) -> bool:
 
 
 def uuid(versions: str, *, default: UUID = ZERO_UUID, **more: Any) -> UUID:
-    """Sixteen bytes; zero stands for "none"."""
+    """Sixteen bytes; zero means "none"."""
     return _field("uuid", "uuid", versions, default, **more)  # type: ignore[no-any-return]
 
 

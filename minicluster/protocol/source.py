@@ -1,7 +1,7 @@
 """Python source that is built line by line, each line knowing which fields it handles.
 
 A compiled encoder or decoder does no bookkeeping about where it is. If it fails, the line of the
-traceback says which field it was at, and the variables of its frame at which byte.
+traceback gives the field, and the variables of its frame at which byte.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _compiled_frame(trace: TracebackType | None) -> tuple[FrameType, int] | None
 
 
 def explain_encoding(message: Message, version: int, error: Exception) -> ProtocolError:
-    """The error that says which field could not be encoded, and why."""
+    """The error with the field that could not be encoded, and why."""
     name = f"{type(message).__name__} v{version}"
     found = _compiled_frame(error.__traceback__)
     if found is None:
@@ -117,7 +117,7 @@ def explain_encoding(message: Message, version: int, error: Exception) -> Protoc
 
 
 def explain_decoding(cls: type[Message], version: int, size: int, error: Exception) -> Exception:
-    """The error that says at which field and byte the buffer stopped making sense."""
+    """The error with the field and the byte at which the buffer stopped making sense."""
     name = f"{cls.__name__} v{version}"
     found = _compiled_frame(error.__traceback__)
     if found is None:

@@ -16,7 +16,7 @@ CHOICES = (FailedReplicas, IsrChanges, UncleanRecovery)
 PARTS = {
     "Releases: the metadata": "metadata",
     "Releases: brokers, controllers, replicas": "nodes",
-    "Where Kafka and the texts of its KIPs part": "texts",
+    "Where Kafka differs from the texts of its KIPs": "texts",
     "Bugs that stay on, because others can see them on the wire": "bugs-on",
     "Bugs that are mended": "bugs-mended",
     "Bugs of the quorum that are mended": "bugs-quorum",

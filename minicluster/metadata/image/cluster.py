@@ -51,8 +51,8 @@ class BrokerRegistration:
 
     Shapes:  endpoints and features by name, directories in Kafka's order; cordoned_log_dirs is
              None as long as nothing is known.
-    Units:   register_offset is the offset of the RegisterBrokerRecord: where it was read from, not
-             what it says, and so no part of equality or of the digest.
+    Units:   register_offset is the offset of the RegisterBrokerRecord: its place in the log, not
+             its content, and so no part of equality or of the digest.
     """
 
     id: int
@@ -75,7 +75,7 @@ class BrokerRegistration:
 
     @property
     def has_uncordoned_log_dirs(self) -> bool:
-        """Whether new replicas may be placed here; unknown directories count as free.
+        """New replicas may be placed here; unknown directories count as free.
 
         Source:  BrokerRegistration.hasUncordonedDirs.
         """
@@ -84,7 +84,7 @@ class BrokerRegistration:
         return any(directory not in self.cordoned_log_dirs for directory in self.log_dirs)
 
     def has_online_dir(self, directory: UUID) -> bool:
-        """Whether a replica in this directory is usable on this broker."""
+        """A replica in this directory is usable on this broker."""
         return directory_id.is_online(directory, self.log_dirs)
 
     def supported_range(self, feature: str) -> FeatureRange | None:
@@ -196,7 +196,7 @@ def change_broker(
 ) -> ClusterImage:
     """Apply a BrokerRegistrationChangeRecord.
 
-    Its list of log directories cannot say "none": an empty one is no change, so that a broker
+    Its list of log directories cannot express "none": an empty one is no change, so that a broker
     keeps its last directories on record. A list of cordoned directories can be empty.
     """
     broker = _existing(cluster, record.broker_id, record.broker_epoch)

@@ -20,7 +20,7 @@ CLUSTER_DEFAULT = ""
 """The resource name of configs that hold for every broker."""
 
 REMOVED_TOPIC_CONFIGS = ("message.format.version", "message.timestamp.difference.max.ms")
-"""What 4.0 took away; a log of an older cluster may still set it (SupportedConfigChecker)."""
+"""Configs that 4.0 removed; a log of an older cluster may set them (SupportedConfigChecker)."""
 
 Resource = tuple[int, str]
 """(type, name)"""

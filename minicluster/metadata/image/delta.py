@@ -1,4 +1,4 @@
-"""What changed between two images.
+"""The changes between two images.
 
 A ``DeltaBuilder`` remembers what records touch while they are applied, so that a commit costs
 what it changes and not what the cluster holds. ``between`` compares two whole images, for
@@ -52,7 +52,7 @@ class TopicIdPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalChanges:
-    """What a delta asks of one broker. Every mapping is in the order of topic and partition.
+    """The changes of one broker's replicas. Every mapping is in the order of topic and partition.
 
     Shapes:  leaders holds elected_leaders; directories gives the broker's directory where the
              assignment is new or another.
@@ -195,14 +195,14 @@ class MetadataDelta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changed at all."""
+        """Nothing changed at all."""
         return self.before is self.after or self.before == self.after
 
     def local_changes(self, broker_id: int) -> LocalChanges:
-        """What this delta asks of a broker's replica manager.
+        """The changes that a broker's replica manager makes for this delta.
 
         A partition counts as changed when its partition epoch did; the leader as elected anew
-        when the leader epoch did. A PartitionRecord that repeats an epoch asks for nothing.
+        when the leader epoch did. A PartitionRecord that repeats an epoch changes nothing.
 
         Source:  TopicsDelta.localChanges, TopicDelta.localChanges.
         """
@@ -219,7 +219,7 @@ class MetadataDelta:
 
 
 class _LocalChangesBuilder:
-    """Gathers what topics' deltas ask of one broker."""
+    """Gathers the changes of one broker's replicas from topics' deltas."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
@@ -341,7 +341,7 @@ _TOUCHES: dict[type, Callable[[DeltaBuilder, Any, MetadataImage], None]] = {
     RegisterControllerRecord: DeltaBuilder._touch_controller,
     ConfigRecord: DeltaBuilder._touch_config,
 }
-"""What a record touches; those that are missing here are found by comparing their section."""
+"""The keys that a record changes; for records that are missing here the sections are compared."""
 
 
 def _keys(before: HashTrieMap[K, V], after: HashTrieMap[K, V]) -> list[K]:

@@ -16,12 +16,12 @@ _RESERVED_IDS = 100
 
 
 def is_reserved(directory: UUID) -> bool:
-    """Whether the id can never name a real directory."""
+    """The id can never name a real directory."""
     return directory.int < _RESERVED_IDS
 
 
 def is_online(directory: UUID, registered: Collection[UUID]) -> bool:
-    """Whether a replica in this directory can be used, given its broker's registered directories.
+    """A replica in this directory can be used, given its broker's registered directories.
 
     A broker that registered none predates directories: all of its replicas count as online.
     """

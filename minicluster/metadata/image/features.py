@@ -55,7 +55,7 @@ class FeaturesImage:
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are on (KIP-966, by feature level)."""
+        """Eligible leader replicas are on (KIP-966, by feature level)."""
         return self.level(ELR_VERSION) >= 1
 
 
@@ -79,7 +79,7 @@ def set_level(features: FeaturesImage, record: FeatureLevelRecord, _: int) -> Fe
 def ignore_migration_state(
     features: FeaturesImage, _: ZkMigrationStateRecord, __: int
 ) -> FeaturesImage:
-    """There is no ZooKeeper to migrate from; the record says so and changes nothing."""
+    """There is no ZooKeeper to migrate from; the record states that and changes nothing."""
     return features
 
 

@@ -37,7 +37,7 @@ from minicluster.protocol.records import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataImage:
-    """What a prefix of the metadata log means."""
+    """The state that a prefix of the metadata log makes."""
 
     EMPTY: ClassVar[MetadataImage]
 
@@ -61,7 +61,7 @@ class MetadataImage:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no record has left anything."""
+        """No record has left anything."""
         return not any(getattr(self, section).fingerprint for section in _SECTIONS)
 
     def digest(self) -> str:
@@ -124,8 +124,8 @@ def apply_all(
 
 FOLDED_MAX = 512
 _FOLDED: dict[tuple[int, int, int], tuple[MetadataImage, Any, MetadataImage]] = {}
-"""What ``apply`` made of an image and a record: the nodes of a cluster in one process fold the same
-values one after the other, and then share one image. The entries keep what their ids stand for."""
+"""The results of ``apply`` by image and record: the nodes of a cluster in one process fold the same
+values one after the other, and then share one image. An entry keeps the values of its ids alive."""
 
 _WITHOUT_CONTENT = (
     NoOpRecord,
@@ -133,7 +133,7 @@ _WITHOUT_CONTENT = (
     EndTransactionRecord,
     AbortTransactionRecord,
 )
-"""Whether a transaction counts is for the loader to know, not for the image."""
+"""Transactions are the loader's business, not the image's."""
 
 _FOLDS_BY_SECTION: dict[str, dict[type, Fold]] = {
     "features": features.FOLDS,

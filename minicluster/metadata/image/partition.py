@@ -34,7 +34,7 @@ def raise_loss(what: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRegistration:
-    """What the metadata log says of one partition. The order of every list is significant.
+    """The state of one partition in the metadata log. The order of every list is significant.
 
     Shapes:  directories runs parallel to replicas.
     Units:   epochs are counters; partition_epoch counts records, leader_epoch leaderships.
@@ -144,7 +144,7 @@ class PartitionRegistration:
 
     @property
     def has_leader(self) -> bool:
-        """Whether a broker leads the partition."""
+        """A broker leads the partition."""
         return self.leader != NO_LEADER
 
     @property
@@ -154,17 +154,17 @@ class PartitionRegistration:
 
     @property
     def has_preferred_leader(self) -> bool:
-        """Whether the first replica leads; a leaderless partition is imbalanced, too."""
+        """The first replica leads; a leaderless partition is imbalanced as well."""
         return self.leader == self.preferred_leader
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
+        """Replicas are being added or removed."""
         return bool(self.removing_replicas or self.adding_replicas)
 
     @property
     def is_recovering(self) -> bool:
-        """Whether the leader was elected uncleanly and has not reported back (KIP-704)."""
+        """The leader was elected uncleanly and has not reported back (KIP-704)."""
         return self.leader_recovery_state == RECOVERING
 
     def directory_of(self, replica: int) -> UUID:

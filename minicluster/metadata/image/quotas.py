@@ -34,7 +34,7 @@ class ClientQuotasImage:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsImage:
-    """The first producer id that no broker has got, or -1 when none was asked for."""
+    """The first producer id that no broker has, or -1 before the first block."""
 
     next_producer_id: int = NO_PRODUCER_IDS
 

@@ -23,7 +23,7 @@ from minicluster.protocol.uuids import format_uuid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlEntry:
-    """Who may, or may not, do what with which resource."""
+    """A permission or a denial of an operation on a resource."""
 
     id: UUID
     resource_type: int
@@ -37,7 +37,7 @@ class AccessControlEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramCredential:
-    """What the cluster keeps of a user's password."""
+    """The salted keys of a user's password."""
 
     salt: bytes
     stored_key: bytes
@@ -47,7 +47,7 @@ class ScramCredential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationToken:
-    """A token that stands for its owner. Times are milliseconds since 1970."""
+    """A token of an owner. Times are milliseconds since 1970."""
 
     owner: str
     requester: str

@@ -1,7 +1,7 @@
-"""Persistent maps that know a fingerprint of their content.
+"""Persistent maps with a fingerprint of their content.
 
 A fingerprint is the sum of its rows' hashes: it depends on the rows alone, not on the order in
-which they came or on what stood there before, and one changed row costs two hashes. So an image's
+which they came or on former rows, and one changed row costs two hashes. So an image's
 digest is at hand after every commit, whatever the size of the cluster.
 """
 
@@ -138,7 +138,7 @@ class GroupedTable(Generic[G, K, V]):
 
 
 def _sort_key(key: Any) -> Any:
-    """Order keys that may hold None, which stands before every value."""
+    """Order keys that may hold None, which comes before every value."""
     if isinstance(key, tuple):
         return tuple(_sort_key(part) for part in key)
     return (key is not None, key) if key is None or isinstance(key, str) else key

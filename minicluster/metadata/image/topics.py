@@ -47,7 +47,7 @@ class TopicImage:
         return len(self.partitions)
 
     def __bool__(self) -> bool:
-        """A topic without partitions is a topic all the same."""
+        """A topic may have no partitions."""
         return True
 
     def items(self) -> Iterator[tuple[int, PartitionRegistration]]:

@@ -30,7 +30,7 @@ NAMES = frozenset(
         "topic_name",
     }
 )
-"""The fields that say which thing an item is about."""
+"""The fields that identify the thing of an item."""
 
 
 class Text(Enum):
@@ -51,7 +51,7 @@ class Each:
              maps further fields of the response to the request's. plain is the field for an item
              that is no structure. inside has the arrays within the item, values its fields with
              fixed content. distinct leaves repeated items out, filled those without inner items.
-             Where nulls are no option, the default stands for a null of the request.
+             Where nulls are no option, a null of the request becomes the default.
     """
 
     of: tuple[str, ...]

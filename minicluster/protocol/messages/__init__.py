@@ -1,6 +1,6 @@
 """Every request and response of Kafka 3.9 and 4.3, each in all of their versions.
 
-A class is loaded when it is first asked for (PEP 562), so that this import costs nothing. There is
+A class is loaded on first use (PEP 562), so that this import costs nothing. There is
 one module for each API, named like it in snake case.
 """
 

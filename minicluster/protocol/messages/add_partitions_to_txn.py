@@ -1,6 +1,14 @@
 """AddPartitionsToTxn (api key 24): a transaction takes in partitions, or a broker verifies them.
 
 Versions: 0-5, flexible from 3; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: PRODUCER_FENCED is a possible error (KIP-588).
+    3: flexible.
+    4: transactions, transactional_id, producer_id, producer_epoch, …; without
+        v3_and_below_transactional_id, v3_and_below_producer_id, v3_and_below_producer_epoch,
+        v3_and_below_topics; response error_code, results_by_transaction, transactional_id,
+        topic_results; response without results_by_topic_v3_and_below.
+    5: TRANSACTION_ABORTABLE is a possible error (KIP-890).
 """
 
 from __future__ import annotations
@@ -10,8 +18,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=24, kind="request", versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest(s.Message):
-    """What AddPartitionsToTxn asks."""
-
     @s.struct
     class AddPartitionsToTxnTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
@@ -40,8 +46,6 @@ class AddPartitionsToTxnRequest(s.Message):
 
 @s.message(api_key=24, kind="response", versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse(s.Message):
-    """What AddPartitionsToTxn answers."""
-
     @s.struct
     class AddPartitionsToTxnPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)

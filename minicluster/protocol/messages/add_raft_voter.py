@@ -3,6 +3,7 @@
 KIP-853.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+    1: ack_when_committed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=80, kind="request", versions="0-1", flexible="0+")
 class AddRaftVoterRequest(s.Message):
-    """What AddRaftVoter asks."""
-
     @s.struct
     class Listener(s.Struct):
         name: str = s.string("0+", default="")
@@ -33,8 +32,6 @@ class AddRaftVoterRequest(s.Message):
 
 @s.message(api_key=80, kind="response", versions="0-1", flexible="0+")
 class AddRaftVoterResponse(s.Message):
-    """What AddRaftVoter answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+", ignorable=True)

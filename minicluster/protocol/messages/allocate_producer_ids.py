@@ -1,4 +1,4 @@
-"""AllocateProducerIds (api key 67): a broker asks the controller for a block of producer ids.
+"""AllocateProducerIds (api key 67): a block of producer ids for a broker, from the controller.
 
 KIP-730.
 
@@ -12,16 +12,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=67, kind="request", versions="0", flexible="0+")
 class AllocateProducerIdsRequest(s.Message):
-    """What AllocateProducerIds asks."""
-
     broker_id: int = s.int32("0+", default=0, entity="brokerId")
     broker_epoch: int = s.int64("0+", default=-1)
 
 
 @s.message(api_key=67, kind="response", versions="0", flexible="0+")
 class AllocateProducerIdsResponse(s.Message):
-    """What AllocateProducerIds answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     producer_id_start: int = s.int64("0+", default=0, entity="producerId")

@@ -1,6 +1,7 @@
 """AlterClientQuotas (api key 49): a client changes quotas.
 
 Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+    1: flexible.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=49, kind="request", versions="0-1", flexible="1+")
 class AlterClientQuotasRequest(s.Message):
-    """What AlterClientQuotas asks."""
-
     @s.struct
     class EntityData(s.Struct):
         entity_type: str = s.string("0+", default="")
@@ -36,8 +35,6 @@ class AlterClientQuotasRequest(s.Message):
 
 @s.message(api_key=49, kind="response", versions="0-1", flexible="1+")
 class AlterClientQuotasResponse(s.Message):
-    """What AlterClientQuotas answers."""
-
     @s.struct
     class EntityData(s.Struct):
         entity_type: str = s.string("0+", default="")

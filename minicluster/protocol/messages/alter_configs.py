@@ -1,6 +1,8 @@
 """AlterConfigs (api key 33): a client replaces all configs of resources.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=33, kind="request", versions="0-2", flexible="2+")
 class AlterConfigsRequest(s.Message):
-    """What AlterConfigs asks."""
-
     @s.struct
     class AlterableConfig(s.Struct):
         name: str = s.string("0+", default="")
@@ -31,8 +31,6 @@ class AlterConfigsRequest(s.Message):
 
 @s.message(api_key=33, kind="response", versions="0-2", flexible="2+")
 class AlterConfigsResponse(s.Message):
-    """What AlterConfigs answers."""
-
     @s.struct
     class AlterConfigsResourceResponse(s.Struct):
         error_code: int = s.int16("0+", default=0)

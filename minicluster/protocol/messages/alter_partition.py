@@ -1,11 +1,14 @@
 """AlterPartition (api key 56).
 
-A leader asks the controller to change the ISR or the recovery state.
+A change of the ISR or the recovery state, from a leader to the controller.
 
 KIP-497; KIP-704 (v1) adds the leader recovery state, KIP-841 (v2) names topics by id, KIP-903
 (v3) carries broker epochs in the ISR.
 
 Versions: 0-3, all flexible; Kafka 3.9 has 0-3, Kafka 4.3 has 2-3.
+    1: leader_recovery_state; response leader_recovery_state.
+    2: topic_id; without topic_name; response topic_id; response without topic_name.
+    3: new_isr_with_epochs; without new_isr.
 """
 
 from __future__ import annotations
@@ -18,8 +21,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=56, kind="request", versions="0-3", flexible="0+")
 class AlterPartitionRequest(s.Message):
-    """What AlterPartition asks."""
-
     @s.struct
     class BrokerState(s.Struct):
         broker_id: int = s.int32("3+", default=0, entity="brokerId")
@@ -51,8 +52,6 @@ class AlterPartitionRequest(s.Message):
 
 @s.message(api_key=56, kind="response", versions="0-3", flexible="0+")
 class AlterPartitionResponse(s.Message):
-    """What AlterPartition answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)

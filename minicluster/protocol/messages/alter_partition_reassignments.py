@@ -3,6 +3,7 @@
 KIP-455.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+    1: allow_replication_factor_change; response allow_replication_factor_change.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=45, kind="request", versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsRequest(s.Message):
-    """What AlterPartitionReassignments asks."""
-
     @s.struct
     class ReassignablePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -35,8 +34,6 @@ class AlterPartitionReassignmentsRequest(s.Message):
 
 @s.message(api_key=45, kind="response", versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsResponse(s.Message):
-    """What AlterPartitionReassignments answers."""
-
     @s.struct
     class ReassignablePartitionResponse(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -3,6 +3,8 @@
 A client moves replicas between the log directories of a broker.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 1-2.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -12,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=34, kind="request", versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest(s.Message):
-    """What AlterReplicaLogDirs asks."""
-
     @s.struct
     class AlterReplicaLogDirTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
@@ -31,8 +31,6 @@ class AlterReplicaLogDirsRequest(s.Message):
 
 @s.message(api_key=34, kind="response", versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse(s.Message):
-    """What AlterReplicaLogDirs answers."""
-
     @s.struct
     class AlterReplicaLogDirPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)

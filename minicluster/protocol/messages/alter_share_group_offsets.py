@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (api key 91): a client sets how far a share group has read.
+"""AlterShareGroupOffsets (api key 91): a client sets the start offsets of a share group.
 
 KIP-932.
 
@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=91, kind="request", versions="0", flexible="0+")
 class AlterShareGroupOffsetsRequest(s.Message):
-    """What AlterShareGroupOffsets asks."""
-
     @s.struct
     class AlterShareGroupOffsetsRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -37,8 +35,6 @@ class AlterShareGroupOffsetsRequest(s.Message):
 
 @s.message(api_key=91, kind="response", versions="0", flexible="0+")
 class AlterShareGroupOffsetsResponse(s.Message):
-    """What AlterShareGroupOffsets answers."""
-
     @s.struct
     class AlterShareGroupOffsetsResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)

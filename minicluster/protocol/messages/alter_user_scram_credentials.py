@@ -10,8 +10,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=51, kind="request", versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest(s.Message):
-    """What AlterUserScramCredentials asks."""
-
     @s.struct
     class ScramCredentialDeletion(s.Struct):
         name: str = s.string("0+", default="")
@@ -35,8 +33,6 @@ class AlterUserScramCredentialsRequest(s.Message):
 
 @s.message(api_key=51, kind="response", versions="0", flexible="0+")
 class AlterUserScramCredentialsResponse(s.Message):
-    """What AlterUserScramCredentials answers."""
-
     @s.struct
     class AlterUserScramCredentialsResult(s.Struct):
         user: str = s.string("0+", default="")

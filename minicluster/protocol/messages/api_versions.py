@@ -1,8 +1,13 @@
-"""ApiVersions (api key 18): a client asks which requests and features a node knows.
+"""ApiVersions (api key 18): the requests and features that a node supports.
 
 The response's header is always version 0, so that a client of any version can read it (KIP-511).
 
 Versions: 0-4, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+    1: response throttle_time_ms.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: client_software_name, client_software_version; flexible; response supported_features,
+        name, finalized_features_epoch, finalized_features, ….
+    4: supported features whose lowest version is 0 are listed (KIP-1022).
 """
 
 from __future__ import annotations
@@ -12,16 +17,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=18, kind="request", versions="0-4", flexible="3+")
 class ApiVersionsRequest(s.Message):
-    """What ApiVersions asks."""
-
     client_software_name: str = s.string("3+", default="", ignorable=True)
     client_software_version: str = s.string("3+", default="", ignorable=True)
 
 
 @s.message(api_key=18, kind="response", versions="0-4", flexible="3+")
 class ApiVersionsResponse(s.Message):
-    """What ApiVersions answers."""
-
     @s.struct
     class ApiVersion(s.Struct):
         api_key: int = s.int16("0+", default=0)

@@ -1,6 +1,6 @@
 """AssignReplicasToDirs (api key 73).
 
-A broker tells the controller in which directories its replicas are.
+A broker reports the directories of its replicas to the controller.
 
 KIP-858.
 
@@ -17,8 +17,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=73, kind="request", versions="0", flexible="0+")
 class AssignReplicasToDirsRequest(s.Message):
-    """What AssignReplicasToDirs asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -44,8 +42,6 @@ class AssignReplicasToDirsRequest(s.Message):
 
 @s.message(api_key=73, kind="response", versions="0", flexible="0+")
 class AssignReplicasToDirsResponse(s.Message):
-    """What AssignReplicasToDirs answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -1,8 +1,10 @@
-"""BeginQuorumEpoch (api key 53): a new leader tells the voters that it leads.
+"""BeginQuorumEpoch (api key 53): a new leader announces itself to the voters.
 
 KIP-595; KIP-853 (v1).
 
 Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+    1: voter_id, voter_directory_id, leader_endpoints, name, …; flexible; response
+        node_endpoints, node_id, host, port.
 """
 
 from __future__ import annotations
@@ -15,8 +17,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=53, kind="request", versions="0-1", flexible="1+")
 class BeginQuorumEpochRequest(s.Message):
-    """What BeginQuorumEpoch asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -47,8 +47,6 @@ class BeginQuorumEpochRequest(s.Message):
 
 @s.message(api_key=53, kind="response", versions="0-1", flexible="1+")
 class BeginQuorumEpochResponse(s.Message):
-    """What BeginQuorumEpoch answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)

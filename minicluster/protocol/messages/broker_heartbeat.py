@@ -1,10 +1,12 @@
 """BrokerHeartbeat (api key 63).
 
-A broker says that it lives and what it wants; the controller says whether it is fenced.
+A broker keeps its session and requests to be unfenced, fenced or shut down.
 
 KIP-631; KIP-858 (v1) adds offline directories, KIP-1066 (v2) cordoned ones.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+    1: offline_log_dirs.
+    2: cordoned_log_dirs.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=63, kind="request", versions="0-2", flexible="0+")
 class BrokerHeartbeatRequest(s.Message):
-    """What BrokerHeartbeat asks."""
-
     broker_id: int = s.int32("0+", default=0, entity="brokerId")
     broker_epoch: int = s.int64("0+", default=-1)
     current_metadata_offset: int = s.int64("0+", default=0)
@@ -31,8 +31,6 @@ class BrokerHeartbeatRequest(s.Message):
 
 @s.message(api_key=63, kind="response", versions="0-2", flexible="0+")
 class BrokerHeartbeatResponse(s.Message):
-    """What BrokerHeartbeat answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     is_caught_up: bool = s.boolean("0+", default=False)

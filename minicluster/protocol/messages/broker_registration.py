@@ -3,6 +3,10 @@
 KIP-631; KIP-858 (v2) adds log directories, KIP-966 (v3) the epoch before a clean shutdown.
 
 Versions: 0-4, all flexible; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+    1: is_migrating_zk_broker.
+    2: log_dirs.
+    3: previous_broker_epoch.
+    4: fields as in version 3.
 """
 
 from __future__ import annotations
@@ -15,8 +19,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=62, kind="request", versions="0-4", flexible="0+")
 class BrokerRegistrationRequest(s.Message):
-    """What BrokerRegistration asks."""
-
     @s.struct
     class Listener(s.Struct):
         name: str = s.string("0+", default="")
@@ -43,8 +45,6 @@ class BrokerRegistrationRequest(s.Message):
 
 @s.message(api_key=62, kind="response", versions="0-4", flexible="0+")
 class BrokerRegistrationResponse(s.Message):
-    """What BrokerRegistration answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     broker_epoch: int = s.int64("0+", default=-1)

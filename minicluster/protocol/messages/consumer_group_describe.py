@@ -1,8 +1,9 @@
-"""ConsumerGroupDescribe (api key 69): a client asks what consumer groups look like.
+"""ConsumerGroupDescribe (api key 69): the state and the members of consumer groups.
 
 KIP-848.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+    1: response member_type.
 """
 
 from __future__ import annotations
@@ -15,16 +16,12 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=69, kind="request", versions="0-1", flexible="0+")
 class ConsumerGroupDescribeRequest(s.Message):
-    """What ConsumerGroupDescribe asks."""
-
     group_ids: tuple[str, ...] = s.array("string", "0+", default=(), entity="groupId")
     include_authorized_operations: bool = s.boolean("0+", default=False)
 
 
 @s.message(api_key=69, kind="response", versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse(s.Message):
-    """What ConsumerGroupDescribe answers."""
-
     @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -1,10 +1,11 @@
 """ConsumerGroupHeartbeat (api key 68).
 
-A member of a consumer group says that it lives and learns its assignment.
+A member of a consumer group keeps its session and receives its assignment.
 
 KIP-848.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+    1: subscribed_topic_regex.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=68, kind="request", versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest(s.Message):
-    """What ConsumerGroupHeartbeat asks."""
-
     @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
@@ -42,8 +41,6 @@ class ConsumerGroupHeartbeatRequest(s.Message):
 
 @s.message(api_key=68, kind="response", versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse(s.Message):
-    """What ConsumerGroupHeartbeat answers."""
-
     @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -1,6 +1,6 @@
-"""What classic consumer groups carry in JoinGroup and SyncGroup as bytes.
+"""The bytes that classic consumer groups carry in JoinGroup and SyncGroup.
 
-A 16-bit version stands in front of either.
+A 16-bit version precedes either.
 
 ConsumerProtocolSubscription: Versions: 0-3, none flexible; Kafka 3.9 has 0-3, Kafka 4.3 has 0-3.
 ConsumerProtocolAssignment: Versions: 0-3, none flexible; Kafka 3.9 has 0-3, Kafka 4.3 has 0-3.
@@ -13,7 +13,7 @@ from minicluster.protocol import schema as s
 
 @s.message(kind="data", versions="0-3", flexible="none")
 class ConsumerProtocolSubscription(s.Message):
-    """What a member says of itself."""
+    """The subscription of a member."""
 
     @s.struct
     class TopicPartition(s.Struct):
@@ -31,7 +31,7 @@ class ConsumerProtocolSubscription(s.Message):
 
 @s.message(kind="data", versions="0-3", flexible="none")
 class ConsumerProtocolAssignment(s.Message):
-    """What a member is assigned."""
+    """The assignment of a member."""
 
     @s.struct
     class TopicPartition(s.Struct):

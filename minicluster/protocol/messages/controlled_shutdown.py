@@ -1,8 +1,13 @@
-"""ControlledShutdown (api key 7): a broker asks a ZooKeeper controller to move its leaders away.
+"""ControlledShutdown (api key 7).
 
-Gone in Kafka 4.0; KRaft brokers ask by BrokerHeartbeat.
+A broker requests a ZooKeeper controller to move its leaders away.
+
+Gone in Kafka 4.0; KRaft brokers request it by BrokerHeartbeat.
 
 Versions: 0-3, flexible from 3; Kafka 3.9 has 0-3, Kafka 4.3 has none.
+    1: fields as in version 0.
+    2: broker_epoch.
+    3: flexible.
 """
 
 from __future__ import annotations
@@ -12,16 +17,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=7, kind="request", versions="0-3", flexible="3+")
 class ControlledShutdownRequest(s.Message):
-    """What ControlledShutdown asks."""
-
     broker_id: int = s.int32("0+", default=0, entity="brokerId")
     broker_epoch: int = s.int64("2+", default=-1, ignorable=True)
 
 
 @s.message(api_key=7, kind="response", versions="0-3", flexible="3+")
 class ControlledShutdownResponse(s.Message):
-    """What ControlledShutdown answers."""
-
     @s.struct
     class RemainingPartition(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")

@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=70, kind="request", versions="0", flexible="0+")
 class ControllerRegistrationRequest(s.Message):
-    """What ControllerRegistration asks."""
-
     @s.struct
     class Listener(s.Struct):
         name: str = s.string("0+", default="")
@@ -39,8 +37,6 @@ class ControllerRegistrationRequest(s.Message):
 
 @s.message(api_key=70, kind="response", versions="0", flexible="0+")
 class ControllerRegistrationResponse(s.Message):
-    """What ControllerRegistration answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+")

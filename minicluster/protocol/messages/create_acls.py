@@ -1,6 +1,9 @@
 """CreateAcls (api key 30): a client adds ACLs.
 
 Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+    1: resource_pattern_type.
+    2: flexible.
+    3: resource type user (KIP-373).
 """
 
 from __future__ import annotations
@@ -10,8 +13,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=30, kind="request", versions="0-3", flexible="2+")
 class CreateAclsRequest(s.Message):
-    """What CreateAcls asks."""
-
     @s.struct
     class AclCreation(s.Struct):
         resource_type: int = s.int8("0+", default=0)
@@ -27,8 +28,6 @@ class CreateAclsRequest(s.Message):
 
 @s.message(api_key=30, kind="response", versions="0-3", flexible="2+")
 class CreateAclsResponse(s.Message):
-    """What CreateAcls answers."""
-
     @s.struct
     class AclCreationResult(s.Struct):
         error_code: int = s.int16("0+", default=0)

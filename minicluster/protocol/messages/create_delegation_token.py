@@ -1,6 +1,10 @@
-"""CreateDelegationToken (api key 38): a client asks for a delegation token.
+"""CreateDelegationToken (api key 38): a client creates a delegation token.
 
 Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
+    3: owner_principal_type, owner_principal_name; response token_requester_principal_type,
+        token_requester_principal_name.
 """
 
 from __future__ import annotations
@@ -10,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=38, kind="request", versions="0-3", flexible="2+")
 class CreateDelegationTokenRequest(s.Message):
-    """What CreateDelegationToken asks."""
-
     @s.struct
     class CreatableRenewers(s.Struct):
         principal_type: str = s.string("0+", default="")
@@ -25,8 +27,6 @@ class CreateDelegationTokenRequest(s.Message):
 
 @s.message(api_key=38, kind="response", versions="0-3", flexible="2+")
 class CreateDelegationTokenResponse(s.Message):
-    """What CreateDelegationToken answers."""
-
     error_code: int = s.int16("0+", default=0)
     principal_type: str = s.string("0+", default="")
     principal_name: str = s.string("0+", default="")

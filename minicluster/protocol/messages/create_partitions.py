@@ -1,6 +1,9 @@
 """CreatePartitions (api key 37): a client adds partitions to topics.
 
 Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 0-3.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
+    3: THROTTLING_QUOTA_EXCEEDED is a possible error (KIP-599).
 """
 
 from __future__ import annotations
@@ -10,8 +13,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=37, kind="request", versions="0-3", flexible="2+")
 class CreatePartitionsRequest(s.Message):
-    """What CreatePartitions asks."""
-
     @s.struct
     class CreatePartitionsAssignment(s.Struct):
         broker_ids: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
@@ -31,8 +32,6 @@ class CreatePartitionsRequest(s.Message):
 
 @s.message(api_key=37, kind="response", versions="0-3", flexible="2+")
 class CreatePartitionsResponse(s.Message):
-    """What CreatePartitions answers."""
-
     @s.struct
     class CreatePartitionsTopicResult(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")

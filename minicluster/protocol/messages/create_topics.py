@@ -1,6 +1,14 @@
-"""CreateTopics (api key 19): a client asks the controller to make topics.
+"""CreateTopics (api key 19): a client creates topics at the controller.
 
 Versions: 0-7, flexible from 5; Kafka 3.9 has 0-7, Kafka 4.3 has 2-7.
+    1: validate_only; response error_message.
+    2: response throttle_time_ms.
+    3: on a quota violation the broker responds before it throttles (KIP-219).
+    4: -1 for the broker's default of partitions and replicas (KIP-464).
+    5: flexible; response topic_config_error_code, num_partitions, replication_factor, configs,
+        ….
+    6: THROTTLING_QUOTA_EXCEEDED is a possible error (KIP-599).
+    7: response topic_id.
 """
 
 from __future__ import annotations
@@ -13,8 +21,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=19, kind="request", versions="0-7", flexible="5+")
 class CreateTopicsRequest(s.Message):
-    """What CreateTopics asks."""
-
     @s.struct
     class CreatableReplicaAssignment(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -44,8 +50,6 @@ class CreateTopicsRequest(s.Message):
 
 @s.message(api_key=19, kind="response", versions="0-7", flexible="5+")
 class CreateTopicsResponse(s.Message):
-    """What CreateTopics answers."""
-
     @s.struct
     class CreatableTopicConfigs(s.Struct):
         name: str = s.string("5+", default="")

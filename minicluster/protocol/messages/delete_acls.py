@@ -1,6 +1,9 @@
 """DeleteAcls (api key 31): a client removes the ACLs that filters match.
 
 Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+    1: pattern_type_filter; response pattern_type.
+    2: flexible.
+    3: resource type user (KIP-373).
 """
 
 from __future__ import annotations
@@ -10,8 +13,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=31, kind="request", versions="0-3", flexible="2+")
 class DeleteAclsRequest(s.Message):
-    """What DeleteAcls asks."""
-
     @s.struct
     class DeleteAclsFilter(s.Struct):
         resource_type_filter: int = s.int8("0+", default=0)
@@ -27,8 +28,6 @@ class DeleteAclsRequest(s.Message):
 
 @s.message(api_key=31, kind="response", versions="0-3", flexible="2+")
 class DeleteAclsResponse(s.Message):
-    """What DeleteAcls answers."""
-
     @s.struct
     class DeleteAclsMatchingAcl(s.Struct):
         error_code: int = s.int16("0+", default=0)

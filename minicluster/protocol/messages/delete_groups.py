@@ -1,6 +1,8 @@
 """DeleteGroups (api key 42): a client deletes groups.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -10,15 +12,11 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=42, kind="request", versions="0-2", flexible="2+")
 class DeleteGroupsRequest(s.Message):
-    """What DeleteGroups asks."""
-
     groups_names: tuple[str, ...] = s.array("string", "0+", default=(), entity="groupId")
 
 
 @s.message(api_key=42, kind="response", versions="0-2", flexible="2+")
 class DeleteGroupsResponse(s.Message):
-    """What DeleteGroups answers."""
-
     @s.struct
     class DeletableGroupResult(s.Struct):
         group_id: str = s.string("0+", default="", entity="groupId")

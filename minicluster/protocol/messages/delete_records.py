@@ -1,6 +1,8 @@
-"""DeleteRecords (api key 21): a client asks leaders to drop what lies below an offset.
+"""DeleteRecords (api key 21): leaders delete the records below an offset.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=21, kind="request", versions="0-2", flexible="2+")
 class DeleteRecordsRequest(s.Message):
-    """What DeleteRecords asks."""
-
     @s.struct
     class DeleteRecordsPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -30,8 +30,6 @@ class DeleteRecordsRequest(s.Message):
 
 @s.message(api_key=21, kind="response", versions="0-2", flexible="2+")
 class DeleteRecordsResponse(s.Message):
-    """What DeleteRecords answers."""
-
     @s.struct
     class DeleteRecordsPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (api key 92): a client deletes what a share group knows of topics.
+"""DeleteShareGroupOffsets (api key 92): a client deletes a share group's offsets of topics.
 
 KIP-932.
 
@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=92, kind="request", versions="0", flexible="0+")
 class DeleteShareGroupOffsetsRequest(s.Message):
-    """What DeleteShareGroupOffsets asks."""
-
     @s.struct
     class DeleteShareGroupOffsetsRequestTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
@@ -29,8 +27,6 @@ class DeleteShareGroupOffsetsRequest(s.Message):
 
 @s.message(api_key=92, kind="response", versions="0", flexible="0+")
 class DeleteShareGroupOffsetsResponse(s.Message):
-    """What DeleteShareGroupOffsets answers."""
-
     @s.struct
     class DeleteShareGroupOffsetsResponseTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")

@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=86, kind="request", versions="0", flexible="0+")
 class DeleteShareGroupStateRequest(s.Message):
-    """What DeleteShareGroupState asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
@@ -34,8 +32,6 @@ class DeleteShareGroupStateRequest(s.Message):
 
 @s.message(api_key=86, kind="response", versions="0", flexible="0+")
 class DeleteShareGroupStateResponse(s.Message):
-    """What DeleteShareGroupState answers."""
-
     @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)

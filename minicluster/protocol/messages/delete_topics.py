@@ -1,8 +1,15 @@
-"""DeleteTopics (api key 20): a client asks the controller to delete topics.
+"""DeleteTopics (api key 20): a client deletes topics at the controller.
 
 KIP-516 (v6) allows to name them by id.
 
 Versions: 0-6, flexible from 4; Kafka 3.9 has 0-6, Kafka 4.3 has 1-6.
+    1: response throttle_time_ms.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: TOPIC_DELETION_DISABLED is a possible error (KIP-322).
+    4: flexible.
+    5: response error_message.
+    6: topics, name, topic_id; without topic_names; response topic_id; response name may be
+        null.
 """
 
 from __future__ import annotations
@@ -15,8 +22,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=20, kind="request", versions="0-6", flexible="4+")
 class DeleteTopicsRequest(s.Message):
-    """What DeleteTopics asks."""
-
     @s.struct
     class DeleteTopicState(s.Struct):
         name: str | None = s.string("6+", default=None, nullable="6+", entity="topicName")
@@ -31,8 +36,6 @@ class DeleteTopicsRequest(s.Message):
 
 @s.message(api_key=20, kind="response", versions="0-6", flexible="4+")
 class DeleteTopicsResponse(s.Message):
-    """What DeleteTopics answers."""
-
     @s.struct
     class DeletableTopicResult(s.Struct):
         name: str | None = s.string("0+", default="", nullable="6+", entity="topicName")

@@ -1,6 +1,9 @@
-"""DescribeAcls (api key 29): a client asks which ACLs there are.
+"""DescribeAcls (api key 29): the ACLs that a filter matches.
 
 Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+    1: pattern_type_filter; response pattern_type.
+    2: flexible.
+    3: resource type user (KIP-373).
 """
 
 from __future__ import annotations
@@ -10,8 +13,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=29, kind="request", versions="0-3", flexible="2+")
 class DescribeAclsRequest(s.Message):
-    """What DescribeAcls asks."""
-
     resource_type_filter: int = s.int8("0+", default=0)
     resource_name_filter: str | None = s.string("0+", default="", nullable="0+")
     pattern_type_filter: int = s.int8("1+", default=3)
@@ -23,8 +24,6 @@ class DescribeAclsRequest(s.Message):
 
 @s.message(api_key=29, kind="response", versions="0-3", flexible="2+")
 class DescribeAclsResponse(s.Message):
-    """What DescribeAcls answers."""
-
     @s.struct
     class AclDescription(s.Struct):
         principal: str = s.string("0+", default="")

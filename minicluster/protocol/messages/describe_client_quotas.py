@@ -1,6 +1,7 @@
-"""DescribeClientQuotas (api key 48): a client asks for quotas.
+"""DescribeClientQuotas (api key 48): the quotas of clients.
 
 Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+    1: flexible.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=48, kind="request", versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest(s.Message):
-    """What DescribeClientQuotas asks."""
-
     @s.struct
     class ComponentData(s.Struct):
         entity_type: str = s.string("0+", default="")
@@ -24,8 +23,6 @@ class DescribeClientQuotasRequest(s.Message):
 
 @s.message(api_key=48, kind="response", versions="0-1", flexible="1+")
 class DescribeClientQuotasResponse(s.Message):
-    """What DescribeClientQuotas answers."""
-
     @s.struct
     class EntityData(s.Struct):
         entity_type: str = s.string("0+", default="")

@@ -1,8 +1,10 @@
-"""DescribeCluster (api key 60): a client asks which nodes there are.
+"""DescribeCluster (api key 60): the nodes of the cluster.
 
 KIP-700, KIP-919.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+    1: endpoint_type; response endpoint_type.
+    2: include_fenced_brokers; response is_fenced.
 """
 
 from __future__ import annotations
@@ -12,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=60, kind="request", versions="0-2", flexible="0+")
 class DescribeClusterRequest(s.Message):
-    """What DescribeCluster asks."""
-
     include_cluster_authorized_operations: bool = s.boolean("0+", default=False)
     endpoint_type: int = s.int8("1+", default=1)
     include_fenced_brokers: bool = s.boolean("2+", default=False)
@@ -21,8 +21,6 @@ class DescribeClusterRequest(s.Message):
 
 @s.message(api_key=60, kind="response", versions="0-2", flexible="0+")
 class DescribeClusterResponse(s.Message):
-    """What DescribeCluster answers."""
-
     @s.struct
     class DescribeClusterBroker(s.Struct):
         broker_id: int = s.int32("0+", default=0, entity="brokerId")

@@ -1,6 +1,10 @@
-"""DescribeConfigs (api key 32): a client asks for configs and where they come from.
+"""DescribeConfigs (api key 32): the configs of resources and their sources.
 
 Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 1-4.
+    1: include_synonyms; response config_source, synonyms, source; response without is_default.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: include_documentation; response config_type, documentation.
+    4: flexible.
 """
 
 from __future__ import annotations
@@ -10,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=32, kind="request", versions="0-4", flexible="4+")
 class DescribeConfigsRequest(s.Message):
-    """What DescribeConfigs asks."""
-
     @s.struct
     class DescribeConfigsResource(s.Struct):
         resource_type: int = s.int8("0+", default=0)
@@ -29,8 +31,6 @@ class DescribeConfigsRequest(s.Message):
 
 @s.message(api_key=32, kind="response", versions="0-4", flexible="4+")
 class DescribeConfigsResponse(s.Message):
-    """What DescribeConfigs answers."""
-
     @s.struct
     class DescribeConfigsSynonym(s.Struct):
         name: str = s.string("1+", default="")

@@ -1,6 +1,9 @@
-"""DescribeDelegationToken (api key 41): a client asks which delegation tokens there are.
+"""DescribeDelegationToken (api key 41): the delegation tokens of owners.
 
 Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
+    3: response token_requester_principal_type, token_requester_principal_name.
 """
 
 from __future__ import annotations
@@ -10,8 +13,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=41, kind="request", versions="0-3", flexible="2+")
 class DescribeDelegationTokenRequest(s.Message):
-    """What DescribeDelegationToken asks."""
-
     @s.struct
     class DescribeDelegationTokenOwner(s.Struct):
         principal_type: str = s.string("0+", default="")
@@ -24,8 +25,6 @@ class DescribeDelegationTokenRequest(s.Message):
 
 @s.message(api_key=41, kind="response", versions="0-3", flexible="2+")
 class DescribeDelegationTokenResponse(s.Message):
-    """What DescribeDelegationToken answers."""
-
     @s.struct
     class DescribedDelegationTokenRenewer(s.Struct):
         principal_type: str = s.string("0+", default="")

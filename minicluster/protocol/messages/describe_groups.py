@@ -1,6 +1,12 @@
-"""DescribeGroups (api key 15): a client asks what classic groups look like.
+"""DescribeGroups (api key 15): the state and the members of classic groups.
 
 Versions: 0-6, flexible from 5; Kafka 3.9 has 0-5, Kafka 4.3 has 0-6.
+    1: response throttle_time_ms.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: include_authorized_operations; response authorized_operations.
+    4: response group_instance_id.
+    5: flexible.
+    6: response error_message.
 """
 
 from __future__ import annotations
@@ -10,16 +16,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=15, kind="request", versions="0-6", flexible="5+")
 class DescribeGroupsRequest(s.Message):
-    """What DescribeGroups asks."""
-
     groups: tuple[str, ...] = s.array("string", "0+", default=(), entity="groupId")
     include_authorized_operations: bool = s.boolean("3+", default=False)
 
 
 @s.message(api_key=15, kind="response", versions="0-6", flexible="5+")
 class DescribeGroupsResponse(s.Message):
-    """What DescribeGroups answers."""
-
     @s.struct
     class DescribedGroupMember(s.Struct):
         member_id: str = s.string("0+", default="")

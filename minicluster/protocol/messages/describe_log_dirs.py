@@ -1,6 +1,11 @@
-"""DescribeLogDirs (api key 35): a client asks what a broker's log directories hold.
+"""DescribeLogDirs (api key 35): the content of a broker's log directories.
 
 Versions: 0-5, flexible from 2; Kafka 3.9 has 0-4, Kafka 4.3 has 1-5.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
+    3: fields as in version 2.
+    4: response total_bytes, usable_bytes.
+    5: response is_cordoned.
 """
 
 from __future__ import annotations
@@ -10,8 +15,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=35, kind="request", versions="0-5", flexible="2+")
 class DescribeLogDirsRequest(s.Message):
-    """What DescribeLogDirs asks."""
-
     @s.struct
     class DescribableLogDirTopic(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
@@ -24,8 +27,6 @@ class DescribeLogDirsRequest(s.Message):
 
 @s.message(api_key=35, kind="response", versions="0-5", flexible="2+")
 class DescribeLogDirsResponse(s.Message):
-    """What DescribeLogDirs answers."""
-
     @s.struct
     class DescribeLogDirsPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)

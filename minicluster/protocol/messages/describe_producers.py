@@ -1,4 +1,4 @@
-"""DescribeProducers (api key 61): a client asks which producers write to partitions.
+"""DescribeProducers (api key 61): the producers that are active on partitions.
 
 Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
 """
@@ -10,8 +10,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=61, kind="request", versions="0", flexible="0+")
 class DescribeProducersRequest(s.Message):
-    """What DescribeProducers asks."""
-
     @s.struct
     class TopicRequest(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
@@ -22,8 +20,6 @@ class DescribeProducersRequest(s.Message):
 
 @s.message(api_key=61, kind="response", versions="0", flexible="0+")
 class DescribeProducersResponse(s.Message):
-    """What DescribeProducers answers."""
-
     @s.struct
     class ProducerState(s.Struct):
         producer_id: int = s.int64("0+", default=0, entity="producerId")

@@ -1,8 +1,10 @@
-"""DescribeQuorum (api key 55): a client asks for the state of the quorum.
+"""DescribeQuorum (api key 55): the state of the quorum.
 
 KIP-595, KIP-836, KIP-853.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+    1: response last_fetch_timestamp, last_caught_up_timestamp.
+    2: response error_message, replica_directory_id, nodes, node_id, ….
 """
 
 from __future__ import annotations
@@ -15,8 +17,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=55, kind="request", versions="0-2", flexible="0+")
 class DescribeQuorumRequest(s.Message):
-    """What DescribeQuorum asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -33,8 +33,6 @@ class DescribeQuorumRequest(s.Message):
 
 @s.message(api_key=55, kind="response", versions="0-2", flexible="0+")
 class DescribeQuorumResponse(s.Message):
-    """What DescribeQuorum answers."""
-
     @s.struct
     class ReplicaState(s.Struct):
         replica_id: int = s.int32("0+", default=0, entity="brokerId")

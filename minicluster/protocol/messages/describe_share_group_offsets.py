@@ -1,8 +1,9 @@
-"""DescribeShareGroupOffsets (api key 90): a client asks how far share groups have read.
+"""DescribeShareGroupOffsets (api key 90): the start offsets of share groups.
 
 KIP-932.
 
 Versions: 0-1, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0-1.
+    1: response lag.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=90, kind="request", versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsRequest(s.Message):
-    """What DescribeShareGroupOffsets asks."""
-
     @s.struct
     class DescribeShareGroupOffsetsRequestTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
@@ -37,8 +36,6 @@ class DescribeShareGroupOffsetsRequest(s.Message):
 
 @s.message(api_key=90, kind="response", versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsResponse(s.Message):
-    """What DescribeShareGroupOffsets answers."""
-
     @s.struct
     class DescribeShareGroupOffsetsResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)

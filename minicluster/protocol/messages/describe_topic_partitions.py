@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (api key 75): a client asks for topics and partitions, page by page.
+"""DescribeTopicPartitions (api key 75): topics and partitions, page by page.
 
 KIP-966.
 
@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=75, kind="request", versions="0", flexible="0+")
 class DescribeTopicPartitionsRequest(s.Message):
-    """What DescribeTopicPartitions asks."""
-
     @s.struct
     class TopicRequest(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
@@ -33,8 +31,6 @@ class DescribeTopicPartitionsRequest(s.Message):
 
 @s.message(api_key=75, kind="response", versions="0", flexible="0+")
 class DescribeTopicPartitionsResponse(s.Message):
-    """What DescribeTopicPartitions answers."""
-
     @s.struct
     class DescribeTopicPartitionsResponsePartition(s.Struct):
         error_code: int = s.int16("0+", default=0)

@@ -1,4 +1,4 @@
-"""DescribeTransactions (api key 65): a client asks for the state of transactions.
+"""DescribeTransactions (api key 65): the state of transactions.
 
 Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
 """
@@ -10,8 +10,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=65, kind="request", versions="0", flexible="0+")
 class DescribeTransactionsRequest(s.Message):
-    """What DescribeTransactions asks."""
-
     transactional_ids: tuple[str, ...] = s.array(
         "string", "0+", default=(), entity="transactionalId"
     )
@@ -19,8 +17,6 @@ class DescribeTransactionsRequest(s.Message):
 
 @s.message(api_key=65, kind="response", versions="0", flexible="0+")
 class DescribeTransactionsResponse(s.Message):
-    """What DescribeTransactions answers."""
-
     @s.struct
     class TopicData(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")

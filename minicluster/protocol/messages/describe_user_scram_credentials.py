@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (api key 50): a client asks which SCRAM credentials users have.
+"""DescribeUserScramCredentials (api key 50): the SCRAM credentials of users.
 
 Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
 """
@@ -10,8 +10,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=50, kind="request", versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest(s.Message):
-    """What DescribeUserScramCredentials asks."""
-
     @s.struct
     class UserName(s.Struct):
         name: str = s.string("0+", default="")
@@ -21,8 +19,6 @@ class DescribeUserScramCredentialsRequest(s.Message):
 
 @s.message(api_key=50, kind="response", versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse(s.Message):
-    """What DescribeUserScramCredentials answers."""
-
     @s.struct
     class CredentialInfo(s.Struct):
         mechanism: int = s.int8("0+", default=0)

@@ -1,8 +1,10 @@
-"""ElectLeaders (api key 43): a client asks the controller for preferred or unclean elections.
+"""ElectLeaders (api key 43): preferred or unclean elections by the controller.
 
 KIP-183, KIP-460.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+    1: election_type.
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -12,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=43, kind="request", versions="0-2", flexible="2+")
 class ElectLeadersRequest(s.Message):
-    """What ElectLeaders asks."""
-
     @s.struct
     class TopicPartitions(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
@@ -28,8 +28,6 @@ class ElectLeadersRequest(s.Message):
 
 @s.message(api_key=43, kind="response", versions="0-2", flexible="2+")
 class ElectLeadersResponse(s.Message):
-    """What ElectLeaders answers."""
-
     @s.struct
     class PartitionResult(s.Struct):
         partition_id: int = s.int32("0+", default=0)

@@ -3,6 +3,8 @@
 KIP-595; KIP-853 (v1).
 
 Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+    1: preferred_candidates, candidate_id, candidate_directory_id, leader_endpoints, …; without
+        preferred_successors; flexible; response node_endpoints, node_id, host, port.
 """
 
 from __future__ import annotations
@@ -15,8 +17,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=54, kind="request", versions="0-1", flexible="1+")
 class EndQuorumEpochRequest(s.Message):
-    """What EndQuorumEpoch asks."""
-
     @s.struct
     class ReplicaInfo(s.Struct):
         candidate_id: int = s.int32("1+", default=0, entity="brokerId")
@@ -54,8 +54,6 @@ class EndQuorumEpochRequest(s.Message):
 
 @s.message(api_key=54, kind="response", versions="0-1", flexible="1+")
 class EndQuorumEpochResponse(s.Message):
-    """What EndQuorumEpoch answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -1,4 +1,4 @@
-"""Envelope (api key 58): a broker passes on a client's request to the controller.
+"""Envelope (api key 58): a broker forwards a client's request to the controller.
 
 KIP-590.
 
@@ -12,8 +12,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=58, kind="request", versions="0", flexible="0+")
 class EnvelopeRequest(s.Message):
-    """What Envelope asks."""
-
     request_data: bytes = s.bytes_("0+", default=b"")
     request_principal: bytes | None = s.bytes_("0+", default=b"", nullable="0+")
     client_host_address: bytes = s.bytes_("0+", default=b"")
@@ -21,7 +19,5 @@ class EnvelopeRequest(s.Message):
 
 @s.message(api_key=58, kind="response", versions="0", flexible="0+")
 class EnvelopeResponse(s.Message):
-    """What Envelope answers."""
-
     response_data: bytes | None = s.bytes_("0+", default=None, nullable="0+")
     error_code: int = s.int16("0+", default=0)

@@ -1,6 +1,8 @@
 """ExpireDelegationToken (api key 40): a client ends a delegation token.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 1-2.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -10,16 +12,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=40, kind="request", versions="0-2", flexible="2+")
 class ExpireDelegationTokenRequest(s.Message):
-    """What ExpireDelegationToken asks."""
-
     hmac: bytes = s.bytes_("0+", default=b"")
     expiry_time_period_ms: int = s.int64("0+", default=0)
 
 
 @s.message(api_key=40, kind="response", versions="0-2", flexible="2+")
 class ExpireDelegationTokenResponse(s.Message):
-    """What ExpireDelegationToken answers."""
-
     error_code: int = s.int16("0+", default=0)
     expiry_timestamp_ms: int = s.int64("0+", default=0)
     throttle_time_ms: int = s.int32("0+", default=0)

@@ -2,9 +2,29 @@
 
 KIP-595 (v12) adds the last fetched epoch and diverging epochs, KIP-516 (v13) names topics by id,
 KIP-903 (v15) the replica state with its broker epoch, KIP-853 (v17) the directory id, KIP-1166
-(v18) the high watermark that the follower knows.
+(v18) the follower's high watermark.
 
 Versions: 0-18, flexible from 12; Kafka 3.9 has 0-17, Kafka 4.3 has 4-18.
+    1: response throttle_time_ms.
+    2: fields as in version 1.
+    3: max_bytes.
+    4: isolation_level; response last_stable_offset, aborted_transactions, producer_id,
+        first_offset.
+    5: log_start_offset; response log_start_offset.
+    6: KAFKA_STORAGE_ERROR is a possible error.
+    7: session_id, session_epoch, forgotten_topics_data; response session_id.
+    8: on a quota violation the broker responds before it throttles (KIP-219).
+    9: current_leader_epoch.
+    10: zstd (KIP-110).
+    11: rack_id; response preferred_read_replica.
+    12: cluster_id, last_fetched_epoch; flexible; response diverging_epoch, epoch, end_offset,
+        current_leader, ….
+    13: topic_id; without topic; response topic_id; response without topic.
+    14: OFFSET_MOVED_TO_TIERED_STORAGE is a possible error (KIP-405).
+    15: replica_state, replica_epoch.
+    16: response node_endpoints, node_id, host, port, rack.
+    17: replica_directory_id.
+    18: high_watermark.
 """
 
 from __future__ import annotations
@@ -18,8 +38,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=1, kind="request", versions="0-18", flexible="12+")
 class FetchRequest(s.Message):
-    """What Fetch asks."""
-
     @s.struct
     class ReplicaState(s.Struct):
         replica_id: int = s.int32("15+", default=-1, entity="brokerId")
@@ -66,8 +84,6 @@ class FetchRequest(s.Message):
 
 @s.message(api_key=1, kind="response", versions="0-18", flexible="12+")
 class FetchResponse(s.Message):
-    """What Fetch answers."""
-
     @s.struct
     class EpochEndOffset(s.Struct):
         epoch: int = s.int32("12+", default=-1)

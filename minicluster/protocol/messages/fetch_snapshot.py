@@ -1,8 +1,9 @@
-"""FetchSnapshot (api key 59): a follower of the quorum reads a part of a snapshot.
+"""FetchSnapshot (api key 59): a follower of the quorum reads some bytes of a snapshot.
 
 KIP-630.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+    1: replica_directory_id; response node_endpoints, node_id, host, port.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=59, kind="request", versions="0-1", flexible="0+")
 class FetchSnapshotRequest(s.Message):
-    """What FetchSnapshot asks."""
-
     @s.struct
     class SnapshotId(s.Struct):
         end_offset: int = s.int64("0+", default=0)
@@ -46,8 +45,6 @@ class FetchSnapshotRequest(s.Message):
 
 @s.message(api_key=59, kind="response", versions="0-1", flexible="0+")
 class FetchSnapshotResponse(s.Message):
-    """What FetchSnapshot answers."""
-
     @s.struct
     class SnapshotId(s.Struct):
         end_offset: int = s.int64("0+", default=0)

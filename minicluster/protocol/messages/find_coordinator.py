@@ -1,8 +1,12 @@
-"""FindCoordinator (api key 10).
-
-A client asks which broker coordinates a group, a transaction or a share.
+"""FindCoordinator (api key 10): the coordinator of a group, a transaction or a share.
 
 Versions: 0-6, flexible from 3; Kafka 3.9 has 0-6, Kafka 4.3 has 0-6.
+    1: key_type; response throttle_time_ms, error_message.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: flexible.
+    4: coordinator_keys; without key; response coordinators, key.
+    5: TRANSACTION_ABORTABLE is a possible error (KIP-890).
+    6: coordinators of share groups (KIP-932).
 """
 
 from __future__ import annotations
@@ -12,8 +16,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=10, kind="request", versions="0-6", flexible="3+")
 class FindCoordinatorRequest(s.Message):
-    """What FindCoordinator asks."""
-
     key: str = s.string("0-3", default="")
     key_type: int = s.int8("1+", default=0)
     coordinator_keys: tuple[str, ...] = s.array("string", "4+", default=())
@@ -21,8 +23,6 @@ class FindCoordinatorRequest(s.Message):
 
 @s.message(api_key=10, kind="response", versions="0-6", flexible="3+")
 class FindCoordinatorResponse(s.Message):
-    """What FindCoordinator answers."""
-
     @s.struct
     class Coordinator(s.Struct):
         key: str = s.string("4+", default="")

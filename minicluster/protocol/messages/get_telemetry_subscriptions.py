@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (api key 71): a client asks which metrics it should push.
+"""GetTelemetrySubscriptions (api key 71): the metrics that a client is to push.
 
 KIP-714.
 
@@ -15,15 +15,11 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=71, kind="request", versions="0", flexible="0+")
 class GetTelemetrySubscriptionsRequest(s.Message):
-    """What GetTelemetrySubscriptions asks."""
-
     client_instance_id: UUID = s.uuid("0+", default=ZERO_UUID)
 
 
 @s.message(api_key=71, kind="response", versions="0", flexible="0+")
 class GetTelemetrySubscriptionsResponse(s.Message):
-    """What GetTelemetrySubscriptions answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     client_instance_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -1,6 +1,10 @@
-"""Heartbeat (api key 12): a member of a classic group says that it lives.
+"""Heartbeat (api key 12): a member of a classic group keeps its session.
 
 Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+    1: response throttle_time_ms.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: group_instance_id.
+    4: flexible.
 """
 
 from __future__ import annotations
@@ -10,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=12, kind="request", versions="0-4", flexible="4+")
 class HeartbeatRequest(s.Message):
-    """What Heartbeat asks."""
-
     group_id: str = s.string("0+", default="", entity="groupId")
     generation_id: int = s.int32("0+", default=0)
     member_id: str = s.string("0+", default="")
@@ -20,7 +22,5 @@ class HeartbeatRequest(s.Message):
 
 @s.message(api_key=12, kind="response", versions="0-4", flexible="4+")
 class HeartbeatResponse(s.Message):
-    """What Heartbeat answers."""
-
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     error_code: int = s.int16("0+", default=0)

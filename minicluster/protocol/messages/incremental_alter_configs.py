@@ -3,6 +3,7 @@
 KIP-339.
 
 Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+    1: flexible.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=44, kind="request", versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest(s.Message):
-    """What IncrementalAlterConfigs asks."""
-
     @s.struct
     class AlterableConfig(s.Struct):
         name: str = s.string("0+", default="")
@@ -34,8 +33,6 @@ class IncrementalAlterConfigsRequest(s.Message):
 
 @s.message(api_key=44, kind="response", versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse(s.Message):
-    """What IncrementalAlterConfigs answers."""
-
     @s.struct
     class AlterConfigsResourceResponse(s.Struct):
         error_code: int = s.int16("0+", default=0)

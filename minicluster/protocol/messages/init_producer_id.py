@@ -1,6 +1,13 @@
-"""InitProducerId (api key 22): a producer asks for an id and epoch.
+"""InitProducerId (api key 22): an id and an epoch for a producer.
 
 Versions: 0-6, flexible from 2; Kafka 3.9 has 0-5, Kafka 4.3 has 0-6.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
+    3: producer_id, producer_epoch.
+    4: PRODUCER_FENCED is a possible error (KIP-588).
+    5: TRANSACTION_ABORTABLE is a possible error (KIP-890).
+    6: enable2_pc, keep_prepared_txn; response ongoing_txn_producer_id,
+        ongoing_txn_producer_epoch.
 """
 
 from __future__ import annotations
@@ -10,8 +17,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=22, kind="request", versions="0-6", flexible="2+")
 class InitProducerIdRequest(s.Message):
-    """What InitProducerId asks."""
-
     transactional_id: str | None = s.string(
         "0+", default="", nullable="0+", entity="transactionalId"
     )
@@ -24,8 +29,6 @@ class InitProducerIdRequest(s.Message):
 
 @s.message(api_key=22, kind="response", versions="0-6", flexible="2+")
 class InitProducerIdResponse(s.Message):
-    """What InitProducerId answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0, ignorable=True)
     error_code: int = s.int16("0+", default=0)
     producer_id: int = s.int64("0+", default=-1, entity="producerId")

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (api key 83): a share group's state of partitions is made.
+"""InitializeShareGroupState (api key 83): the state of a share group's partitions is initialized.
 
 KIP-932.
 
@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=83, kind="request", versions="0", flexible="0+")
 class InitializeShareGroupStateRequest(s.Message):
-    """What InitializeShareGroupState asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
@@ -36,8 +34,6 @@ class InitializeShareGroupStateRequest(s.Message):
 
 @s.message(api_key=83, kind="response", versions="0", flexible="0+")
 class InitializeShareGroupStateResponse(s.Message):
-    """What InitializeShareGroupState answers."""
-
     @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)

@@ -1,6 +1,15 @@
 """JoinGroup (api key 11): a member joins a classic group.
 
 Versions: 0-9, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 0-9.
+    1: rebalance_timeout_ms.
+    2: response throttle_time_ms.
+    3: on a quota violation the broker responds before it throttles (KIP-219).
+    4: MEMBER_ID_REQUIRED is a possible error (KIP-394).
+    5: group_instance_id; response group_instance_id.
+    6: flexible.
+    7: response protocol_type; response protocol_name may be null.
+    8: reason.
+    9: response skip_assignment.
 """
 
 from __future__ import annotations
@@ -10,8 +19,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=11, kind="request", versions="0-9", flexible="6+")
 class JoinGroupRequest(s.Message):
-    """What JoinGroup asks."""
-
     @s.struct
     class JoinGroupRequestProtocol(s.Struct):
         name: str = s.string("0+", default="")
@@ -31,8 +38,6 @@ class JoinGroupRequest(s.Message):
 
 @s.message(api_key=11, kind="response", versions="0-9", flexible="6+")
 class JoinGroupResponse(s.Message):
-    """What JoinGroup answers."""
-
     @s.struct
     class JoinGroupResponseMember(s.Struct):
         member_id: str = s.string("0+", default="")

@@ -1,11 +1,16 @@
-"""LeaderAndIsr (api key 4).
+"""LeaderAndIsr (api key 4): a ZooKeeper controller makes a broker leader or follower of partitions.
 
-A ZooKeeper controller tells a broker which partitions it leads and follows.
-
-Gone in Kafka 4.0. KIP-497 brought the answer that an ISR change leads to by this way; KIP-704
+Gone in Kafka 4.0. KIP-497 sent the result of an ISR change by this request; KIP-704
 (v6) adds the leader recovery state.
 
 Versions: 0-7, flexible from 4; Kafka 3.9 has 0-7, Kafka 4.3 has none.
+    1: is_new.
+    2: broker_epoch, topic_states, partition_states; without ungrouped_partition_states.
+    3: adding_replicas, removing_replicas.
+    4: flexible.
+    5: type, topic_id; response topics, topic_id; response without topic_name.
+    6: leader_recovery_state.
+    7: is_kraft_controller.
 """
 
 from __future__ import annotations
@@ -18,8 +23,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=4, kind="request", versions="0-7", flexible="4+")
 class LeaderAndIsrRequest(s.Message):
-    """What LeaderAndIsr asks."""
-
     @s.struct
     class LeaderAndIsrPartitionState(s.Struct):
         topic_name: str = s.string("0-1", default="", ignorable=True, entity="topicName")
@@ -71,8 +74,6 @@ class LeaderAndIsrRequest(s.Message):
 
 @s.message(api_key=4, kind="response", versions="0-7", flexible="4+")
 class LeaderAndIsrResponse(s.Message):
-    """What LeaderAndIsr answers."""
-
     @s.struct
     class LeaderAndIsrPartitionError(s.Struct):
         topic_name: str = s.string("0-4", default="", ignorable=True, entity="topicName")

@@ -1,6 +1,11 @@
 """LeaveGroup (api key 13): members leave a classic group.
 
 Versions: 0-5, flexible from 4; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+    1: response throttle_time_ms.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: members, group_instance_id; response members, member_id, group_instance_id.
+    4: flexible.
+    5: reason.
 """
 
 from __future__ import annotations
@@ -10,8 +15,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=13, kind="request", versions="0-5", flexible="4+")
 class LeaveGroupRequest(s.Message):
-    """What LeaveGroup asks."""
-
     @s.struct
     class MemberIdentity(s.Struct):
         member_id: str = s.string("3+", default="")
@@ -25,8 +28,6 @@ class LeaveGroupRequest(s.Message):
 
 @s.message(api_key=13, kind="response", versions="0-5", flexible="4+")
 class LeaveGroupResponse(s.Message):
-    """What LeaveGroup answers."""
-
     @s.struct
     class MemberResponse(s.Struct):
         member_id: str = s.string("3+", default="")

@@ -1,6 +1,4 @@
-"""ListClientMetricsResources (api key 74).
-
-A client asks which client metrics resources there are.
+"""ListClientMetricsResources (api key 74): the resources of client metrics.
 
 KIP-714; Kafka 4.1 renamed it to ListConfigResources and gave it a version more.
 
@@ -14,13 +12,11 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=74, kind="request", versions="0", flexible="0+")
 class ListClientMetricsResourcesRequest(s.Message):
-    """What ListClientMetricsResources asks."""
+    pass
 
 
 @s.message(api_key=74, kind="response", versions="0", flexible="0+")
 class ListClientMetricsResourcesResponse(s.Message):
-    """What ListClientMetricsResources answers."""
-
     @s.struct
     class ClientMetricsResource(s.Struct):
         name: str = s.string("0+", default="")

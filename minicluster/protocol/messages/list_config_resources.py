@@ -1,8 +1,9 @@
-"""ListConfigResources (api key 74): a client asks which resources have configs.
+"""ListConfigResources (api key 74): the resources that have configs.
 
 KIP-1142; v0 is ListClientMetricsResources of Kafka 3.7 to 4.0.
 
 Versions: 0-1, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0-1.
+    1: resource_types; response resource_type.
 """
 
 from __future__ import annotations
@@ -12,15 +13,11 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=74, kind="request", versions="0-1", flexible="0+")
 class ListConfigResourcesRequest(s.Message):
-    """What ListConfigResources asks."""
-
     resource_types: tuple[int, ...] = s.array("int8", "1+", default=())
 
 
 @s.message(api_key=74, kind="response", versions="0-1", flexible="0+")
 class ListConfigResourcesResponse(s.Message):
-    """What ListConfigResources answers."""
-
     @s.struct
     class ConfigResource(s.Struct):
         resource_name: str = s.string("0+", default="")

@@ -1,6 +1,11 @@
-"""ListGroups (api key 16): a client asks which groups a broker coordinates.
+"""ListGroups (api key 16): the groups that a broker coordinates.
 
 Versions: 0-5, flexible from 3; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+    1: response throttle_time_ms.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: flexible.
+    4: states_filter; response group_state.
+    5: types_filter; response group_type.
 """
 
 from __future__ import annotations
@@ -10,16 +15,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=16, kind="request", versions="0-5", flexible="3+")
 class ListGroupsRequest(s.Message):
-    """What ListGroups asks."""
-
     states_filter: tuple[str, ...] = s.array("string", "4+", default=())
     types_filter: tuple[str, ...] = s.array("string", "5+", default=())
 
 
 @s.message(api_key=16, kind="response", versions="0-5", flexible="3+")
 class ListGroupsResponse(s.Message):
-    """What ListGroups answers."""
-
     @s.struct
     class ListedGroup(s.Struct):
         group_id: str = s.string("0+", default="", entity="groupId")

@@ -1,6 +1,17 @@
-"""ListOffsets (api key 2): a client asks for the offsets that belong to timestamps.
+"""ListOffsets (api key 2): the offsets that belong to timestamps.
 
 Versions: 0-11, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 1-11.
+    1: without max_num_offsets; response timestamp, offset; response without old_style_offsets.
+    2: isolation_level; response throttle_time_ms.
+    3: on a quota violation the broker responds before it throttles (KIP-219).
+    4: current_leader_epoch; response leader_epoch.
+    5: OFFSET_NOT_AVAILABLE is a possible error (KIP-207).
+    6: flexible.
+    7: timestamp -3 for the offset of the largest one (KIP-734).
+    8: timestamp -4 for the local start of the log (KIP-405).
+    9: timestamp -5 for the last offset in tiered storage (KIP-1005).
+    10: timeout_ms.
+    11: timestamp -6 for the first offset not yet uploaded (KIP-1023).
 """
 
 from __future__ import annotations
@@ -10,8 +21,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=2, kind="request", versions="0-11", flexible="6+")
 class ListOffsetsRequest(s.Message):
-    """What ListOffsets asks."""
-
     @s.struct
     class ListOffsetsPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -34,8 +43,6 @@ class ListOffsetsRequest(s.Message):
 
 @s.message(api_key=2, kind="response", versions="0-11", flexible="6+")
 class ListOffsetsResponse(s.Message):
-    """What ListOffsets answers."""
-
     @s.struct
     class ListOffsetsPartitionResponse(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (api key 46): a client asks which reassignments are going on.
+"""ListPartitionReassignments (api key 46): the reassignments in progress.
 
 KIP-455.
 
@@ -12,8 +12,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=46, kind="request", versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest(s.Message):
-    """What ListPartitionReassignments asks."""
-
     @s.struct
     class ListPartitionReassignmentsTopics(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
@@ -27,8 +25,6 @@ class ListPartitionReassignmentsRequest(s.Message):
 
 @s.message(api_key=46, kind="response", versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse(s.Message):
-    """What ListPartitionReassignments answers."""
-
     @s.struct
     class OngoingPartitionReassignment(s.Struct):
         partition_index: int = s.int32("0+", default=0)

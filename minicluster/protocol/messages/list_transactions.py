@@ -1,6 +1,8 @@
-"""ListTransactions (api key 66): a client asks which transactions a broker coordinates.
+"""ListTransactions (api key 66): the transactions that a broker coordinates.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+    1: duration_filter.
+    2: transactional_id_pattern.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=66, kind="request", versions="0-2", flexible="0+")
 class ListTransactionsRequest(s.Message):
-    """What ListTransactions asks."""
-
     state_filters: tuple[str, ...] = s.array("string", "0+", default=())
     producer_id_filters: tuple[int, ...] = s.array("int64", "0+", default=(), entity="producerId")
     duration_filter: int = s.int64("1+", default=-1)
@@ -20,8 +20,6 @@ class ListTransactionsRequest(s.Message):
 
 @s.message(api_key=66, kind="response", versions="0-2", flexible="0+")
 class ListTransactionsResponse(s.Message):
-    """What ListTransactions answers."""
-
     @s.struct
     class TransactionState(s.Struct):
         transactional_id: str = s.string("0+", default="", entity="transactionalId")

@@ -1,8 +1,23 @@
-"""Metadata (api key 3): a client asks for brokers, topics and partitions.
+"""Metadata (api key 3): brokers, topics and partitions, for clients.
 
 KIP-516 (v10) adds topic ids.
 
 Versions: 0-13, flexible from 9; Kafka 3.9 has 0-12, Kafka 4.3 has 0-13.
+    1: topics may be null; response rack, controller_id, is_internal.
+    2: response cluster_id.
+    3: response throttle_time_ms.
+    4: allow_auto_topic_creation.
+    5: response offline_replicas.
+    6: on a quota violation the broker responds before it throttles (KIP-219).
+    7: response leader_epoch.
+    8: include_cluster_authorized_operations, include_topic_authorized_operations; response
+        topic_authorized_operations, cluster_authorized_operations.
+    9: flexible.
+    10: topic_id; name may be null; response topic_id.
+    11: without include_cluster_authorized_operations; response without
+        cluster_authorized_operations.
+    12: response name may be null.
+    13: fields as in version 12.
 """
 
 from __future__ import annotations
@@ -15,8 +30,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=3, kind="request", versions="0-13", flexible="9+")
 class MetadataRequest(s.Message):
-    """What Metadata asks."""
-
     @s.struct
     class MetadataRequestTopic(s.Struct):
         topic_id: UUID = s.uuid("10+", default=ZERO_UUID, ignorable=True)
@@ -32,8 +45,6 @@ class MetadataRequest(s.Message):
 
 @s.message(api_key=3, kind="response", versions="0-13", flexible="9+")
 class MetadataResponse(s.Message):
-    """What Metadata answers."""
-
     @s.struct
     class MetadataResponseBroker(s.Struct):
         node_id: int = s.int32("0+", default=0, entity="brokerId")

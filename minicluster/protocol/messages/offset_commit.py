@@ -1,6 +1,16 @@
-"""OffsetCommit (api key 8): a group member stores how far it has read.
+"""OffsetCommit (api key 8): a member of a group commits its offsets.
 
 Versions: 0-10, flexible from 8; Kafka 3.9 has 0-9, Kafka 4.3 has 2-10.
+    1: generation_id_or_member_epoch, member_id, commit_timestamp.
+    2: retention_time_ms; without commit_timestamp.
+    3: response throttle_time_ms.
+    4: on a quota violation the broker responds before it throttles (KIP-219).
+    5: without retention_time_ms.
+    6: committed_leader_epoch.
+    7: group_instance_id.
+    8: flexible.
+    9: for the consumer group protocol as well (KIP-848).
+    10: topic_id; without name; response topic_id; response without name.
 """
 
 from __future__ import annotations
@@ -13,8 +23,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=8, kind="request", versions="0-10", flexible="8+")
 class OffsetCommitRequest(s.Message):
-    """What OffsetCommit asks."""
-
     @s.struct
     class OffsetCommitRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -43,8 +51,6 @@ class OffsetCommitRequest(s.Message):
 
 @s.message(api_key=8, kind="response", versions="0-10", flexible="8+")
 class OffsetCommitResponse(s.Message):
-    """What OffsetCommit answers."""
-
     @s.struct
     class OffsetCommitResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)

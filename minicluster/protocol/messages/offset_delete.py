@@ -10,8 +10,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=47, kind="request", versions="0", flexible="none")
 class OffsetDeleteRequest(s.Message):
-    """What OffsetDelete asks."""
-
     @s.struct
     class OffsetDeleteRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -31,8 +29,6 @@ class OffsetDeleteRequest(s.Message):
 
 @s.message(api_key=47, kind="response", versions="0", flexible="none")
 class OffsetDeleteResponse(s.Message):
-    """What OffsetDelete answers."""
-
     @s.struct
     class OffsetDeleteResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -1,6 +1,16 @@
-"""OffsetFetch (api key 9): a client asks how far a group has read.
+"""OffsetFetch (api key 9): the committed offsets of a group.
 
 Versions: 0-10, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 1-10.
+    1: fields as in version 0.
+    2: topics may be null.
+    3: response throttle_time_ms.
+    4: on a quota violation the broker responds before it throttles (KIP-219).
+    5: response committed_leader_epoch.
+    6: flexible.
+    7: require_stable.
+    8: groups; response groups, group_id.
+    9: member_id, member_epoch.
+    10: topic_id; without name; response topic_id; response without name.
 """
 
 from __future__ import annotations
@@ -13,8 +23,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=9, kind="request", versions="0-10", flexible="6+")
 class OffsetFetchRequest(s.Message):
-    """What OffsetFetch asks."""
-
     @s.struct
     class OffsetFetchRequestTopic(s.Struct):
         name: str = s.string("0-7", default="", entity="topicName")
@@ -47,8 +55,6 @@ class OffsetFetchRequest(s.Message):
 
 @s.message(api_key=9, kind="response", versions="0-10", flexible="6+")
 class OffsetFetchResponse(s.Message):
-    """What OffsetFetch answers."""
-
     @s.struct
     class OffsetFetchResponsePartition(s.Struct):
         partition_index: int = s.int32("0-7", default=0)

@@ -1,8 +1,14 @@
-"""OffsetForLeaderEpoch (api key 23): a follower or consumer asks where a leader epoch ends.
+"""OffsetForLeaderEpoch (api key 23).
+
+The end offset of a leader epoch, for a follower or a consumer.
 
 KIP-101, KIP-279, KIP-320.
 
 Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 2-4.
+    1: response leader_epoch.
+    2: current_leader_epoch; response throttle_time_ms.
+    3: replica_id.
+    4: flexible.
 """
 
 from __future__ import annotations
@@ -12,8 +18,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=23, kind="request", versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest(s.Message):
-    """What OffsetForLeaderEpoch asks."""
-
     @s.struct
     class OffsetForLeaderPartition(s.Struct):
         partition: int = s.int32("0+", default=0)
@@ -33,8 +37,6 @@ class OffsetForLeaderEpochRequest(s.Message):
 
 @s.message(api_key=23, kind="response", versions="0-4", flexible="4+")
 class OffsetForLeaderEpochResponse(s.Message):
-    """What OffsetForLeaderEpoch answers."""
-
     @s.struct
     class EpochEndOffset(s.Struct):
         error_code: int = s.int16("0+", default=0)

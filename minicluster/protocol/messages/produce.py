@@ -1,8 +1,21 @@
 """Produce (api key 0): a client writes record batches to partitions.
 
-KIP-951 (v10) adds current leaders to the answer, KIP-516 (v13) names topics by id.
+KIP-951 (v10) adds current leaders to the response, KIP-516 (v13) names topics by id.
 
 Versions: 0-13, flexible from 9; Kafka 3.9 has 0-11, Kafka 4.3 has 3-13.
+    1: response throttle_time_ms.
+    2: response log_append_time_ms.
+    3: transactional_id.
+    4: KAFKA_STORAGE_ERROR is a possible error.
+    5: response log_start_offset.
+    6: on a quota violation the broker responds before it throttles (KIP-219).
+    7: zstd (KIP-110).
+    8: response record_errors, batch_index, batch_index_error_message, error_message.
+    9: flexible.
+    10: response current_leader, leader_id, leader_epoch, node_endpoints, ….
+    11: TRANSACTION_ABORTABLE is a possible error (KIP-890).
+    12: adds partitions to the transaction itself (KIP-890).
+    13: topic_id; without name; response topic_id; response without name.
 """
 
 from __future__ import annotations
@@ -16,8 +29,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=0, kind="request", versions="0-13", flexible="9+")
 class ProduceRequest(s.Message):
-    """What Produce asks."""
-
     @s.struct
     class PartitionProduceData(s.Struct):
         index: int = s.int32("0+", default=0)
@@ -41,8 +52,6 @@ class ProduceRequest(s.Message):
 
 @s.message(api_key=0, kind="response", versions="0-13", flexible="9+")
 class ProduceResponse(s.Message):
-    """What Produce answers."""
-
     @s.struct
     class BatchIndexAndErrorMessage(s.Struct):
         batch_index: int = s.int32("8+", default=0)

@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=72, kind="request", versions="0", flexible="0+")
 class PushTelemetryRequest(s.Message):
-    """What PushTelemetry asks."""
-
     client_instance_id: UUID = s.uuid("0+", default=ZERO_UUID)
     subscription_id: int = s.int32("0+", default=0)
     terminating: bool = s.boolean("0+", default=False)
@@ -26,7 +24,5 @@ class PushTelemetryRequest(s.Message):
 
 @s.message(api_key=72, kind="response", versions="0", flexible="0+")
 class PushTelemetryResponse(s.Message):
-    """What PushTelemetry answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)

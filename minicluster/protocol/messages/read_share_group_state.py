@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=84, kind="request", versions="0", flexible="0+")
 class ReadShareGroupStateRequest(s.Message):
-    """What ReadShareGroupState asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
@@ -35,8 +33,6 @@ class ReadShareGroupStateRequest(s.Message):
 
 @s.message(api_key=84, kind="response", versions="0", flexible="0+")
 class ReadShareGroupStateResponse(s.Message):
-    """What ReadShareGroupState answers."""
-
     @s.struct
     class StateBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)

@@ -4,8 +4,11 @@ The start offsets of a share group's partitions are read.
 
 KIP-932.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1. Version 0 of the response has two
-forms: that of Kafka 3.9, which was early access, lacks the leader epoch and has a class of its own.
+Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+    1: response delivery_complete_count.
+
+Version 0 of the response has two forms: that of Kafka 3.9, which was early access, lacks the leader
+epoch and has a class of its own.
 """
 
 from __future__ import annotations
@@ -18,8 +21,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=87, kind="request", versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryRequest(s.Message):
-    """What ReadShareGroupStateSummary asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
@@ -38,8 +39,6 @@ class ReadShareGroupStateSummaryRequest(s.Message):
 
 @s.message(api_key=87, kind="response", versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryResponse(s.Message):
-    """What ReadShareGroupStateSummary answers."""
-
     @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)
@@ -64,7 +63,7 @@ class ReadShareGroupStateSummaryResponse(s.Message):
 
 @s.message(api_key=87, kind="response", versions="0", flexible="0+")
 class EarlyReadShareGroupStateSummaryResponse(s.Message):
-    """What ReadShareGroupStateSummary answers in Kafka 3.9."""
+    """The response of Kafka 3.9."""
 
     @s.struct
     class PartitionResult(s.Struct):

@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=81, kind="request", versions="0", flexible="0+")
 class RemoveRaftVoterRequest(s.Message):
-    """What RemoveRaftVoter asks."""
-
     cluster_id: str | None = s.string("0+", default="", nullable="0+")
     voter_id: int = s.int32("0+", default=0)
     voter_directory_id: UUID = s.uuid("0+", default=ZERO_UUID)
@@ -24,8 +22,6 @@ class RemoveRaftVoterRequest(s.Message):
 
 @s.message(api_key=81, kind="response", versions="0", flexible="0+")
 class RemoveRaftVoterResponse(s.Message):
-    """What RemoveRaftVoter answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+", ignorable=True)

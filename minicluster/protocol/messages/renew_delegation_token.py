@@ -1,6 +1,8 @@
 """RenewDelegationToken (api key 39): a client renews a delegation token.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 1-2.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -10,16 +12,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=39, kind="request", versions="0-2", flexible="2+")
 class RenewDelegationTokenRequest(s.Message):
-    """What RenewDelegationToken asks."""
-
     hmac: bytes = s.bytes_("0+", default=b"")
     renew_period_ms: int = s.int64("0+", default=0)
 
 
 @s.message(api_key=39, kind="response", versions="0-2", flexible="2+")
 class RenewDelegationTokenResponse(s.Message):
-    """What RenewDelegationToken answers."""
-
     error_code: int = s.int16("0+", default=0)
     expiry_timestamp_ms: int = s.int64("0+", default=0)
     throttle_time_ms: int = s.int32("0+", default=0)

@@ -1,6 +1,8 @@
 """SaslAuthenticate (api key 36): a client sends bytes of its SASL mechanism.
 
 Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+    1: response session_lifetime_ms.
+    2: flexible.
 """
 
 from __future__ import annotations
@@ -10,15 +12,11 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=36, kind="request", versions="0-2", flexible="2+")
 class SaslAuthenticateRequest(s.Message):
-    """What SaslAuthenticate asks."""
-
     auth_bytes: bytes = s.bytes_("0+", default=b"")
 
 
 @s.message(api_key=36, kind="response", versions="0-2", flexible="2+")
 class SaslAuthenticateResponse(s.Message):
-    """What SaslAuthenticate answers."""
-
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+")
     auth_bytes: bytes = s.bytes_("0+", default=b"")

@@ -3,6 +3,8 @@
 KIP-932; v0 was early access and is not compatible.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1-2.
+    1: fields as in version 0.
+    2: is_renew_ack; response acquisition_lock_timeout_ms.
 """
 
 from __future__ import annotations
@@ -15,8 +17,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=79, kind="request", versions="0-2", flexible="0+")
 class ShareAcknowledgeRequest(s.Message):
-    """What ShareAcknowledge asks."""
-
     @s.struct
     class AcknowledgementBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)
@@ -46,8 +46,6 @@ class ShareAcknowledgeRequest(s.Message):
 
 @s.message(api_key=79, kind="response", versions="0-2", flexible="0+")
 class ShareAcknowledgeResponse(s.Message):
-    """What ShareAcknowledge answers."""
-
     @s.struct
     class LeaderIdAndEpoch(s.Struct):
         leader_id: int = s.int32("0+", default=0)

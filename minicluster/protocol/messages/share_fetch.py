@@ -3,6 +3,9 @@
 KIP-932; v0 was early access and is not compatible.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1-2.
+    1: max_records, batch_size; without partition_max_bytes; response
+        acquisition_lock_timeout_ms.
+    2: share_acquire_mode, is_renew_ack.
 """
 
 from __future__ import annotations
@@ -16,8 +19,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=78, kind="request", versions="0-2", flexible="0+")
 class ShareFetchRequest(s.Message):
-    """What ShareFetch asks."""
-
     @s.struct
     class AcknowledgementBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)
@@ -60,8 +61,6 @@ class ShareFetchRequest(s.Message):
 
 @s.message(api_key=78, kind="response", versions="0-2", flexible="0+")
 class ShareFetchResponse(s.Message):
-    """What ShareFetch answers."""
-
     @s.struct
     class LeaderIdAndEpoch(s.Struct):
         leader_id: int = s.int32("0+", default=0)

@@ -1,8 +1,9 @@
-"""ShareGroupDescribe (api key 77): a client asks what share groups look like.
+"""ShareGroupDescribe (api key 77): the state and the members of share groups.
 
 KIP-932; v0 was early access and is not compatible.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1.
+    1: fields as in version 0.
 """
 
 from __future__ import annotations
@@ -15,16 +16,12 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=77, kind="request", versions="0-1", flexible="0+")
 class ShareGroupDescribeRequest(s.Message):
-    """What ShareGroupDescribe asks."""
-
     group_ids: tuple[str, ...] = s.array("string", "0+", default=(), entity="groupId")
     include_authorized_operations: bool = s.boolean("0+", default=False)
 
 
 @s.message(api_key=77, kind="response", versions="0-1", flexible="0+")
 class ShareGroupDescribeResponse(s.Message):
-    """What ShareGroupDescribe answers."""
-
     @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -1,10 +1,11 @@
 """ShareGroupHeartbeat (api key 76).
 
-A member of a share group says that it lives and learns its assignment.
+A member of a share group keeps its session and receives its assignment.
 
 KIP-932; v0 was early access and is not compatible.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1.
+    1: fields as in version 0.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=76, kind="request", versions="0-1", flexible="0+")
 class ShareGroupHeartbeatRequest(s.Message):
-    """What ShareGroupHeartbeat asks."""
-
     group_id: str = s.string("0+", default="", entity="groupId")
     member_id: str = s.string("0+", default="")
     member_epoch: int = s.int32("0+", default=0)
@@ -30,8 +29,6 @@ class ShareGroupHeartbeatRequest(s.Message):
 
 @s.message(api_key=76, kind="response", versions="0-1", flexible="0+")
 class ShareGroupHeartbeatResponse(s.Message):
-    """What ShareGroupHeartbeat answers."""
-
     @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -1,8 +1,14 @@
-"""StopReplica (api key 5): a ZooKeeper controller tells a broker to stop or delete replicas.
+"""StopReplica (api key 5): a ZooKeeper controller stops or deletes replicas on a broker.
 
 Gone in Kafka 4.0.
 
 Versions: 0-4, flexible from 2; Kafka 3.9 has 0-4, Kafka 4.3 has none.
+    1: broker_epoch, topics, name, partition_indexes; without ungrouped_partitions, topic_name,
+        partition_index.
+    2: flexible.
+    3: topic_states, topic_name, partition_states, partition_index, …; without
+        delete_partitions, topics, name, partition_indexes.
+    4: is_kraft_controller.
 """
 
 from __future__ import annotations
@@ -12,8 +18,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=5, kind="request", versions="0-4", flexible="2+")
 class StopReplicaRequest(s.Message):
-    """What StopReplica asks."""
-
     @s.struct
     class StopReplicaPartitionV0(s.Struct):
         topic_name: str = s.string("0", default="", entity="topicName")
@@ -53,8 +57,6 @@ class StopReplicaRequest(s.Message):
 
 @s.message(api_key=5, kind="response", versions="0-4", flexible="2+")
 class StopReplicaResponse(s.Message):
-    """What StopReplica answers."""
-
     @s.struct
     class StopReplicaPartitionError(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")

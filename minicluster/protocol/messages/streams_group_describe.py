@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe (api key 89): a client asks what streams groups look like.
+"""StreamsGroupDescribe (api key 89): the state and the members of streams groups.
 
 KIP-1071.
 
@@ -12,16 +12,12 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=89, kind="request", versions="0", flexible="0+")
 class StreamsGroupDescribeRequest(s.Message):
-    """What StreamsGroupDescribe asks."""
-
     group_ids: tuple[str, ...] = s.array("string", "0+", default=(), entity="groupId")
     include_authorized_operations: bool = s.boolean("0+", default=False)
 
 
 @s.message(api_key=89, kind="response", versions="0", flexible="0+")
 class StreamsGroupDescribeResponse(s.Message):
-    """What StreamsGroupDescribe answers."""
-
     @s.struct
     class KeyValue(s.Struct):
         key: str = s.string("0+", default="")

@@ -1,6 +1,6 @@
 """StreamsGroupHeartbeat (api key 88).
 
-A member of a streams group says that it lives and learns its tasks.
+A member of a streams group keeps its session and receives its tasks.
 
 KIP-1071.
 
@@ -14,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=88, kind="request", versions="0", flexible="0+")
 class StreamsGroupHeartbeatRequest(s.Message):
-    """What StreamsGroupHeartbeat asks."""
-
     @s.struct
     class KeyValue(s.Struct):
         key: str = s.string("0+", default="")
@@ -106,8 +104,6 @@ class StreamsGroupHeartbeatRequest(s.Message):
 
 @s.message(api_key=88, kind="response", versions="0", flexible="0+")
 class StreamsGroupHeartbeatResponse(s.Message):
-    """What StreamsGroupHeartbeat answers."""
-
     @s.struct
     class Status(s.Struct):
         status_code: int = s.int8("0+", default=0)

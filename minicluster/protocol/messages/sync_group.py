@@ -1,8 +1,13 @@
 """SyncGroup (api key 14).
 
-The leader of a classic group hands out the assignment and members fetch theirs.
+The leader of a classic group distributes the assignment, and members fetch theirs.
 
 Versions: 0-5, flexible from 4; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+    1: response throttle_time_ms.
+    2: on a quota violation the broker responds before it throttles (KIP-219).
+    3: group_instance_id.
+    4: flexible.
+    5: protocol_type, protocol_name; response protocol_type, protocol_name.
 """
 
 from __future__ import annotations
@@ -12,8 +17,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=14, kind="request", versions="0-5", flexible="4+")
 class SyncGroupRequest(s.Message):
-    """What SyncGroup asks."""
-
     @s.struct
     class SyncGroupRequestAssignment(s.Struct):
         member_id: str = s.string("0+", default="")
@@ -32,8 +35,6 @@ class SyncGroupRequest(s.Message):
 
 @s.message(api_key=14, kind="response", versions="0-5", flexible="4+")
 class SyncGroupResponse(s.Message):
-    """What SyncGroup answers."""
-
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     error_code: int = s.int16("0+", default=0)
     protocol_type: str | None = s.string("5+", default=None, nullable="5+", ignorable=True)

@@ -1,6 +1,11 @@
-"""TxnOffsetCommit (api key 28): a transaction stores how far a group has read.
+"""TxnOffsetCommit (api key 28): a transaction commits the offsets of a group.
 
 Versions: 0-5, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-5.
+    1: on a quota violation the broker responds before it throttles (KIP-219).
+    2: committed_leader_epoch.
+    3: generation_id, member_id, group_instance_id; flexible.
+    4: TRANSACTION_ABORTABLE is a possible error (KIP-890).
+    5: adds the group's offsets to the transaction itself (KIP-890).
 """
 
 from __future__ import annotations
@@ -10,8 +15,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=28, kind="request", versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest(s.Message):
-    """What TxnOffsetCommit asks."""
-
     @s.struct
     class TxnOffsetCommitRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -40,8 +43,6 @@ class TxnOffsetCommitRequest(s.Message):
 
 @s.message(api_key=28, kind="response", versions="0-5", flexible="3+")
 class TxnOffsetCommitResponse(s.Message):
-    """What TxnOffsetCommit answers."""
-
     @s.struct
     class TxnOffsetCommitResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -1,4 +1,4 @@
-"""UnregisterBroker (api key 64): a client takes a broker out of the cluster.
+"""UnregisterBroker (api key 64): a client removes a broker from the cluster.
 
 KIP-631.
 
@@ -12,15 +12,11 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=64, kind="request", versions="0", flexible="0+")
 class UnregisterBrokerRequest(s.Message):
-    """What UnregisterBroker asks."""
-
     broker_id: int = s.int32("0+", default=0, entity="brokerId")
 
 
 @s.message(api_key=64, kind="response", versions="0", flexible="0+")
 class UnregisterBrokerResponse(s.Message):
-    """What UnregisterBroker answers."""
-
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+")

@@ -1,8 +1,10 @@
-"""UpdateFeatures (api key 57): a client asks the controller to finalize feature levels.
+"""UpdateFeatures (api key 57): a client finalizes feature levels at the controller.
 
 KIP-584, KIP-778.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+    1: upgrade_type, validate_only; without allow_downgrade.
+    2: response without results, feature.
 """
 
 from __future__ import annotations
@@ -12,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=57, kind="request", versions="0-2", flexible="0+")
 class UpdateFeaturesRequest(s.Message):
-    """What UpdateFeatures asks."""
-
     @s.struct
     class FeatureUpdateKey(s.Struct):
         feature: str = s.string("0+", default="")
@@ -28,8 +28,6 @@ class UpdateFeaturesRequest(s.Message):
 
 @s.message(api_key=57, kind="response", versions="0-2", flexible="0+")
 class UpdateFeaturesResponse(s.Message):
-    """What UpdateFeatures answers."""
-
     @s.struct
     class UpdatableFeatureResult(s.Struct):
         feature: str = s.string("0+", default="")

@@ -1,8 +1,16 @@
-"""UpdateMetadata (api key 6): a ZooKeeper controller tells a broker what the cluster looks like.
+"""UpdateMetadata (api key 6): a ZooKeeper controller sends brokers the metadata of the cluster.
 
 Gone in Kafka 4.0.
 
 Versions: 0-8, flexible from 6; Kafka 3.9 has 0-8, Kafka 4.3 has none.
+    1: endpoints, port, host, security_protocol; without v0_host, v0_port.
+    2: rack.
+    3: listener.
+    4: offline_replicas.
+    5: broker_epoch, topic_states, partition_states; without ungrouped_partition_states.
+    6: flexible.
+    7: topic_id.
+    8: is_kraft_controller, type.
 """
 
 from __future__ import annotations
@@ -15,8 +23,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=6, kind="request", versions="0-8", flexible="6+")
 class UpdateMetadataRequest(s.Message):
-    """What UpdateMetadata asks."""
-
     @s.struct
     class UpdateMetadataPartitionState(s.Struct):
         topic_name: str = s.string("0-4", default="", ignorable=True, entity="topicName")
@@ -74,6 +80,4 @@ class UpdateMetadataRequest(s.Message):
 
 @s.message(api_key=6, kind="response", versions="0-8", flexible="6+")
 class UpdateMetadataResponse(s.Message):
-    """What UpdateMetadata answers."""
-
     error_code: int = s.int16("0+", default=0)

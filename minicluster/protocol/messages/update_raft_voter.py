@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (api key 82): a voter tells the leader its endpoints and versions.
+"""UpdateRaftVoter (api key 82): a voter reports its endpoints and versions to the leader.
 
 KIP-853.
 
@@ -15,8 +15,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=82, kind="request", versions="0", flexible="0+")
 class UpdateRaftVoterRequest(s.Message):
-    """What UpdateRaftVoter asks."""
-
     @s.struct
     class Listener(s.Struct):
         name: str = s.string("0+", default="")
@@ -40,8 +38,6 @@ class UpdateRaftVoterRequest(s.Message):
 
 @s.message(api_key=82, kind="response", versions="0", flexible="0+")
 class UpdateRaftVoterResponse(s.Message):
-    """What UpdateRaftVoter answers."""
-
     @s.struct
     class CurrentLeader(s.Struct):
         leader_id: int = s.int32("0+", default=-1, entity="brokerId")

@@ -1,8 +1,11 @@
-"""Vote (api key 52): a voter asks the others to elect it.
+"""Vote (api key 52): a candidate requests the votes of the voters.
 
 KIP-595; KIP-853 (v1) adds directory ids, KIP-996 (v2) the pre-vote.
 
 Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+    1: voter_id, replica_directory_id, voter_directory_id; response node_endpoints, node_id,
+        host, port.
+    2: pre_vote.
 """
 
 from __future__ import annotations
@@ -15,8 +18,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=52, kind="request", versions="0-2", flexible="0+")
 class VoteRequest(s.Message):
-    """What Vote asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -44,8 +45,6 @@ class VoteRequest(s.Message):
 
 @s.message(api_key=52, kind="response", versions="0-2", flexible="0+")
 class VoteResponse(s.Message):
-    """What Vote answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)

@@ -3,6 +3,7 @@
 KIP-932.
 
 Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+    1: delivery_complete_count.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=85, kind="request", versions="0-1", flexible="0+")
 class WriteShareGroupStateRequest(s.Message):
-    """What WriteShareGroupState asks."""
-
     @s.struct
     class StateBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)
@@ -48,8 +47,6 @@ class WriteShareGroupStateRequest(s.Message):
 
 @s.message(api_key=85, kind="response", versions="0-1", flexible="0+")
 class WriteShareGroupStateResponse(s.Message):
-    """What WriteShareGroupState answers."""
-
     @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)

@@ -1,6 +1,8 @@
-"""WriteTxnMarkers (api key 27): a coordinator tells leaders how transactions ended.
+"""WriteTxnMarkers (api key 27): a coordinator writes the ends of transactions to their partitions.
 
 Versions: 0-2, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 1-2.
+    1: flexible.
+    2: transaction_version.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=27, kind="request", versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest(s.Message):
-    """What WriteTxnMarkers asks."""
-
     @s.struct
     class WritableTxnMarkerTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
@@ -33,8 +33,6 @@ class WriteTxnMarkersRequest(s.Message):
 
 @s.message(api_key=27, kind="response", versions="0-2", flexible="1+")
 class WriteTxnMarkersResponse(s.Message):
-    """What WriteTxnMarkers answers."""
-
     @s.struct
     class WritableTxnMarkerPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)

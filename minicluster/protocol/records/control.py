@@ -1,7 +1,7 @@
-"""What the control records of the metadata log and of its snapshots hold (KIP-595, 630, 853).
+"""The control records of the metadata log and of its snapshots (KIP-595, 630, 853).
 
 They carry their version in a first field and have no frame: the batch is marked as control and
-the record key says which of them it is (``CONTROL_CLASSES``).
+the record key has their type (``CONTROL_CLASSES``).
 
 Versions: LeaderChangeMessage 0-1, SnapshotHeaderRecord 0, SnapshotFooterRecord 0,
           KRaftVersionRecord 0, VotersRecord 0, EndTxnMarker 0.

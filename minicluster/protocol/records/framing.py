@@ -145,7 +145,7 @@ def encode_control(value: VersionedRecord) -> tuple[bytes, bytes]:
 def decode_control(key: bytes, value: bytes) -> VersionedRecord | None:
     """The control record of a log record's key and value; None for a type that is not known.
 
-    Kafka reads a version that it does not know as the newest that it does, and skips unknown
+    Kafka reads a version above its own as its newest, and skips unknown
     types (``ControlRecordUtils``, ``ControlRecordType.parse``); so does this.
 
     Errors:  ProtocolError for a key that is too short and for bytes that are no such record.
@@ -158,6 +158,6 @@ def decode_control(key: bytes, value: bytes) -> VersionedRecord | None:
     if len(value) < 2:
         raise ProtocolError(cls.__name__, "version", "the value is too short", offset=0)
     version = min(int.from_bytes(value[:2], "big", signed=True), cls.latest_version)
-    if cls is control.EndTxnMarker:  # its version stands before it, not in it
+    if cls is control.EndTxnMarker:  # its version precedes it
         return VersionedRecord(decode(cls, value[2:], version), version)
     return VersionedRecord(decode(cls, value, version), version)

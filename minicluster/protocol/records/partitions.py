@@ -54,7 +54,7 @@ class PartitionRecord(s.Message):
 
 @s.message(api_key=5, kind="metadata", versions="0-2", flexible="0+")
 class PartitionChangeRecord(s.Message):
-    """What has changed of a partition."""
+    """The changed fields of a partition."""
 
     partition_id: int = s.int32("0+", default=-1)
     topic_id: UUID = s.uuid("0+", default=ZERO_UUID)

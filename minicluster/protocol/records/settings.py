@@ -53,6 +53,6 @@ class ProducerIdsRecord(s.Message):
 
 @s.message(api_key=21, kind="metadata", versions="0", flexible="0+")
 class ZkMigrationStateRecord(s.Message):
-    """How far the migration from ZooKeeper has come (KIP-866)."""
+    """The state of the migration from ZooKeeper (KIP-866)."""
 
     zk_migration_state: int = s.int8("0+", default=0)

@@ -1,4 +1,4 @@
-"""Records that bind others together (KIP-866), and the one that says nothing (KIP-835).
+"""Records that bind others together (KIP-866), and the one without content (KIP-835).
 
 Versions: BeginTransactionRecord 0, EndTransactionRecord 0, AbortTransactionRecord 0, NoOpRecord
           0.

@@ -1,6 +1,6 @@
-"""AlterIsr as KIP-497 specifies it: a leader asks the controller to change an ISR.
+"""AlterIsr as KIP-497 specifies it: a change of an ISR, from a leader to the controller.
 
-The controller answers on receipt and writes afterwards, so the answer says nothing about the
+The controller responds on receipt and writes afterwards, so the response carries no
 outcome; that reaches the leader as a LeaderAndIsr. The text has neither an api key nor flexible
 versions. INVALID_ISR_VERSION of the text has the code of INVALID_UPDATE_VERSION.
 
@@ -14,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(kind="request", versions="0", flexible="none")
 class AlterIsrRequest(s.Message):
-    """What AlterIsr asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)
@@ -38,8 +36,6 @@ class AlterIsrRequest(s.Message):
 
 @s.message(kind="response", versions="0", flexible="none")
 class AlterIsrResponse(s.Message):
-    """What AlterIsr answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)

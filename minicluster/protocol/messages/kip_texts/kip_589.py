@@ -1,4 +1,4 @@
-"""AlterReplicaState of KIP-589: a broker tells the controller that replicas are offline.
+"""AlterReplicaState of KIP-589: a broker reports offline replicas to the controller.
 
 It never shipped; KIP-858 reports offline directories in BrokerHeartbeat instead. Error codes are
 32 bits wide here, unlike anywhere else.
@@ -15,14 +15,12 @@ EVENT_OFFLINE = 1
 """The only event type that the text defines."""
 
 UNKNOWN_EVENT_TYPE = 1 << 16
-"""The answer to any other event type. The text gives it no number; this one is ours, and only the
+"""The error of any other event type. The text gives it no number; this one is ours, and only the
 32 bits of this response can hold it, so it is no code of any release."""
 
 
 @s.message(kind="request", versions="0", flexible="0+")
 class AlterReplicaStateRequest(s.Message):
-    """What AlterReplicaState asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)
@@ -43,8 +41,6 @@ class AlterReplicaStateRequest(s.Message):
 
 @s.message(kind="response", versions="0", flexible="0+")
 class AlterReplicaStateResponse(s.Message):
-    """What AlterReplicaState answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)

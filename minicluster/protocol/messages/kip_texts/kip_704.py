@@ -1,4 +1,4 @@
-"""AlterIsr as the text of KIP-704 has it: version 1 says whether the ISR is unclean.
+"""AlterIsr as the text of KIP-704 has it: version 1 marks an unclean ISR.
 
 The text's older state calls the flag ``is_unclean``; what shipped is ``leader_recovery_state`` of
 AlterPartition v1. A leader clears the flag, with an ISR of itself alone or larger, and never sets
@@ -14,8 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=56, kind="request", versions="0-1", flexible="0+")
 class AlterIsrRequest(s.Message):
-    """What AlterIsr asks."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
@@ -38,8 +36,6 @@ class AlterIsrRequest(s.Message):
 
 @s.message(api_key=56, kind="response", versions="0-1", flexible="0+")
 class AlterIsrResponse(s.Message):
-    """What AlterIsr answers."""
-
     @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
