@@ -207,7 +207,7 @@ def comparable(form: Any, name: str = "") -> Any:
         return {
             key: comparable(value, key)
             for key, value in sorted(form.items())
-            if key not in ("throttleTimeMs", "errorMessage", "unalignedRecordsSizeInBytes")
+            if key not in ("throttleTimeMs", "unalignedRecordsSizeInBytes")
             and not (key in ("size", "recordsSizeInBytes") and "unalignedRecords" not in form)
         }
     if isinstance(form, list):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import ZERO_UUID
@@ -36,7 +37,7 @@ def refuse(
 ) -> DescribeQuorumResponse:
     """Refuse to describe the quorum as a node that does not lead it."""
     partition = DescribeQuorumResponse.PartitionData(
-        error_code=int(error), error_message="this node is not the leader of the quorum"
+        error_code=int(error), error_message=TEXTS[error]
     )
     return _response(METADATA_TOPIC, partition)
 
@@ -106,7 +107,7 @@ def _refuse_topics(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
                     DescribeQuorumResponse.PartitionData(
                         partition_index=partition.partition_index,
                         error_code=int(error),
-                        error_message="this node has no such partition",
+                        error_message=TEXTS[error],
                     )
                     for partition in topic.partitions
                 ),

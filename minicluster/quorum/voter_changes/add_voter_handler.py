@@ -22,7 +22,7 @@ from minicluster.quorum.state.leader_state import AddVoterHandlerState, LeaderSt
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter, node_at
-from minicluster.quorum.voter_changes import handler_state, preconditions
+from minicluster.quorum.voter_changes import handler_state, messages, preconditions
 
 KRAFT_VERSION = "kraft.version"
 API_VERSIONS_VERSION = 4
@@ -36,7 +36,9 @@ def validate(
     """Refuse another cluster."""
     if validation.has_valid_cluster_id(node, request.cluster_id):
         return None
-    return _response(ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
+    return _response(
+        ErrorCode.INCONSISTENT_CLUSTER_ID, messages.other_cluster(node, request.cluster_id)
+    )
 
 
 def epoch_of(request: AddRaftVoterRequest) -> LeaderRequestEpoch:
@@ -65,8 +67,7 @@ def handle(
     to = node_at(request.voter_id, endpoints, node.listener_name)
     assert to is not None
     if not node.requests.is_ready(to.id, now_ms):
-        message = "the new voter takes no ApiVersions request now"
-        return _response(ErrorCode.REQUEST_TIMED_OUT, message)
+        return _response(ErrorCode.REQUEST_TIMED_OUT, messages.not_ready(key))
     api_versions = ApiVersionsRequest(
         client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
     )
@@ -85,13 +86,15 @@ def _refuse(
     node: QuorumNode, role: LeaderState, key: ReplicaKey, endpoints: Any, now_ms: int
 ) -> preconditions.Refusal | None:
     if key.directory_id is None:
-        return preconditions.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
+        error = validation.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
+        return error, "Add voter request didn't include a valid voter"
     if not preconditions.has_default_listener(node, endpoints):
         error = validation.invalid(node, InvalidRequest.LISTENER_MISSING)
-        return error, f"the new voter has no endpoint of the listener {node.listener_name}"
-    refusal = preconditions.refuse_change(node, role, now_ms)
-    if refusal is None and node.history.voters.get(key.id) is not None:
-        return ErrorCode.DUPLICATE_VOTER, f"{key.id} is a voter already"
+        return error, messages.no_default_listener(endpoints, node.listener_name)
+    refusal = preconditions.refuse_change(node, role, now_ms, change="adding")
+    voters = node.history.voters
+    if refusal is None and voters.get(key.id) is not None:
+        return ErrorCode.DUPLICATE_VOTER, messages.duplicate_voter(key, voters)
     return refusal
 
 
@@ -135,13 +138,15 @@ def _go_on(
         voters = node.history.voters.add(voter)
     refusal: preconditions.Refusal | None = None
     if error is not ErrorCode.NONE:
-        refusal = ErrorCode.REQUEST_TIMED_OUT, "the new voter did not name its supported versions"
+        refusal = ErrorCode.REQUEST_TIMED_OUT, messages.api_versions_error(error.name)
     elif versions is None or not versions.holds(node.history.kraft_version):
-        refusal = preconditions.invalid(node, InvalidRequest.KRAFT_VERSION_UNSUPPORTED)
+        message = messages.unsupported_version(change.voter, versions, node.history.kraft_version)
+        refusal = validation.invalid(node, InvalidRequest.KRAFT_VERSION_UNSUPPORTED), message
     elif not role.is_caught_up(change.voter, now_ms):
-        refusal = ErrorCode.REQUEST_TIMED_OUT, "the new voter lags behind the leader"
+        refusal = ErrorCode.REQUEST_TIMED_OUT, messages.lagging(change.voter)
     elif voters is None:
-        refusal = ErrorCode.DUPLICATE_VOTER, "it is a voter already"
+        message = messages.duplicate_voter(change.voter, node.history.voters)
+        refusal = ErrorCode.DUPLICATE_VOTER, message
     if refusal is not None:
         role.pending_add = None
         handler_state.complete_add(node, change, *refusal)

@@ -6,6 +6,7 @@ Source:  LeaderState's addVoterHandlerState and removeVoterHandlerState.
 from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import AddRaftVoterResponse, RemoveRaftVoterResponse
 from minicluster.quorum.state.leader_state import (
     AddVoterHandlerState,
@@ -35,7 +36,7 @@ def complete_remove(
 
 def on_leadership_lost(node: QuorumNode, role: LeaderState) -> None:
     """Fail what is pending: the next leader may commit the record, or truncate it."""
-    _fail(node, role, ErrorCode.NOT_LEADER_OR_FOLLOWER, "The leader has changed")
+    _fail(node, role, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def expire(node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
@@ -44,7 +45,7 @@ def expire(node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
         return False
     for change in (role.pending_add, role.pending_remove):
         if change is not None and now_ms >= change.deadline_ms:
-            _fail(node, role, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time")
+            _fail(node, role, ErrorCode.REQUEST_TIMED_OUT)
     return role.pending_add is not None or role.pending_remove is not None
 
 
@@ -77,7 +78,8 @@ def next_deadline_ms(role: LeaderState) -> int | None:
     return min(c.deadline_ms for c in (role.pending_add, role.pending_remove) if c is not None)
 
 
-def _fail(node: QuorumNode, role: LeaderState, error: ErrorCode, message: str) -> None:
+def _fail(node: QuorumNode, role: LeaderState, error: ErrorCode) -> None:
+    message = TEXTS[error]
     add, role.pending_add = role.pending_add, None
     remove, role.pending_remove = role.pending_remove, None
     if add is not None:

@@ -16,7 +16,7 @@ from minicluster.quorum.state.leader_state import LeaderState, RemoveVoterHandle
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey
-from minicluster.quorum.voter_changes import preconditions
+from minicluster.quorum.voter_changes import messages, preconditions
 
 
 def validate(
@@ -25,7 +25,9 @@ def validate(
     """Refuse another cluster."""
     if validation.has_valid_cluster_id(node, request.cluster_id):
         return None
-    return _response(ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
+    return _response(
+        ErrorCode.INCONSISTENT_CLUSTER_ID, messages.other_cluster(node, request.cluster_id)
+    )
 
 
 def epoch_of(request: RemoveRaftVoterRequest) -> LeaderRequestEpoch:
@@ -48,13 +50,14 @@ def handle(
     assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     if key.directory_id is None:
-        return _response(*preconditions.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY))
-    refusal = preconditions.refuse_change(node, role, now_ms)
+        error = validation.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
+        return _response(error, "Remove voter request didn't include a valid voter")
+    refusal = preconditions.refuse_change(node, role, now_ms, change="removing")
     if refusal is not None:
         return _response(*refusal)
     voters = node.history.voters.remove(key)
     if voters is None:
-        message = f"{key.id} is no voter with that directory, or the last one"
+        message = messages.cannot_remove(key, node.history.voters)
         return _response(ErrorCode.VOTER_NOT_FOUND, message)
     role.pending_remove = RemoveVoterHandlerState(
         token=token,

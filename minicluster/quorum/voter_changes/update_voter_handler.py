@@ -74,7 +74,7 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
         return validation.invalid(node, InvalidRequest.LISTENER_MISSING)
     if not 0 <= versions.min <= versions.max:
         return validation.invalid(node, InvalidRequest.IMPOSSIBLE_VERSIONS)
-    refusal = preconditions.refuse_change(node, role, now_ms, needs_version=False)
+    refusal = preconditions.refuse_change(node, role, now_ms, change=None)
     if refusal is not None:
         return refusal[0]
     if node.history.kraft_version == 0 and role.upgraded_version is not None:
