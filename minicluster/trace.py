@@ -90,6 +90,19 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "voters": "str",
         "kraft_version": "int",  # like voters
     },
+    # One row per refusal of a controller: of a request, or of one partition of it.
+    "refusal": {
+        "node": "int",
+        "incarnation": "str",
+        "rpc": "int",  # the id of the request; null: its response had left (KIP-497)
+        "api": "str",
+        "broker": "int",  # the sender, where the request names it
+        "topic": "str",
+        "part": "int",  # null: the whole request
+        "error": "str",
+        "reason": "str",  # minicluster.controller.refusal.Reason
+        "message": "str",  # as Kafka logs it
+    },
     "replica_log": {
         "broker": "int",
         "incarnation": "str",
@@ -131,10 +144,14 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "partition_event": ("vt", "seq", "broker", "topic", "topic_id", "part", "kind"),
     "publish": ("vt", "seq", "node", "offset"),
     "raft_event": ("vt", "seq", "node", "kind"),
+    "refusal": ("vt", "seq", "node", "error", "reason"),
     "replica_log": ("vt", "seq", "broker", "topic", "part", "offset", "at"),
     "history": ("vt", "seq", "op_id", "f", "type"),
     "fault": ("vt", "seq", "action", "phase"),
 }
+
+# Tables that runs of earlier versions do not have; no rule needs them.
+OPTIONAL_TABLES = frozenset({"refusal"})
 
 # Kafka's ids and epochs of 32 bits, whatever table they are in.
 INT32_COLUMNS = frozenset(

@@ -215,7 +215,23 @@ class QuorumController(QuorumShell):
             self.quorum.resign(resign.epoch)
 
     def _report_refusal(self, report: ReportRefusal) -> None:
-        refusal = report.refusal
+        refusal, request = report.refusal, report.request
+        exchange = None if report.token is None else report.token.exchange
+        self.recorder.trace(
+            "refusal",
+            {
+                "node": self.node_id,
+                "incarnation": self._incarnation,
+                "rpc": None if exchange is None else exchange.id,
+                "api": None if exchange is None else exchange.api,
+                "broker": getattr(request, "broker_id", None),
+                "topic": refusal.topic or None,
+                "part": refusal.partition if refusal.topic else None,
+                "error": refusal.error.name,
+                "reason": refusal.reason.value,
+                "message": refusal.message,
+            },
+        )
         self.log.info("request.refused", reason=refusal.reason.value, message=refusal.message)
 
     def _controller_respond(self, reply: ControllerRespond) -> None:

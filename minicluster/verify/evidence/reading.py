@@ -21,7 +21,7 @@ from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.segment import check_contents, read_alone, read_segment
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
-from minicluster.trace import TABLES
+from minicluster.trace import OPTIONAL_TABLES, TABLES
 from minicluster.verify.evidence.committed_log import committed_log, starting_snapshot
 from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.run import NodeLog, Problem, Run
@@ -190,6 +190,8 @@ def _trace(
     found: dict[str, Path] = {}
     for table in TABLES:
         if f"trace/{table}" in damaged:
+            continue
+        if table in OPTIONAL_TABLES and table not in header.trace_rows:
             continue
         file = path / "trace" / f"{table}.parquet"
         why = file_damage(file, table, header.trace_rows.get(table))
