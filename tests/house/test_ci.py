@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -26,3 +27,25 @@ def test_the_quick_suite_and_the_slow_one_are_the_whole_suite() -> None:
     recipes = re.findall(r"pytest .*-m (\"not slow\"|slow) ", (ROOT / "Makefile").read_text())
     assert recipes == ['"not slow"', "slow"]
     assert re.search(r"^make .*\btest\b", (ROOT / ".ci/run").read_text(), re.M)
+
+
+def _names(requirements: list[str]) -> set[str]:
+    """The packages of requirement lines, by their names in one spelling."""
+    found = (re.match(r"[A-Za-z0-9._-]+", line) for line in requirements)
+    return {match[0].lower().replace("_", "-") for match in found if match}
+
+
+def test_every_dependency_has_a_tested_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = _names([*project["dependencies"], *extras["test"], *extras["dev"]]) - {"minicluster"}
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"\S+==\S+", line) for line in pinned)
+    assert wanted - _names(pinned) == set()
+
+
+def test_actions_are_named_by_digest() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    used = re.findall(r"uses: (\S+)", workflow)
+    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in used)
