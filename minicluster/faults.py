@@ -126,11 +126,11 @@ class Faults:
         "S13", "a new leader counts what followers held when it led before"
     )
     s26_reply_before_commit: bool = _switch(
-        "S26", "the controller answers before its records are committed"
+        "S26", "the controller responds before its records are committed"
     )
     s31_reads_above_hw: bool = _switch("S31", "consumers read above the high watermark")
     s32_acks_all_at_once: bool = _switch(
-        "S32", "acks=all is answered when the leader alone has appended"
+        "S32", "acks=all is acknowledged when the leader alone has appended"
     )
     s34_repeats_are_appended: bool = _switch(
         "S34", "a batch that an idempotent producer repeats is appended again"
@@ -142,10 +142,10 @@ class Faults:
         "Z14", "a replica whose directory failed is made anew, empty, in another directory"
     )
     z36_truncates_without_asking: bool = _switch(
-        "Z36", "a follower takes the end of an epoch that it never had for where it parted"
+        "Z36", "a follower takes the end of an epoch that it never had for the point of divergence"
     )
     z38_fetches_are_not_fenced: bool = _switch(
-        "Z38", "a leader answers fetches that carry another leader epoch"
+        "Z38", "a leader serves fetches that carry another leader epoch"
     )
     z44_old_log_of_new_topic: bool = _switch(
         "Z44", "a topic that is made again under its name finds the old topic's log"
@@ -154,7 +154,7 @@ class Faults:
         "Z45", "a broker that starts deletes the logs that it should keep"
     )
     s30_truncates_below_hw: bool = _switch(
-        "S30", "a follower of a new leader first cuts its log below the high watermark"
+        "S30", "a follower of a new leader first truncates its log below the high watermark"
     )
 
     z24_snapshot_without_configs: bool = _switch(

@@ -1,4 +1,4 @@
-"""How far the machines agree with Kafka: every recorded answer, counted."""
+"""The agreement of the machines with Kafka: every recorded response, counted."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ GROUPS = {
 """By letter: what the group is about, and its rows."""
 
 LEFT_OUT = {
-    "B63": "the rule that elects says itself whether an election was clean",
+    "B63": "the election itself returns whether it is clean",
     "B36": "it needs useLastKnownLeader=false, which no release lets anybody set",
     "C17": "requests do not expire in a queue: the mailbox of the actor is the queue",
 }

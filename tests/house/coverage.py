@@ -26,7 +26,7 @@ PARTLY_ANSWERED = {
     "ListOffsets": "no tiered storage, no transactions",
     "Metadata": "no auto-creation, no authorization",
     "InitProducerId": "no transactional ids",
-    "UpdateFeatures": "what the other controllers support is not asked",
+    "UpdateFeatures": "the other controllers' support is not checked",
 }
 # The controller makes it by PartitionRegistration.to_record.
 MADE_BY_HELPERS = ("PartitionRecord",)
@@ -53,8 +53,8 @@ def _apis() -> str:
         handler = client_api.HANDLERS.get(key)
         broker = "" if handler is None else _broker_word(handler.__name__)
         by_controller = "decides" if name in controller else ""
-        by_quorum = "answers" if name in quorum else ""
-        answered = by_controller or by_quorum or broker in ("answers", "replicas")
+        by_quorum = "responds" if name in quorum else ""
+        answered = by_controller or by_quorum or broker in ("responds", "replicas")
         state = NOT if not answered else PARTLY if api.name in PARTLY_ANSWERED else DONE
         note = PARTLY_ANSWERED.get(api.name, "") if answered else "messages only"
         declared = versions(api.request.valid_versions)
@@ -65,7 +65,7 @@ def _apis() -> str:
 
 
 def _broker_word(handler: str) -> str:
-    return {"forward": "forwards", "to_replicas": "replicas"}.get(handler, "answers")
+    return {"forward": "forwards", "to_replicas": "replicas"}.get(handler, "responds")
 
 
 def _sum(counts: dict[str, int], what: str) -> str:

@@ -40,7 +40,7 @@ TITLES = {
     704: "Hint to the partition leader to recover the partition",
     714: "Client metrics",
     730: "Producer id generation in KRaft mode",
-    734: "ListOffsets tells the record with the highest timestamp",
+    734: "ListOffsets returns the record with the highest timestamp",
     778: "KRaft to KRaft upgrades",
     801: "An authorizer that stores metadata in __cluster_metadata",
     835: "Health of the KRaft controller quorum",

@@ -10,7 +10,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; numbers stand to the right."""
+    """A Markdown table; numbers are aligned to the right."""
     body = [[_cell(value) for value in row] for row in rows]
     numbers = [
         bool(body) and all(re.fullmatch(r"[\d,]*", row[column]) for row in body)

@@ -65,9 +65,9 @@ def rules_parts() -> dict[str, str]:
             values = (_value(getattr(new, field.name)), _value(getattr(old, field.name)))
             rows[field.part].append((f"`{field.name}`", *values, field.text, shown))
     heads = {
-        part: ("field", "zoo", "only in", "what it says", "shown by")
+        part: ("field", "zoo", "only in", "meaning", "shown by")
         if part.startswith("bugs")
-        else ("field", "kafka-4.3", "kafka-3.9", "what it says", "shown by")
+        else ("field", "kafka-4.3", "kafka-3.9", "meaning", "shown by")
         for part in rows
     }
     choices = [(f"`{kind.__name__}`", ", ".join(f"`{c}`" for c in kind)) for kind in CHOICES]

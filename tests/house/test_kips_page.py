@@ -13,7 +13,7 @@ PAGE = (DOCS / "kips.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line[1:-1].split("|")]
     for line in PAGE.splitlines()
-    if line.startswith("| ") and not line.startswith(("| ---", "| The text asks"))
+    if line.startswith("| ") and not line.startswith(("| ---", "| The text requires"))
 ]
 NAMED = re.findall(r"`([^`]+)`", PAGE)
 PATHS = [name for name in NAMED if name.startswith(("minicluster/", "actors/", "tests/"))]

@@ -18,7 +18,7 @@ def scenario_parts() -> dict[str, str]:
     return {
         "actions": _actions(),
         "kinds": table(("argument", "what it holds"), _kinds()),
-        "selectors": table(("selector", "what it says"), selectors),
+        "selectors": table(("selector", "meaning"), selectors),
         "faults": _faults(),
     }
 

@@ -111,7 +111,7 @@ _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 class SparkUnavailable(UserError):
     """Spark could not be started here; the message has the reason and the remedy."""
 
-    exit_code = 70
+    exit_code = 69
 
 
 class Jvm:
