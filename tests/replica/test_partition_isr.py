@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from minicluster.protocol import ErrorCode
+from minicluster.replica.effects import AlterPartitionFailed
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.isr import REVERTS, WAITS_FOR_METADATA
 from minicluster.replica.partition.isr_state import (
     CommittedPartitionState,
     PendingExpandIsr,
@@ -432,3 +434,16 @@ def test_metadata_of_an_equal_partition_epoch_ends_a_change_that_was_refused() -
     bench.respond(ErrorCode.INVALID_REQUEST)
     bench.lead(replicas=[101, 102], isr=[101], partition_epoch=1)
     assert bench.partition.isr_state == CommittedPartitionState((101,))
+
+
+@pytest.mark.parametrize("error", [e for e in ErrorCode if e != ErrorCode.NONE], ids=str)
+def test_every_refusal_reverts_waits_or_retries_and_is_reported_with_its_reason(
+    error: ErrorCode,
+) -> None:
+    bench = expanding()
+    (failed,) = [e for e in bench.respond(error) if isinstance(e, AlterPartitionFailed)]
+    assert (failed.topic, failed.partition, failed.isr) == ("orders", 6, (101, 102))
+    assert failed.error == error and failed.reason
+    reverted, retried = not bench.partition.isr_state.is_pending, len(bench.submitted) == 2
+    waits = not reverted and not retried
+    assert (reverted, waits) == (error in REVERTS, error in WAITS_FOR_METADATA)
