@@ -1,1 +1,1 @@
-"""The metadata controller as a pure machine: decide records, apply them, answer when committed."""
+"""The metadata controller as a pure machine: decide, apply, respond once it is committed."""

@@ -53,10 +53,10 @@ from minicluster.rules import Rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request with all that deciding it may need.
+    """A request with everything that its decision may need.
 
-    Shapes:  state has what is decided and not yet committed, committed has it not.
-    Units:   next_offset is where the decision's first record would go.
+    Shapes:  state includes what is decided and not yet committed; committed does not.
+    Units:   next_offset is the offset of the decision's first record.
     """
 
     state: ClusterState
@@ -78,7 +78,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """How one request is served.
+    """The way in which one request is served.
 
     Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
              that the release serves. items: the field that
@@ -94,7 +94,7 @@ class Api:
     reads: bool = False
 
     def is_empty(self, request: Any) -> bool:
-        """Whether the request lists nothing to do."""
+        """True for a request that lists nothing to do."""
         return self.items is not None and getattr(request, self.items) == ()
 
 

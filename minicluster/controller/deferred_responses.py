@@ -1,7 +1,7 @@
 """The responses that wait until the records before them are stable.
 
 **Invariant:** a response leaves no earlier than everything that its decision has seen is committed,
-so that nothing a client has heard of is lost with the controller (E40).
+so that nothing a client has seen is lost with the controller (E40).
 
 Source:  DeferredEventQueue, ControllerWriteEvent.
 """
@@ -61,5 +61,5 @@ class DeferredResponses:
 
 @step
 def may_respond(state: ClusterState, end_offset: int, stable_end: int) -> bool:
-    """Whether everything that a response depends on is stable."""
+    """True once everything that a response depends on is stable."""
     return end_offset <= stable_end

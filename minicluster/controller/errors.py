@@ -71,5 +71,5 @@ class ApiError:
         return cls(error, TEXTS[error])
 
     def __bool__(self) -> bool:
-        """Whether there is an error."""
+        """True where there is an error."""
         return self.error is not ErrorCode.NONE

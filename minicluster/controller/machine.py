@@ -76,7 +76,7 @@ RECORDS_OF_RAISED_KRAFT_VERSION = 2  # of the quorum: KRaftVersion and KRaftVote
 
 
 class ControllerMachine:
-    """One controller, active or standing by; see the module for how to drive it.
+    """One controller, active or standby; the module shows how to drive it.
 
     Shapes:  on_*(…, now_ms) -> list of effects (``effects.py``), to be carried out in order.
     """
@@ -106,7 +106,7 @@ class ControllerMachine:
 
     @property
     def is_active(self) -> bool:
-        """Whether this controller decides."""
+        """True on the controller that decides."""
         return self._epoch is not None
 
     @property
@@ -131,7 +131,7 @@ class ControllerMachine:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether what is committed ends inside a metadata transaction."""
+        """True while what is committed ends inside a metadata transaction."""
         return self._offsets.committed.before_transaction is not None
 
     @property
@@ -161,7 +161,10 @@ class ControllerMachine:
         end_offset: int,
         now_ms: int,
     ) -> list[Effect]:
-        """Apply committed records on a standby; the active controller has applied them already."""
+        """Apply committed records on a standby; the active controller has applied them already.
+
+        Units:   end_offset is exclusive, and may lie behind the last record.
+        """
         if self.is_active:
             return self.on_committed(end_offset, now_ms)
         for offset, record in enumerate(records, base_offset):
@@ -170,7 +173,10 @@ class ControllerMachine:
         return []
 
     def on_snapshot(self, image: MetadataImage, end_offset: int, now_ms: int) -> list[Effect]:
-        """Start over from a snapshot that ends before this offset."""
+        """Start over from a snapshot.
+
+        Units:   end_offset is exclusive.
+        """
         effects = self.on_renounce(now_ms)
         self.state.reset(image, end_offset - 1)
         self._offsets.before_transaction = None
@@ -178,12 +184,18 @@ class ControllerMachine:
         return effects
 
     def on_committed(self, high_watermark: int, now_ms: int) -> list[Effect]:
-        """Everything below this offset is committed: the responses that waited for it leave."""
+        """Advance what is committed: the responses that waited for it leave.
+
+        Units:   high_watermark is exclusive.
+        """
         self._offsets.commit(high_watermark)
         return [self._respond(entry) for entry in self._deferred.complete_up_to(self.stable_end)]
 
     def on_control_records(self, next_offset: int) -> None:
-        """The quorum has appended records of its own (voters) behind those of this controller."""
+        """Follow the quorum, which has appended records of its own (voters) to the log.
+
+        Units:   next_offset is the offset behind them.
+        """
         self._offsets.next_offset = max(self._offsets.next_offset, next_offset)
 
     # Leadership.
@@ -427,7 +439,7 @@ class ControllerMachine:
         )
 
     def _response(self, token: Any, response: Any, registered: int | None) -> ControllerRespond:
-        """A response that no records stand behind."""
+        """A response without records."""
         return ControllerRespond(token, response, (), self._offsets.high_watermark, registered)
 
 

@@ -1,4 +1,4 @@
-"""What the active controller does of its own accord: fence, balance, elect uncleanly, say no-op.
+"""The periodic tasks of the active controller: fence, balance, elect uncleanly, write no-ops.
 
 Source:  PeriodicTaskControlManager; ReplicationControlManager.maybeFenceStaleBroker,
          maybeBalancePartitionLeaders, maybeElectUncleanLeaders; QuorumController.
@@ -25,9 +25,9 @@ from minicluster.protocol.records import NoOpRecord, VersionedRecord
 def maybe_fence_stale_broker(
     state: ClusterState, now_ms: int, *, first: BrokerIdAndEpoch | None = None
 ) -> Decision:
-    """Fence one broker whose session has run out; the answer says whether to look again at once.
+    """Fence one broker whose session has run out; the response is True to run again at once.
 
-    One at a time, so that each sees what fencing the one before has changed.
+    One at a time, so that each decision has the changes of the one before.
     Shapes:  first names the session to take when several have run out; else the oldest contact.
     """
     heartbeats = state.active_heartbeats()
@@ -63,7 +63,7 @@ def fence_after_session(
 
 
 def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Decision:
-    """Give leadership back to preferred replicas; the answer says whether there is more to do."""
+    """Elect preferred replicas; the response is True when there is more to do."""
     limit = state.settings.elections_per_task_max
     records: list[VersionedRecord] = []
     for topic_id, index in state.indexes.imbalanced:
@@ -78,7 +78,11 @@ def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Decision:
 
 
 def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Decision:
-    """Elect uncleanly where a topic allows it; the answer says whether there is more to do."""
+    """Elect leaders where no clean candidate is left; the response is True when there is more.
+
+    Only topics with unclean.leader.election.enable: their administrator has chosen a leader that
+    may lack committed records over none (KIP-106). The new leader recovers first (KIP-704).
+    """
     limit = state.settings.elections_per_task_max
     records: list[VersionedRecord] = []
     for topic_id, index in state.indexes.leaderless:

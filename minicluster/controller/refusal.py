@@ -1,4 +1,4 @@
-"""A refusal with its reason, which several error codes do not tell: INVALID_REQUEST has seven.
+"""A refusal with its reason, since one error code has several: INVALID_REQUEST has seven.
 
 Source:  the log lines of ReplicationControlManager and ClusterControlManager.
 """

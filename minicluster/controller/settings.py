@@ -1,4 +1,4 @@
-"""What an operator sets on a controller, with Kafka's defaults."""
+"""The static configuration of a controller, with Kafka's defaults."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ControllerSettings:
     max_idle_interval_ms: int = 500
     elections_per_task_max: int = 1_000
     topic_policy: Callable[[str, int, Mapping[str, str]], str | None] | None = None
-    """Why a topic (name, partitions, configs) may not be created; None allows it."""
+    """The reason to refuse a new topic (name, partitions, configs); None allows it."""
     brokers_with_configs_exist: bool = True
-    """Whether a broker must be registered before configs of its own may be set."""
+    """True: a broker must be registered before configs of its own may be set."""
 
     @property
     def static_min_isr(self) -> int:

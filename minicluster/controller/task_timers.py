@@ -1,7 +1,7 @@
-"""When the active controller's background tasks run.
+"""The timers of the periodic tasks of the active controller.
 
-From 4.x on each has a fixed period from activation on; up to 3.9 they are scheduled after a write
-when there is something for them to do.
+In 4.x each task has a fixed period from activation on; up to 3.9 a task is scheduled after a write
+that gives it something to do.
 
 Source:  PeriodicTaskControlManager; QuorumController (maybeScheduleNext...).
 """
@@ -76,13 +76,13 @@ class TaskTimers:
         return effects + self.after_write(state, now_ms)
 
     def stop(self) -> list[Effect]:
-        """No timers any more."""
+        """Cancel all timers."""
         names = list(self._due_ms)
         self._due_ms.clear()
         return [CancelTimer(name) for name in names]
 
     def after_write(self, state: ClusterState, now_ms: int) -> list[Effect]:
-        """What is to be done now and is not scheduled: what waits from requests; all else (3.9)."""
+        """Set the timers of tasks that have something to do: of requests, and in 3.9 of all."""
         effects: list[Effect] = []
         for name, waits in (
             (REPLICA_STATES, state.offline_replicas.next_report() is not None),
@@ -104,7 +104,7 @@ class TaskTimers:
         return effects
 
     def run(self, name: str, state: ClusterState, now_ms: int) -> Decision:
-        """What the task decides; its answer says whether there is more to do."""
+        """Run a task; the response of its decision is True when there is more to do."""
         self._due_ms.pop(name, None)
         return _RUN[name](state, now_ms)
 
@@ -118,7 +118,7 @@ class TaskTimers:
         return effects + self.after_write(state, now_ms)
 
     def failed(self, name: str, now_ms: int) -> list[Effect]:
-        """When a task that failed is tried again."""
+        """Set the timer of a task that has failed."""
         return [self._set(name, now_ms + FAILED_MS)]
 
     def _set(self, name: str, at_ms: int) -> SetTimer:

@@ -1,4 +1,4 @@
-"""What a change of a broker's state does to partitions, and the records that say so.
+"""The partition changes and the broker record of each change of a broker's state.
 
 **Order.** Fencing and unregistering write partitions before the broker, so that no prefix of the
 log has a fenced leader; unfencing and controlled shutdown write the broker first.
@@ -58,10 +58,10 @@ def partition_updates(
     unclean: int = NO_LEADER,
     lost_dirs: Sequence[UUID] = (),
 ) -> Records:
-    """The changes of some partitions when a broker goes, comes, or has lost its logs.
+    """The changes of some partitions when a broker leaves, returns, or has lost its logs.
 
-    All are computed from the state as it is, whatever the same operation has decided before.
-    Shapes:  lost_dirs are directories whose loss the same operation is about to record.
+    All are computed from the state before the operation.
+    Shapes:  lost_dirs are directories whose loss the same operation records.
     Errors:  ControllerFault when an index names a partition that does not exist.
     """
 
@@ -136,7 +136,7 @@ def _outside_of(
 
 
 def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
-    """The broker leaves all ISRs (but stays as a last member) and is fenced."""
+    """The broker leaves all ISRs, but for those of which it is the last member, and is fenced."""
     records = partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
     return [*records, _fencing_record(state, broker, FENCE)]
 
@@ -144,7 +144,10 @@ def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
 def broker_unfenced(
     state: ClusterState, broker: BrokerRegistration, lost_dirs: Sequence[UUID] = ()
 ) -> Records:
-    """The broker may lead again, leaderless partitions first of all; no ISR takes it in."""
+    """The broker may lead again: leaderless partitions elect it if it is eligible.
+
+    It returns to no ISR by this; each leader proposes it when it has caught up.
+    """
     lost = () if state.rules.unfencing_ignores_lost_dirs else lost_dirs
     leaderless = state.indexes.leaderless
     elections = partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
@@ -167,7 +170,11 @@ def _fencing_record(
 
 
 def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistration) -> Records:
-    """The broker hands over what it leads; the log says so once (KIP-841)."""
+    """The broker hands over its leaderships and leaves all ISRs, before it stops (KIP-841).
+
+    The record comes first and once: from then on no election and no ISR takes the broker in.
+    Later heartbeats of the shutdown only hand over what it has come to lead since.
+    """
     records: Records = []
     supported = state.gates.metadata_version.in_controlled_shutdown_supported
     if supported and not broker.in_controlled_shutdown:
@@ -182,7 +189,7 @@ def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistratio
 
 @step
 def hand_over(state: ClusterState, broker: BrokerRegistration) -> Records:
-    """The broker leaves all ISRs and leaderships (but stays as a last member)."""
+    """The broker leaves all ISRs and leaderships, but for those where no other can lead."""
     return partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
 
 
@@ -199,7 +206,10 @@ def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Reco
 
 @step
 def broker_restarted(state: ClusterState, broker_id: int, *, clean: bool) -> Records:
-    """A new incarnation takes the place of whatever had the id: its log may be gone."""
+    """A new incarnation replaces the one before; its log may be gone, so it leaves all ISRs.
+
+    Shapes:  clean: the restart is proved to be one in good order, and it may stay eligible.
+    """
     in_isr = state.indexes.in_isr(broker_id)
     elr, elr_supported = state.gates.elr_enabled, state.gates.metadata_version.elr_supported
     if not state.rules.new_incarnation_leaves_isr and not elr_supported:
@@ -239,7 +249,7 @@ def replicas_in_directory(
 def directories_cordoned(
     state: ClusterState, broker: BrokerRegistration, cordoned: Sequence[UUID] | None
 ) -> Records:
-    """Remember in which directories nothing new should be placed (KIP-1066)."""
+    """Write the directories in which no new replica is placed (KIP-1066)."""
     known = broker.cordoned_log_dirs
     if cordoned is None or (known is not None and set(known) == set(cordoned)):
         return []

@@ -37,7 +37,7 @@ LIST_DEFAULTS = {"cleanup.policy": "delete"}  # of the others: empty
 
 
 class ConfigOperation(IntEnum):
-    """What to do with a value."""
+    """The operation on a value."""
 
     SET = 0
     DELETE = 1

@@ -59,7 +59,7 @@ def requested_election(
     partition: PartitionRegistration,
     election: Election,
 ) -> VersionedRecord | None:
-    """The record of an election that a request or the unclean-election task asks for."""
+    """The record of an election by request or by the unclean-election task."""
     return election_record(state, topic, index, partition, election)
 
 

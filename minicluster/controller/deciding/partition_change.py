@@ -1,4 +1,4 @@
-"""The one way in which a partition changes: targets in, at most one PartitionChangeRecord out.
+"""The one way in which a partition changes: from its targets to one PartitionChangeRecord.
 
 **Order.** Complete a reassignment, aim at an ELR, elect, restate the leader for a lost replica,
 write the ELR, write the ISR, restate the leader for a smaller ISR, remember the last leader, write
@@ -33,7 +33,7 @@ Replicas = tuple[int, ...]
 
 
 class Election(Enum):
-    """Who may become leader when the leader cannot stay."""
+    """The candidates when a leader is elected."""
 
     ONLINE = "online"  # the leader if it can stay, else a clean candidate
     PREFERRED = "preferred"  # the first replica before the leader
@@ -42,9 +42,9 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Where a partition should go; None leaves a thing as it is.
+    """The target of a partition; None leaves a field as it is.
 
-    Shapes:  directories holds the ones that are given; default_dir answers for new replicas.
+    Shapes:  directories holds the given ones; default_dir is for new replicas.
     """
 
     isr: Replicas | None = None
@@ -70,7 +70,7 @@ def change_partition(
 ) -> VersionedRecord | None:
     """The record that moves a partition to its targets, or None when nothing would change.
 
-    Shapes:  acceptable says whether a replica could lead now, default_dir where a new replica goes.
+    Shapes:  acceptable: a replica could lead now. default_dir: the directory of a new replica.
     Errors:  whatever acceptable raises.
     Source:  PartitionChangeBuilder.
     """
@@ -159,7 +159,12 @@ class PartitionChangeBuilder:
         self.elr = tuple(r for r in candidates if r not in lost)
 
     def elect_leader(self) -> tuple[int, bool]:
-        """The leader to be and whether its election is unclean."""
+        """The next leader, and True when its election is unclean.
+
+        A member of the ISR is clean, and while the ISR is empty one of the ELR (KIP-966). An
+        unclean leader may lack committed records, so it is elected last of all, and only where
+        the last known leader or unclean.leader.election.enable allows it (KIP-106, KIP-704).
+        """
         old = self.old
         first: Replicas = ()
         if self.election is Election.PREFERRED:
@@ -222,7 +227,10 @@ class PartitionChangeBuilder:
             self.changes["isr"] = self.isr
 
     def _restate_leader_for_smaller_isr(self) -> None:
-        """KAFKA-15021: from 3.6-IV0 on the partition epoch alone tells a smaller ISR."""
+        """Below 3.6-IV0 a smaller ISR gets another leader epoch as well.
+
+        From then on the partition epoch alone fences the leader's old ISR (KAFKA-15021).
+        """
         if (
             self.gates.metadata_version.isr_shrink_bumps_leader_epoch
             and "leader" not in self.changes

@@ -13,7 +13,7 @@ Replicas = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reassignment:
-    """What a partition is assigned to, and what is being added and removed."""
+    """The replicas of a partition, and those that are being added and removed."""
 
     replicas: Replicas
     adding: Replicas = ()
@@ -21,7 +21,7 @@ class Reassignment:
 
     @property
     def in_progress(self) -> bool:
-        """Whether anything remains to be added or removed."""
+        """True while anything remains to be added or removed."""
         return bool(self.adding or self.removing)
 
     @property
@@ -64,10 +64,10 @@ def complete_reassignment(
 ) -> Completed | None:
     """Finish a reassignment if the ISR allows it.
 
-    It does when the ISR holds every replica that is being added; when the number of replicas
-    shrinks it must also hold every one that stays. Up to 3.9 it must hold those that stay, and
-    nothing else is asked. The two part ways over a replica that is added and removed at once: what
-    a first reassignment adds remains in the list when a second one drops it and adds nothing.
+    It is complete when the ISR holds every replica that is being added; when the number of replicas
+    shrinks, it must also hold every one that stays. Up to 3.9 it must hold those that stay, and no
+    others. The two differ over a replica that is added and removed at once: what a first
+    reassignment adds remains in the list when a second one drops it and adds nothing.
     Source:  PartitionReassignmentReplicas.maybeCompleteReassignment; KAFKA-19073.
     """
     if not state.in_progress:
@@ -102,5 +102,5 @@ def without(items: Replicas, others: Replicas) -> Replicas:
 
 
 def contains_all(items: Replicas, wanted: Replicas) -> bool:
-    """Whether every wanted item is among the items."""
+    """True when every wanted item is among the items."""
     return all(item in items for item in wanted)

@@ -93,7 +93,7 @@ def _alter(
         unclean = state.unclean_election_allowed(name)
     else:
         targets = _start(state, partition, asked.replicas, allow_change)
-        unclean = False  # whatever the topic's config says
+        unclean = False  # the topic's config does not count here
     return reassigned(state, topic, asked.partition_index, partition, targets, unclean)
 
 

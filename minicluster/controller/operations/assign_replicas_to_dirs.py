@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (73): a broker says in which directories its replicas really are.
+"""AssignReplicasToDirs (73): a broker reports the directories of its replicas (KIP-858).
 
 Versions:  0; needs metadata.version 3.7-IV2.
 """
@@ -26,7 +26,7 @@ from minicluster.protocol.records import VersionedRecord
 def assign_replicas_to_dirs(
     state: ClusterState, request: AssignReplicasToDirsRequest, version: int, now_ms: int
 ) -> Decision:
-    """Note directories; replicas in one that is not online leave ISRs and leaderships as well.
+    """Write directories; replicas in one that is not online leave ISRs and leaderships as well.
 
     Records: all directories first, then the ISR changes, which are computed from the state before.
     Errors:  per partition; Refused with UNSUPPORTED_VERSION or STALE_BROKER_EPOCH.

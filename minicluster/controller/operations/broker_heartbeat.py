@@ -143,7 +143,7 @@ def heartbeat_records(
 def _lost_last_directory(
     state: ClusterState, broker: BrokerRegistration, request: BrokerHeartbeatRequest
 ) -> bool:
-    """Whether no directory is left: a registration without one would mean that it never had any."""
+    """True when no directory is left: a registration without one means that it never had any."""
     if state.rules.last_offline_dir_is_kept or not broker.log_dirs:
         return False
     if not state.gates.metadata_version.directory_assignment_supported:

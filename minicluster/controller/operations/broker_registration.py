@@ -51,9 +51,9 @@ def register_broker(
 ) -> Decision:
     """Decide one registration: refuse it, renew it, or replace the incarnation before.
 
-    Units:   next_offset is where the first record of this decision goes, and a new incarnation's
-             epoch; clean-up records may stand before the registration itself.
-    Errors:  Refused in Kafka's order: cluster, live session, ZooKeeper, directories, features.
+    Units:   next_offset is the offset of the first record of this decision, and the epoch of a new
+             incarnation; clean-up records may precede the registration itself.
+    Errors:  Refused in Kafka's order: cluster id, live session, ZooKeeper, directories, features.
     Source:  KIP-631, KIP-841, KIP-858, KIP-966; ClusterControlManager.registerBroker.
     """
     heartbeats = state.active_heartbeats()
@@ -110,7 +110,7 @@ def is_clean_restart(
     request: BrokerRegistrationRequest,
     version: int,
 ) -> bool:
-    """Whether the broker proves that it is the one that was shut down in good order (KIP-966)."""
+    """True for a broker that proves that it was shut down in good order (KIP-966)."""
     return (
         state.rules.previous_broker_epoch_counts
         and version >= 3

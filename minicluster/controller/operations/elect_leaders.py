@@ -1,4 +1,4 @@
-"""ElectLeaders (43): an administrator asks for preferred or unclean elections.
+"""ElectLeaders (43): preferred or unclean elections by request (KIP-460).
 
 Versions:  0-2; version 0 has no election type and means preferred elections.
 """

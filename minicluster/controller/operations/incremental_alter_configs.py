@@ -33,7 +33,7 @@ def incremental_alter_configs(
 ) -> Decision:
     """Change single configs; a resource is changed as a whole or not at all.
 
-    Shapes:  forwarded says that a broker passed the request on (it knows its own directories).
+    Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
     records: list[VersionedRecord] = []

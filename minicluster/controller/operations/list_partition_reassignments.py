@@ -25,7 +25,7 @@ def list_partition_reassignments(
     committed: MetadataImage,
     now_ms: int,
 ) -> Decision:
-    """What is being reassigned, of all topics or of those named, as far as it is committed.
+    """List the reassignments of all topics, or of those in the request, as far as committed.
 
     Source:  ReplicationControlManager.listPartitionReassignments (at the last stable offset).
     """
@@ -46,7 +46,7 @@ def list_partition_reassignments(
 def _reassigned(state: ClusterState, committed: MetadataImage) -> list[TopicImage]:
     """Topics that may have partitions under way, by name.
 
-    The index knows them up to the last record; what is not committed yet makes a topic differ.
+    The index includes what is not committed yet, which makes a topic differ.
     """
     known, now = committed.topics.by_id, state.image.topics.by_id
     found = [known[i] for i in state.indexes.reassigning.topics() if known.get(i) is now.get(i)]

@@ -1,8 +1,8 @@
-"""What the active controller remembers of its brokers' heartbeats: soft state, lost on fail-over.
+"""The heartbeats of brokers: soft state of the active controller, lost on fail-over.
 
-Two trackers decide who has a session. From 4.x on every contact counts under (broker, epoch), known
-or not, fenced or not, and an expired entry is taken out once; up to 3.9 the unfenced brokers form a
-list by last contact. Everything else is the same.
+Sessions differ by release. In 4.x every contact counts under (broker, epoch), registered or not,
+fenced or not, and an expired session is removed once. Up to 3.9 the unfenced brokers form a list by
+last contact. Everything else is the same.
 
 Units:   times in milliseconds; offsets are those of the metadata log, -1 when unknown.
 Source:  BrokerHeartbeatManager, BrokerHeartbeatTracker.
@@ -29,7 +29,7 @@ MAX_OFFSET = (1 << 63) - 1
 
 
 class BrokerControlState(Enum):
-    """How the controller treats a broker. SHUTDOWN_NOW is only ever a next state."""
+    """The state in which the controller holds a broker. SHUTDOWN_NOW is only ever a next state."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -38,17 +38,17 @@ class BrokerControlState(Enum):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the broker must not serve."""
+        """True for a broker that must not serve."""
         return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
     @property
     def in_controlled_shutdown(self) -> bool:
-        """Whether the broker is handing over."""
+        """True while the broker hands over its leaderships."""
         return self is BrokerControlState.CONTROLLED_SHUTDOWN
 
     @property
     def should_shut_down(self) -> bool:
-        """Whether the broker may go."""
+        """True when the broker may stop."""
         return self is BrokerControlState.SHUTDOWN_NOW
 
 
@@ -91,12 +91,12 @@ class BrokerHeartbeatManager:
     # Sessions.
 
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        """Note that a heartbeat has come in, before anything in it is checked (4.x)."""
+        """Renew a session by a heartbeat that arrives, before anything in it is checked (4.x)."""
         if self._rules.sessions_by_epoch:
             self._contacts[BrokerIdAndEpoch(broker_id, epoch)] = now_ms
 
     def has_valid_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
-        """Whether the registered incarnation is alive, so that no other may take its place."""
+        """True while the registered incarnation is alive, so that no other may take its id."""
         entry = self._brokers.get(broker_id)
         if not self._rules.sessions_by_epoch:
             if entry is None or entry.fenced:
@@ -149,9 +149,9 @@ class BrokerHeartbeatManager:
         self.touch(broker_id, fenced, offset, now_ms)
 
     def touch(self, broker_id: int, fenced: bool, metadata_offset: int, now_ms: int) -> None:
-        """Note how far a broker has read; fencing ends a controlled shutdown."""
+        """Set the metadata offset that a broker has read; fencing ends a controlled shutdown."""
         entry = self._entry(broker_id)
-        # Brokers of the same last contact stand in the order of arrival.
+        # Brokers of the same last contact keep the order of arrival.
         self._brokers[broker_id] = self._brokers.pop(broker_id)
         entry.fenced = fenced
         entry.metadata_offset = metadata_offset
@@ -180,7 +180,7 @@ class BrokerHeartbeatManager:
             entry.shutdown_offset = offset
 
     def is_fenced(self, broker_id: int) -> bool:
-        """Whether a known broker is fenced; an unknown one is."""
+        """True for a fenced broker, and for one that is not registered."""
         entry = self._brokers.get(broker_id)
         return entry is None or entry.fenced
 
@@ -190,12 +190,12 @@ class BrokerHeartbeatManager:
         return NO_OFFSET if entry is None else entry.shutdown_offset
 
     def metadata_offset(self, broker_id: int) -> int:
-        """How far the broker has said it read, or -1."""
+        """The metadata offset that the broker has read, or -1."""
         entry = self._brokers.get(broker_id)
         return NO_OFFSET if entry is None else entry.metadata_offset
 
     def last_contact_ms(self, broker_id: int) -> int:
-        """When a broker was last heard of (3.9)."""
+        """The time of a broker's last contact (3.9)."""
         return self._entry(broker_id).last_contact_ms
 
     def usable(self) -> Iterator[tuple[int, bool]]:
@@ -206,7 +206,7 @@ class BrokerHeartbeatManager:
                 yield broker_id, entry.fenced
 
     def lowest_active_offset(self) -> int:
-        """How far the slowest active broker has read; the largest number when none is active."""
+        """The metadata offset of the slowest active broker; the largest number without any."""
         return min(
             (e.metadata_offset for e in self._brokers.values() if e.active), default=MAX_OFFSET
         )
@@ -214,7 +214,7 @@ class BrokerHeartbeatManager:
     # The state machine.
 
     def current_state(self, broker_id: int) -> BrokerControlState:
-        """How a known broker is treated now.
+        """The current state of a registered broker.
 
         Errors:  ValueError for an unknown one.
         """
@@ -233,7 +233,7 @@ class BrokerHeartbeatManager:
         register_offset: int,
         has_leaderships: Callable[[], bool],
     ) -> BrokerControlState:
-        """What a heartbeat turns the broker into.
+        """The next state of a broker by its heartbeat; the table is in ``broker_heartbeat``.
 
         Errors:  ValueError for an unknown broker.
         Source:  BrokerHeartbeatManager.calculateNextBrokerState.
@@ -270,7 +270,7 @@ class BrokerHeartbeatManager:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A broker was heard of; it has read up to the offset."""
+    """A contact of a broker, which has read the metadata up to the offset."""
 
     broker_id: int
     fenced: bool
@@ -304,10 +304,10 @@ SoftChange = Touch | DropSession | ForgetBroker | SetShutdownOffset
 def replay_registration(
     heartbeats: BrokerHeartbeatManager, record: object, image: MetadataImage, now_ms: int
 ) -> None:
-    """What applying a record does to the heartbeat state; the image has the record in it.
+    """Apply a registration record to the heartbeats; the image includes it.
 
-    A registration, an amended one too, starts the broker's entry afresh; every change of a
-    registration notes its fencing again, and so forgets the offset that the broker had reached.
+    A registration, new or amended, resets the broker's entry; every change of a registration sets
+    its fencing again, and so resets the metadata offset of the broker.
     Source:  ClusterControlManager.replay.
     """
     match record:

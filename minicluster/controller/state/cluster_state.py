@@ -44,7 +44,7 @@ from minicluster.rules import Rules
 
 
 class ClusterState:
-    """What the controller knows after a prefix of the log.
+    """The state of a controller after a prefix of the log.
 
     Shapes:  heartbeats is the soft state of the active controller, None on all others.
     Units:   offset is that of the last record applied, -1 before the first.
@@ -65,7 +65,9 @@ class ClusterState:
         self.heartbeats: BrokerHeartbeatManager | None = None
         self.offline_replicas = OfflineReplicas()
         self.pending_alter_isr = PendingAlterIsr()
-        self.planted_hits: list[str] = []  # the planted faults that acted since last asked
+        self.planted_hits: list[
+            str
+        ] = []  # since they were last taken
         self.reset(image, offset)
 
     def reset(self, image: MetadataImage, offset: int) -> None:
@@ -120,23 +122,23 @@ class ClusterState:
                     elr.remove(broker_id, topic_id, index)
 
     def hit(self, fault: str) -> None:
-        """Note that a planted fault acted."""
+        """Count that a planted fault has acted."""
         self.planted_hits.append(fault)
 
     def take_hits(self) -> list[str]:
-        """The planted faults that acted since last asked, each once."""
+        """Take the planted faults that have acted, each once."""
         hits, self.planted_hits = list(dict.fromkeys(self.planted_hits)), []
         return hits
 
     def check_indexes(self) -> tuple[str, ...]:
-        """What the indexes say otherwise than the image, a line each (E41)."""
+        """The differences of the indexes from the image, a line each (E41)."""
         return self.indexes.differences(Indexes.of(self.image, self.rules))
 
-    # What operations ask.
+    # For operations.
 
     @property
     def gates(self) -> Gates:
-        """What features and release allow."""
+        """The features of the cluster and the rules of the release."""
         features = self.image.features
         if self._gates is None or self._gates[0] is not features:
             version = features.require_metadata_version()
@@ -166,7 +168,7 @@ class ClusterState:
         return self.image.cluster.is_active(broker_id)
 
     def check_broker_epoch(self, broker_id: int, epoch: int) -> BrokerRegistration:
-        """The registration that a broker's request speaks for.
+        """The registration of a sender whose request has its epoch.
 
         Errors:  Refused with STALE_BROKER_EPOCH.
         Source:  ClusterControlManager.checkBrokerEpoch.
@@ -205,9 +207,9 @@ class ClusterState:
         *,
         key: TopicPartition,
     ) -> Callable[[int], bool]:
-        """Who could lead the partition: an active broker whose replica is not known as lost.
+        """The predicate of a replica that could lead: its broker is active and its log is not lost.
 
-        That is, its directory is online (KIP-858), and it has not been reported (KIP-589).
+        Its directory is online (KIP-858), and no report has named it as offline (KIP-589).
         """
         active = is_active or self.is_active
 
@@ -240,11 +242,11 @@ class ClusterState:
         return self.settings.static_config.get(name, DEFAULTS.get(name, ""))
 
     def unclean_election_allowed(self, topic: str) -> bool:
-        """Whether the topic would rather lose data than have no leader."""
+        """True for a topic that chooses an unclean leader over none."""
         return self.topic_config(topic, UNCLEAN_ELECTION).strip().lower() == "true"
 
     def min_isr(self, topic: TopicImage) -> int:
-        """How many replicas must be in sync: at most as many as partition 0 has."""
+        """The effective min.insync.replicas: at most as many as partition 0 has replicas."""
         wanted = int(self.topic_config(topic.name, MIN_ISR))
         first = topic.partitions.get(0)
         return wanted if first is None else min(wanted, len(first.replicas))

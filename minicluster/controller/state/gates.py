@@ -10,7 +10,7 @@ from minicluster.rules import Rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """What the finalized features allow; they change with FeatureLevelRecords only."""
+    """The finalized features; they change with FeatureLevelRecords only."""
 
     rules: Rules
     metadata_version: MetadataVersion

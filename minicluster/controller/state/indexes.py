@@ -1,4 +1,4 @@
-"""What the controller derives from its image to find partitions without a search.
+"""The indexes that find partitions of the image without a search.
 
 **Invariant:** after every record the indexes equal those computed from the image alone (E41;
 tests/controller/test_indexes.py). Each record touches only its own partitions' entries.
@@ -24,7 +24,7 @@ TopicPartition = tuple[UUID, int]
 
 
 def has_collision_chars(name: str) -> bool:
-    """Whether a name has a character that metric names fold into another.
+    """True for a name with a character that metric names fold into another.
 
     Source:  org.apache.kafka.common.internals.Topic.
     """
@@ -196,7 +196,7 @@ class Indexes:
         order.put(index)
 
     def has_leaderships(self, broker_id: int) -> bool:
-        """Whether the broker leads anything."""
+        """True for a broker that leads any partition."""
         return broker_id in self._leaderships
 
     def update(
@@ -253,7 +253,7 @@ class Indexes:
     def update_elr(
         self, topic_id: UUID, index: int, old: tuple[int, ...], new: tuple[int, ...]
     ) -> None:
-        """Follow one partition's ELR."""
+        """Update the ELR entries of one partition."""
         if old == new:
             return
         for broker_id in old:
@@ -300,7 +300,7 @@ class Indexes:
             self.update(topic_id, index, bare, None)
 
     def differences(self, other: Indexes) -> tuple[str, ...]:
-        """What differs from other indexes, a line each."""
+        """The differences from other indexes, a line each."""
         found = []
         for name in ("leaderless", "imbalanced", "reassigning"):
             if getattr(self, name).content() != getattr(other, name).content():

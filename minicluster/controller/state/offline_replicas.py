@@ -1,8 +1,8 @@
-"""Which replicas brokers have reported as offline (KIP-589): soft state of the active controller.
+"""The replicas that brokers have reported as offline (KIP-589): soft state, in no record.
 
-    AlterReplicaState --checked, answered--> waiting --a moment later--> offline, ISRs changed
+    AlterReplicaState --checked, response sent--> waiting --a moment later--> offline, ISRs changed
 
-What has been answered may still be lost with the controller; brokers tell the next one everything.
+A report can be lost with the controller after its response; brokers report to the next one again.
 
 **Invariant:** a report counts for the broker epoch it was sent with, so nothing of an earlier
 incarnation outlives a registration (tests/controller/test_alter_replica_state.py).
@@ -52,7 +52,7 @@ class OfflineReplicas:
         return self._waiting[0] if self._waiting else None
 
     def is_offline(self, broker: BrokerRegistration, key: TopicPartition) -> bool:
-        """Whether this incarnation of a broker has lost its replica."""
+        """True when this incarnation of a broker has lost its replica."""
         epoch, lost = self._offline.get(broker.id, (-1, {}))
         return epoch == broker.epoch and key in lost
 

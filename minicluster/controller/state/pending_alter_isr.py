@@ -1,7 +1,7 @@
-"""ISR changes that were answered and are still to be decided (KIP-497): soft state.
+"""ISR changes whose response has left and that are still to be decided (KIP-497): soft state.
 
-What has been answered may still be lost with the controller; the leader that hears nothing of it in
-the metadata looks again at who is in sync.
+They can be lost with the controller; a leader that finds nothing of its change in the metadata
+proposes it again.
 """
 
 from __future__ import annotations

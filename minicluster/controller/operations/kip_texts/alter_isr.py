@@ -1,10 +1,10 @@
 """AlterIsr, as the texts of KIP-497 and KIP-704 have it; AlterPartition is what shipped.
 
-Versions:  0 of KIP-497's text, 0-1 of KIP-704's. Each is served where the rules say so, at any
-           metadata.version; everywhere else it is UNSUPPORTED_VERSION.
+Versions:  0 of KIP-497's text, 0-1 of KIP-704's. Each is served where ``Rules.isr_changes_by``
+           chooses it, at any metadata.version; everywhere else it is UNSUPPORTED_VERSION.
 
-KIP-497's is answered on receipt and decided a moment later: an answer of NONE is no promise, and
-the outcome is what the metadata say. KIP-704's is answered like AlterPartition, once committed.
+The response of KIP-497 leaves on receipt, and the ISR is decided a moment later: NONE is no
+promise, the outcome is in the metadata. That of KIP-704 leaves once the change is committed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.rules import IsrChanges
 
 INVALID_ISR_VERSION = ErrorCode.INVALID_UPDATE_VERSION
-"""What the texts call the error that shipped under another name."""
+"""The name in the texts, of the error that shipped as INVALID_UPDATE_VERSION."""
 
 
 def alter_isr_of_kip_497(
     state: ClusterState, request: kip_497.AlterIsrRequest, version: int, now_ms: int
 ) -> Decision:
-    """Check proposals and answer; ``decide_isr_proposal`` acts on them a moment later.
+    """Check proposals and respond; ``decide_isr_proposal`` decides them a moment later.
 
     Errors:  Refused with STALE_BROKER_EPOCH; per partition UNKNOWN_TOPIC_OR_PARTITION,
              FENCED_LEADER_EPOCH, INVALID_REQUEST or INVALID_ISR_VERSION.
@@ -75,7 +75,7 @@ def _rejected(sender: int, topic: str, index: int, error: ErrorCode, reason: Rea
 
 
 def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
-    """Decide the oldest proposal by the rules of today; what does not fit any more is dropped."""
+    """Decide the oldest proposal as an AlterPartition; one that is stale by now is dropped."""
     proposal = state.pending_alter_isr.next_proposal()
     if proposal is None:
         return Decision(response=False)

@@ -1,7 +1,8 @@
 """AlterReplicaState of KIP-589: a broker names replicas that are offline.
 
-Versions:  0, of the KIP's text; never shipped. Served where the rules say so, at any
-           metadata.version; everywhere else it is UNSUPPORTED_VERSION.
+Versions:  0, of the KIP's text; never shipped. Served where
+           ``Rules.failed_replicas_reported_by`` chooses it, at any metadata.version; everywhere
+           else it is UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from minicluster.rules import FailedReplicas
 def alter_replica_state(
     state: ClusterState, request: AlterReplicaStateRequest, version: int, now_ms: int
 ) -> Decision:
-    """Check a report at once and answer it; ``process_replica_state`` acts on it a moment later.
+    """Check a report and respond; ``process_replica_state`` changes the ISRs a moment later.
 
     Errors:  Refused with STALE_BROKER_EPOCH; UNKNOWN_EVENT_TYPE for the whole;
-             UNKNOWN_TOPIC_OR_PARTITION per partition, the others are taken all the same.
+             UNKNOWN_TOPIC_OR_PARTITION per partition; the others are taken.
     Source:  KIP-589, "Controller" and "Error codes".
     """
     if state.rules.failed_replicas_reported_by is not FailedReplicas.ALTER_REPLICA_STATE:
