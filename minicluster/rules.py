@@ -105,9 +105,9 @@ class Rules:
     # The longest value of a config; 0: no limit (3.9).
     config_value_length_max: int = 32_767
     # The placer's reasons speak of cordoned log directories (4.3).
-    placement_speaks_of_cordoned: bool = True
+    placement_errors_mention_cordoned: bool = True
     # The refusal of a second incarnation explains how it resolves itself (4.x).
-    duplicate_registration_explains_itself: bool = True
+    duplicate_registration_message_has_advice: bool = True
     # UpdateFeatures raises kraft.version as well, once every voter's directory is known (4.x).
     kraft_version_can_rise: bool = True
     # The lowest AlterPartition version that a controller takes.
@@ -133,12 +133,12 @@ class Rules:
     isr_changes_of_one_fetch_leave_together: bool = False
     # KIP-841: no fenced or stopping replica is in any ISR. As shipped the last member stays, for
     # else none but an unclean election could bring the partition back.
-    last_member_leaves_isr: bool = False
+    allow_empty_isr_without_elr: bool = False
     # KIP-841: one ineligible member refuses the request. As shipped, its partition only.
     ineligible_member_refuses_all_partitions: bool = False
     # KIP-841: NEW_LEADER_ELECTED means that a reassignment has ended without the leader. As
     # shipped, it means that the change names another leader, for whatever reason.
-    only_reassignment_tells_new_leader: bool = False
+    new_leader_elected_by_reassignment_only: bool = False
     # KIP-841: whoever registers is in controlled shutdown no more. As shipped, only a new
     # incarnation; who registers again keeps the state.
     amend_ends_controlled_shutdown: bool = False
@@ -314,7 +314,7 @@ Rules.KAFKA_3_9 = Rules(
     min_isr_clears_elr=False,
     last_known_leader_goes_with_isr=True,
     previous_broker_epoch_counts=False,
-    duplicate_registration_explains_itself=False,
+    duplicate_registration_message_has_advice=False,
     kraft_version_can_rise=False,
     registration_needs_metadata_version=False,
     tasks_are_periodic=False,
@@ -322,7 +322,7 @@ Rules.KAFKA_3_9 = Rules(
     reassignment_needs_all_replicas=True,
     create_topics_partitions_max=0,
     config_value_length_max=0,
-    placement_speaks_of_cordoned=False,
+    placement_errors_mention_cordoned=False,
     alter_partition_version_lowest=0,
     read_finds_batch_base=False,
     proposals_wait_by_topic_id=False,

@@ -25,7 +25,7 @@ def started(*brokers: int, elr: bool = False, **fields: Any) -> Cluster:
 @BOTH
 def test_kip_841_the_last_member_of_an_isr(on: bool) -> None:
     """Invariant 1 of the text, and why Kafka does not keep it: there is no clean way back."""
-    cluster = started(1, 2, last_member_leaves_isr=on)
+    cluster = started(1, 2, allow_empty_isr_without_elr=on)
     cluster.create("foo", (1, 2))
     cluster.fence(2, 1)
     partition = cluster.partition("foo")
@@ -78,7 +78,7 @@ def test_kip_841_how_much_an_ineligible_member_refuses(
 @BOTH
 def test_kip_841_which_change_tells_of_a_new_leader(on: bool) -> None:
     """The leader's own directory is offline: its ISR change elects another (1.6)."""
-    cluster = started(1, 2, only_reassignment_tells_new_leader=on)
+    cluster = started(1, 2, new_leader_elected_by_reassignment_only=on)
     cluster.create("foo", (1, 2))
     state = cluster.machine.state
     partition = cluster.partition("foo")
@@ -97,7 +97,7 @@ def test_kip_841_which_change_tells_of_a_new_leader(on: bool) -> None:
 
 @BOTH
 def test_kip_841_a_finished_reassignment_tells_of_a_new_leader_either_way(on: bool) -> None:
-    cluster = started(1, 2, 3, only_reassignment_tells_new_leader=on)
+    cluster = started(1, 2, 3, new_leader_elected_by_reassignment_only=on)
     cluster.create("foo", (1, 2))
     Request = m.AlterPartitionReassignmentsRequest
     part = Request.ReassignablePartition(partition_index=0, replicas=(3,))

@@ -136,7 +136,7 @@ def test_config_value_length_max(on: bool) -> None:
 
 
 @BOTH
-def test_placement_speaks_of_cordoned(on: bool) -> None:
+def test_placement_errors_mention_cordoned(on: bool) -> None:
     with pytest.raises(PlacementError) as refused:
         RackList([], JavaRandom(), cordoned_in_messages=on).refuse_all_fenced()
     assert ("cordoned" in str(refused.value)) == on
@@ -154,8 +154,8 @@ def test_alter_partition_version_lowest(on: bool) -> None:
 
 
 @BOTH
-def test_duplicate_registration_explains_itself(on: bool) -> None:
-    cluster = Cluster(rules=rules(duplicate_registration_explains_itself=on))
+def test_duplicate_registration_message_has_advice(on: bool) -> None:
+    cluster = Cluster(rules=rules(duplicate_registration_message_has_advice=on))
     cluster.start(1)
     request = m.BrokerRegistrationRequest(
         broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=incarnation(1, 1)

@@ -80,13 +80,13 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "reassignment_needs_all_replicas": (f"{_RELEASES}reassignment_needs_all_replicas",),
     "create_topics_partitions_max": (f"{_RELEASES}create_topics_partitions_max",),
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
-    "placement_speaks_of_cordoned": (f"{_RELEASES}placement_speaks_of_cordoned",),
+    "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
     "alter_partition_version_lowest": (
         f"{_RELEASES}alter_partition_version_lowest",
         f"{_MANAGER}g07_topics_without_id_cap_the_version_where_names_are_still_known",
     ),
-    "duplicate_registration_explains_itself": (
-        f"{_RELEASES}duplicate_registration_explains_itself",
+    "duplicate_registration_message_has_advice": (
+        f"{_RELEASES}duplicate_registration_message_has_advice",
     ),
     "read_finds_batch_base": (
         "tests/replica/test_partition_isr.py::"
@@ -114,11 +114,11 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/replica/test_isr_by_kip_texts.py::"
         "test_the_changes_of_one_fetch_leave_one_by_one_or_together",
     ),
-    "last_member_leaves_isr": (f"{_TEXTS}kip_841_the_last_member_of_an_isr",),
+    "allow_empty_isr_without_elr": (f"{_TEXTS}kip_841_the_last_member_of_an_isr",),
     "ineligible_member_refuses_all_partitions": (
         f"{_TEXTS}kip_841_how_much_an_ineligible_member_refuses",
     ),
-    "only_reassignment_tells_new_leader": (
+    "new_leader_elected_by_reassignment_only": (
         f"{_TEXTS}kip_841_which_change_tells_of_a_new_leader",
         f"{_TEXTS}kip_841_a_finished_reassignment_tells_of_a_new_leader_either_way",
     ),

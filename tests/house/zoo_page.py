@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from minicluster.faults import Faults
 from minicluster.rules import Rules
@@ -100,6 +104,33 @@ def _files(folders: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _naming(code: dict[Path, str], name: str) -> str:
+    """The steps that a fault is planted at, and the files that read the switch themselves."""
     word = re.compile(rf"\b{name}\b")
-    found = [path for path, text in code.items() if word.search(text)]
-    return "<br>".join(f"`{path.relative_to(ROOT)}`" for path in found)
+    found = [f"`{where}` `{step}`" for where, step in planted_steps().get(name, ())]
+    for path, text in code.items():
+        if path.name not in ("planted.py", "planting.py") and word.search(text):
+            found.append(f"`{path.relative_to(ROOT)}`")
+    return "<br>".join(dict.fromkeys(found))
+
+
+@cache
+def planted_steps() -> dict[str, list[tuple[str, str]]]:
+    """The file and the function of each step that a switch is planted at."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for path in sorted((ROOT / "minicluster").rglob("planted.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = importlib.import_module(".".join(parts))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "plant":
+                    step = _resolve(module, ast.unparse(call.args[0]))
+                    switch = ast.literal_eval(call.args[1])
+                    where = step.__module__.replace(".", "/") + ".py"
+                    found.setdefault(switch, []).append((where, step.__name__))
+    return found
+
+
+def _resolve(module: Any, dotted: str) -> Any:
+    for name in dotted.split("."):
+        module = getattr(module, name)
+    return module

@@ -58,7 +58,7 @@ def place(
         partitions=partitions,
         replication_factor=replication_factor,
         draw=draw,
-        cordoned_in_messages=state.rules.placement_speaks_of_cordoned,
+        cordoned_in_messages=state.rules.placement_errors_mention_cordoned,
     )
 
 

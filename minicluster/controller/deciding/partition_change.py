@@ -221,7 +221,7 @@ class PartitionChangeBuilder:
             self.changes["eligible_leader_replicas"] = self.elr
 
     def _write_isr(self) -> None:
-        leaves = self.gates.elr_enabled or self.gates.rules.last_member_leaves_isr
+        leaves = self.gates.elr_enabled or self.gates.rules.allow_empty_isr_without_elr
         may_be_written = bool(self.isr) or leaves
         if "isr" not in self.changes and may_be_written and self.isr != self.old.isr:
             self.changes["isr"] = self.isr

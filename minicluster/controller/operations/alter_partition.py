@@ -169,7 +169,7 @@ def targets(state: ClusterState, proposal: Proposal) -> Targets:
 def _names_another_leader(state: ClusterState, change: PartitionChangeRecord, sender: int) -> bool:
     if change.leader in (NO_LEADER_CHANGE, sender):
         return False
-    return change.replicas is not None or not state.rules.only_reassignment_tells_new_leader
+    return change.replicas is not None or not state.rules.new_leader_elected_by_reassignment_only
 
 
 def _leader_changed(proposal: Proposal, leader: int) -> Refusal:

@@ -73,7 +73,7 @@ def register_broker(
     ):
         raise Refused(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            DUPLICATE + (RESOLVES if state.rules.duplicate_registration_explains_itself else ""),
+            DUPLICATE + (RESOLVES if state.rules.duplicate_registration_message_has_advice else ""),
             Reason.DUPLICATE_REGISTRATION,
         )
     if request.is_migrating_zk_broker:

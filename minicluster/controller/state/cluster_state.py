@@ -65,9 +65,7 @@ class ClusterState:
         self.heartbeats: BrokerHeartbeatManager | None = None
         self.offline_replicas = OfflineReplicas()
         self.pending_alter_isr = PendingAlterIsr()
-        self.planted_hits: list[
-            str
-        ] = []  # since they were last taken
+        self.planted_hits: list[str] = []  # since they were last taken
         self.reset(image, offset)
 
     def reset(self, image: MetadataImage, offset: int) -> None:
