@@ -30,7 +30,7 @@ from minicluster.actors.cluster.quorum_chaos import QuorumChaos
 from minicluster.actors.cluster.views import Node, Topic
 from minicluster.actors.network import Network
 from minicluster.actors.nodes.disk import Disk
-from minicluster.actors.nodes.quorum_shell import QUORUM_STATE, QuorumPlan
+from minicluster.actors.nodes.quorum_shell import QuorumPlan
 from minicluster.actors.recording.followers import OnlineChecks, stream
 from minicluster.actors.recording.logging import ClusterLog
 from minicluster.actors.recording.metadata_sink import (
@@ -50,18 +50,18 @@ from minicluster.actors.runtime.threaded import ThreadedRuntime
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY
-from minicluster.log.quorum_state import QuorumState
+from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
 from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.bootstrap import bootstrap_records, default_features
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.rules import Rules
+from minicluster.scenario.scenario import FIRST_CONTROLLER
 
 if TYPE_CHECKING:
     from minicluster.verify import Report
 
-FIRST_CONTROLLER = 101
 START_WITHIN_MS = 120_000
 SEEN_WITHIN_MS = 5_000
 RuntimeName = Literal["simulated", "threaded"]
@@ -193,7 +193,7 @@ class MiniCluster(QuorumChaos, Administration):
         candidate = voters[chance.draw(key, 0) % len(voters)]
         disk = self.disks[candidate]
         disk.write(
-            QUORUM_STATE,
+            QUORUM_STATE_NAME,
             QuorumState(
                 leader_epoch=1, voted_id=candidate, voted_directory_id=disk.directory_ids[0]
             ),

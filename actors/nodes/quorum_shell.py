@@ -21,7 +21,7 @@ from minicluster.actors.runtime import chance
 from minicluster.effects import FaultHit
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
-from minicluster.log.quorum_state import QuorumState
+from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
 from minicluster.metadata import planted as planted  # the planted faults are in place
 from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
 from minicluster.planting import Planted
@@ -41,7 +41,6 @@ from minicluster.quorum.state.voters import (
 )
 
 CONTROLLER_LISTENER = "CONTROLLER"
-QUORUM_STATE = "quorum-state"
 WAKE = "quorum-wake"
 CLEAN = "quorum-clean"
 DISK = "quorum-disk"
@@ -139,7 +138,7 @@ class QuorumShell(Shell):
             ),
             endpoints=(plan.endpoint(self.node_id),) if is_controller else (),
             listener_name=CONTROLLER_LISTENER,
-            persisted=disk.read(QUORUM_STATE),
+            persisted=disk.read(QUORUM_STATE_NAME),
             can_become_voter=is_controller,
             settings=plan.settings,
             rules=context.rules,
@@ -304,8 +303,8 @@ class QuorumShell(Shell):
 
     def _persist(self, persist: qx.Persist) -> None:
         state: QuorumState = persist.state
-        before: QuorumState | None = self.context.disk.read(QUORUM_STATE)
-        self.context.disk.write(QUORUM_STATE, state)
+        before: QuorumState | None = self.context.disk.read(QUORUM_STATE_NAME)
+        self.context.disk.write(QUORUM_STATE_NAME, state)
         if before is None or before.leader_epoch != state.leader_epoch:
             self._raft_event("epoch", epoch=state.leader_epoch, leader=state.leader_id)
         if state.leader_id == self.node_id and (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import minicluster
-from minicluster.actors.nodes.quorum_shell import QUORUM_STATE
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
+from minicluster.log.quorum_state import QUORUM_STATE_NAME
 from minicluster.log.written_files import WRITTEN, written_files
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
@@ -49,7 +49,7 @@ def _write_files(cluster: MiniCluster, path: Path) -> dict[str, Any]:
             node_id=node_id,
             cluster_id=cluster.plan.cluster_id,
             directory_id=disk.directory_ids[0],
-            quorum_state=disk.read(QUORUM_STATE),
+            quorum_state=disk.read(QUORUM_STATE_NAME),
             bootstrap=encode_snapshot(
                 Snapshot(records=cluster.bootstrap, last_contained_log_timestamp=0),
                 epoch=0,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from minicluster.controller.refusal import Reason
 from minicluster.errors import MiniclusterError
+from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.texts import TEXTS
 
-MAX_RECORDS_PER_BATCH = 10_000
 MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
 """A user's request that would need more is POLICY_VIOLATION."""
 

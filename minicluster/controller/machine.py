@@ -41,7 +41,7 @@ from minicluster.controller.effects import (
     ReportRefusal,
     Resign,
 )
-from minicluster.controller.errors import MAX_RECORDS_PER_BATCH, ControllerFault, Refused
+from minicluster.controller.errors import ControllerFault, Refused
 from minicluster.controller.refusal import Refusal
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
@@ -58,6 +58,7 @@ from minicluster.controller.task_timers import TaskTimers
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
+from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
 from minicluster.metadata.bootstrap import activation_records
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-MIN_ISR = "min.insync.replicas"
+from minicluster.metadata.image.configs import MIN_ISR
+
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-CORDONED_LOG_DIRS = "cordoned.log.dirs"
 
 DEFAULTS: Mapping[str, str] = {MIN_ISR: "1", UNCLEAN_ELECTION: "false"}
 

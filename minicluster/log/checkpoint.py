@@ -28,7 +28,7 @@ from minicluster.protocol.records import (
 
 CHECKPOINT_SUFFIX = ".checkpoint"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
-MAX_RECORDS_PER_BATCH = 1024
+_RECORDS_PER_BATCH = 1024
 _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
@@ -65,8 +65,8 @@ def _batches(snapshot: Snapshot, epoch: int, timestamp_ms: int) -> Iterator[Reco
     first = control_batch(0, epoch, timestamp_ms, (header, *snapshot.control))
     yield first
     offset = first.next_offset
-    for start in range(0, len(snapshot.records), MAX_RECORDS_PER_BATCH):
-        some = snapshot.records[start : start + MAX_RECORDS_PER_BATCH]
+    for start in range(0, len(snapshot.records), _RECORDS_PER_BATCH):
+        some = snapshot.records[start : start + _RECORDS_PER_BATCH]
         yield metadata_batch(offset, epoch, timestamp_ms, some)
         offset += len(some)
     yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooterRecord(version=0),))

@@ -10,6 +10,8 @@ from bisect import bisect_right
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
+NO_EPOCH = -1
+"""The leader epoch of a request that states none (RecordBatch.NO_PARTITION_LEADER_EPOCH)."""
 
 
 class LeaderEpochs:

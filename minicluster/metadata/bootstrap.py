@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from minicluster.errors import UserError
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.metadata_version import (
     ELR_VERSION,
@@ -35,7 +35,6 @@ from minicluster.protocol.records import (
 )
 from minicluster.rules import Rules
 
-MIN_INSYNC_REPLICAS = "min.insync.replicas"
 BOOTSTRAP_TRANSACTION = "Bootstrap records"
 
 _DEFAULT_LEVELS = {
@@ -163,7 +162,7 @@ def cluster_min_isr_record(value: int) -> VersionedRecord:
     record = ConfigRecord(
         resource_type=BROKER,
         resource_name=CLUSTER_DEFAULT,
-        name=MIN_INSYNC_REPLICAS,
+        name=MIN_ISR,
         value=str(value),
     )
     return VersionedRecord(record, 0)

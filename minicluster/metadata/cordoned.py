@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, CORDONED_LOG_DIRS
 from minicluster.metadata.image.metadata_image import MetadataImage
 
-CORDONED_LOG_DIRS = "cordoned.log.dirs"
 ALL = "*"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from minicluster.log import RecordBatch
 from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
-from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
 from minicluster.planting import plant
 from minicluster.replica import apply_delta as delta_rules
 from minicluster.replica.fetching import truncation
@@ -21,7 +21,6 @@ from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition import high_watermark, isr, leader_log, leadership, reads
 from minicluster.replica.partition.follower_log import truncate
 from minicluster.replica.partition.isr_state import (
-    RECOVERING,
     CommittedPartitionState,
     Pending,
     PendingExpandIsr,

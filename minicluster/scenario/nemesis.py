@@ -24,9 +24,8 @@ from hashlib import blake2b
 from typing import Any
 
 from minicluster.durations import format_duration
-from minicluster.scenario.scenario import Scenario, steps_of
+from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, steps_of
 
-FIRST_CONTROLLER = 101
 WARM_UP_MS = 3_000
 CHAOS_MS = (20_000, 90_000)
 LIVENESS_BOUND = "180s"

@@ -22,6 +22,7 @@ from minicluster.scenario.selectors import parse_at
 from minicluster.scenario.vocabulary import checked_arguments, written
 
 DEFAULT_WITHIN_MS = 60_000
+FIRST_CONTROLLER = 101
 QUOTE_HINT = "a value with a bracket or a comma needs quotes"
 RUNTIMES = ("simulated", "threaded")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from minicluster.faults import Faults
+from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ErrorCode
-from minicluster.replica.partition.isr_state import RECOVERING, CommittedPartitionState
+from minicluster.replica.partition.isr_state import CommittedPartitionState
 from minicluster.replica.partition.leader_log import acknowledge, check_enough_replicas
 from minicluster.replica.partition.reads import consumer_fetch_records
 from minicluster.replica.partition.results import ReplicasReached

@@ -11,9 +11,8 @@ from enum import IntEnum
 
 from minicluster.controller.deciding.config_checks import Resource, check_config_changes
 from minicluster.controller.errors import ApiError
-from minicluster.controller.settings import CORDONED_LOG_DIRS, MIN_ISR
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.metadata.image.configs import BROKER, TOPIC
+from minicluster.metadata.image.configs import BROKER, CORDONED_LOG_DIRS, MIN_ISR, TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from minicluster.controller.errors import ApiError
-from minicluster.controller.settings import CORDONED_LOG_DIRS, MIN_ISR, UNCLEAN_ELECTION
+from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
     CLUSTER_DEFAULT,
+    CORDONED_LOG_DIRS,
     GROUP,
+    MIN_ISR,
     TOPIC,
 )
 from minicluster.metadata.metadata_version import MetadataVersion

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.errors import ApiError
-from minicluster.controller.settings import MIN_ISR
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.bootstrap import cluster_min_isr_record
-from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR
 from minicluster.metadata.metadata_version import (
     ELR_VERSION,
     FEATURE_NAME,

@@ -13,7 +13,6 @@ from minicluster.controller.errors import ControllerFault, Refused
 from minicluster.controller.refusal import Reason
 from minicluster.controller.settings import (
     DEFAULTS,
-    MIN_ISR,
     UNCLEAN_ELECTION,
     ControllerSettings,
 )
@@ -24,7 +23,7 @@ from minicluster.controller.state.offline_replicas import OfflineReplicas
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr
 from minicluster.faults import Faults
 from minicluster.metadata.image.cluster import BrokerRegistration
-from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
 from minicluster.metadata.image.features import FeaturesImage
 from minicluster.metadata.image.metadata_image import MetadataImage, apply

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from minicluster.log.errors import InvalidBatch
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
+MAX_RECORDS_PER_BATCH = 10_000
 MAX_DECOMPRESSED_BYTES = 20 * 1024 * 1024
 
 

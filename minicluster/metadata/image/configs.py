@@ -16,6 +16,9 @@ BROKER_LOGGER = 8
 CLIENT_METRICS = 16
 GROUP = 32
 
+MIN_ISR = "min.insync.replicas"
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
+
 CLUSTER_DEFAULT = ""
 """The resource name of configs that hold for every broker."""
 

@@ -14,11 +14,10 @@ from typing import Any
 
 from minicluster.log.batch import Record, RecordBatch, metadata_batch
 from minicluster.log.control import control_batch
-from minicluster.log.format.limits import MAX_BATCH_BYTES
+from minicluster.log.format.limits import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH
 from minicluster.protocol.records import VersionedRecord, encode_record
 from minicluster.quorum.errors import IllegalArgument, NotLeader, RecordBatchTooLarge
 
-MAX_RECORDS_PER_BATCH = 10_000
 # No metadata record is larger than a config's longest value; so few of them fit in any case, and
 # are not encoded before their bytes are needed.
 FEW_RECORDS = 200

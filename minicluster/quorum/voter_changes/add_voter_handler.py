@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.metadata.metadata_version import KRAFT_VERSION
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
     AddRaftVoterRequest,
@@ -24,7 +25,6 @@ from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter, node_at
 from minicluster.quorum.voter_changes import handler_state, messages, preconditions
 
-KRAFT_VERSION = "kraft.version"
 API_VERSIONS_VERSION = 4
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.0"

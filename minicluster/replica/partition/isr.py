@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.replica.effects import AlterPartitionFailed
 from minicluster.replica.partition.high_watermark import maybe_increment_leader_hw
 from minicluster.replica.partition.isr_state import (
     NO_BROKER_EPOCH,
-    RECOVERED,
-    RECOVERING,
     AlterPartitionItem,
     AlterPartitionResult,
     CommittedPartitionState,

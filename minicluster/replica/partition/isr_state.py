@@ -18,10 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
-
-RECOVERED = 0
-RECOVERING = 1
 
 NO_BROKER_EPOCH = -1
 

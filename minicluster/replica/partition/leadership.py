@@ -5,7 +5,7 @@ Source:  Partition.makeLeader, makeFollower, delete; KIP-704 (recovery of an unc
 
 from __future__ import annotations
 
-from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.planting import step
 from minicluster.replica.partition.high_watermark import maybe_increment_leader_hw
 from minicluster.replica.partition.isr import (
@@ -13,7 +13,7 @@ from minicluster.replica.partition.isr import (
     must_report_recovery,
     report_recovery,
 )
-from minicluster.replica.partition.isr_state import RECOVERED, CommittedPartitionState
+from minicluster.replica.partition.isr_state import CommittedPartitionState
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.partition.trace import trace

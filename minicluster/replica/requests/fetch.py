@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.log import Records
+from minicluster.log.epochs import NO_EPOCH
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
@@ -32,7 +33,6 @@ from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-NO_EPOCH = -1
 _NO_RECORDS = Records()
 _ANY_REPLICA_FROM = 11
 _CURRENT_LEADER_FROM = 12

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ListOffsetsResponse
 from minicluster.replica.errors import ReplicaError
@@ -26,7 +27,6 @@ from minicluster.replica.partition.reads import (
 )
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-NO_EPOCH = -1
 DEBUGGING_CONSUMER = -2
 _LEADER_EPOCH_FROM = 4
 _OFFSET_NOT_AVAILABLE_FROM = 5

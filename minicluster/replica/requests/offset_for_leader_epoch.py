@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol.messages import OffsetForLeaderEpochResponse
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.reads import last_offset_for_leader_epoch
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
-
-NO_EPOCH = -1
 
 
 def handle_offset_for_leader_epoch(

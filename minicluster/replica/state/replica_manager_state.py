@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from minicluster.faults import Faults
-from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version
@@ -31,7 +31,6 @@ from minicluster.replica.to_controller.directory_assignments import DirectoryAss
 from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports
 from minicluster.rules import Rules
 
-MIN_ISR = "min.insync.replicas"
 _BY_ID = 13  # the first version of Produce and Fetch with topic ids
 
 

@@ -15,16 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.replica.partition.isr_state import (
-    RECOVERED,
-    RECOVERING,
-    AlterPartitionItem,
-    AlterPartitionResult,
-)
+from minicluster.replica.partition.isr_state import AlterPartitionItem, AlterPartitionResult
 from minicluster.rules import IsrChanges, Rules
 
 _NAMES_UNTIL = 1  # the last version that names topics by name

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from minicluster.metadata.image.configs import MIN_ISR
 from minicluster.protocol.records import ConfigRecord
 from minicluster.verify.rules.log.partitions import FIELDS
 
 TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
-_MIN_ISR = "min.insync.replicas"
 State = dict[str, Any]
 EMPTY: State = dict.fromkeys(FIELDS)
 
@@ -153,7 +153,7 @@ class MinIsr:
 
     def set(self, record: ConfigRecord) -> None:
         """Apply a config record; other configs are ignored."""
-        if record.name != _MIN_ISR:
+        if record.name != MIN_ISR:
             return
         if record.resource_type == TOPIC_RESOURCE:
             key = "topic " + record.resource_name

@@ -15,6 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from minicluster.log.control import control_records
+from minicluster.metadata.image.configs import MIN_ISR
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
@@ -117,7 +118,6 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 _TOPIC_RESOURCE = 2
 _BROKER_RESOURCE = 4
-_MIN_ISR = "min.insync.replicas"
 
 
 class Facts:
@@ -265,7 +265,7 @@ class _Reader:
             self._topics.append(
                 (self._run, offset, pos, op, "Config", judged, mv, name, None, None)
             )
-        if record.name != _MIN_ISR:
+        if record.name != MIN_ISR:
             return
         if record.resource_type == _TOPIC_RESOURCE:
             key = "topic:" + record.resource_name
