@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from minicluster.log.batch import RecordBatch
+from minicluster.log.batch import Record, RecordBatch
+from minicluster.log.errors import LogCorruption
+from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.protocol import records as r
 from minicluster.verify.spark import data_source as datasource
@@ -117,7 +119,7 @@ def test_a_long_segment_is_split_between_batches(
         log.op(r.NoOpRecord())
     log.write(tmp_path)
     names = tuple(name for name, _ in COLUMNS if name in ("offset", "type"))
-    reader = datasource.KraftReader(str(tmp_path), names)
+    reader = datasource.KraftReader(str(tmp_path), names, DEFAULT_LIMITS)
     pieces = reader.partitions()
 
     assert len(pieces) > 3
@@ -128,6 +130,56 @@ def test_a_long_segment_is_split_between_batches(
         for offset in batch["offset"].to_pylist()
     ]
     assert offsets == list(range(log.offset))
+
+
+def rows_of(path: Path) -> list[int]:
+    reader = datasource.KraftReader(str(path), ("offset", "type"), DEFAULT_LIMITS)
+    return [
+        offset
+        for piece in reader.partitions()
+        for batch in reader.read(piece)
+        for offset in batch["offset"].to_pylist()
+    ]
+
+
+def test_damage_inside_a_log_names_file_byte_and_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last batch of a piece that is not the end of its log."""
+    monkeypatch.setattr(datasource, "SPLIT_BYTES", 300)
+    log = cluster()
+    for _ in range(20):
+        log.op(r.NoOpRecord())
+    log.write(tmp_path)
+    segment = next(tmp_path.rglob("*.log"))
+    reader = datasource.KraftReader(str(tmp_path), ("offset",), DEFAULT_LIMITS)
+    first = reader.partitions()[0]
+    assert isinstance(first, datasource.Piece)
+    damaged = bytearray(segment.read_bytes())
+    damaged[first.end - 1] ^= 1
+    segment.write_bytes(bytes(damaged))
+
+    with pytest.raises(LogCorruption, match=rf"{segment.name}: damaged at byte \d+, batch of"):
+        rows_of(tmp_path)
+
+
+def test_a_sound_batch_with_an_unreadable_record_names_file_and_offset(tmp_path: Path) -> None:
+    log = cluster()
+    bad = RecordBatch(
+        base_offset=log.offset,
+        last_offset=log.offset,
+        leader_epoch=1,
+        base_timestamp=0,
+        max_timestamp=0,
+        count=1,
+        records=(Record(offset=log.offset, timestamp=0, key=None, value=b"\x01\xff\x7f\x00"),),
+    )
+    log.add(bad)
+    log.write(tmp_path)
+
+    place = rf"\.log: damaged at byte \d+, batch of offset {bad.base_offset}"
+    with pytest.raises(LogCorruption, match=place):
+        rows_of(tmp_path)
 
 
 def test_a_stream_follows_a_growing_log_exactly_once(kraft: Any, tmp_path: Path) -> None:

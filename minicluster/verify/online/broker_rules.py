@@ -26,7 +26,9 @@ def on_registration(state: LogState, record: r.RegisterBrokerRecord) -> None:
             findings.find("E20", 0, broker=broker_id, number=epoch)
         if broker.highest_epoch is not None and epoch <= broker.highest_epoch:
             findings.find("E20", 1, broker=broker_id, number=epoch)
-    if state.judged and broker.incarnation not in (None, record.incarnation_id):
+    is_new = state.judged and broker.incarnation not in (None, record.incarnation_id)
+    broker.may_stay = is_new and state.level < findings.promises.new_incarnation_leaves_from
+    if is_new:
         findings.look("A8", 0, state.level)
         state.operation.new_incarnations.append((broker_id, findings.offset))
     _register_directories(state, record, broker.log_dirs)
@@ -61,9 +63,9 @@ def on_broker_record(state: LogState, record: Message) -> None:
         if fenced and broker.registered and not broker.fenced:
             _judge_fenced(state, broker_id)
     if fenced is not None:
-        broker.fenced = fenced
+        broker.fenced, broker.may_stay = fenced, False
     if isinstance(record, r.UnregisterBrokerRecord):
-        broker.registered = False
+        broker.registered = broker.may_stay = False
         for directory in broker.log_dirs:
             state.owners.pop(directory, None)
     elif isinstance(record, r.BrokerRegistrationChangeRecord):

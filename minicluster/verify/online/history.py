@@ -127,6 +127,7 @@ class BrokerHistory:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     log_dirs: tuple[UUID, ...] = ()
+    may_stay: bool = False  # in its ISRs although its new incarnation is still fenced (Kafka 3.x)
 
     @property
     def active(self) -> bool:

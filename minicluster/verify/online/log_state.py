@@ -67,3 +67,8 @@ class LogState:
         """The broker is registered, not fenced and not in controlled shutdown."""
         known = self.brokers.get(broker)
         return known is not None and known.active
+
+    def may_be_in_isr(self, broker: int) -> bool:
+        """The broker is active, or a new incarnation that its release leaves in its ISRs."""
+        known = self.brokers.get(broker)
+        return known is not None and (known.active or known.may_stay)

@@ -31,7 +31,7 @@ def end_of_operation(state: LogState) -> None:
     for step, candidates in operation.unclean:
         _judge_unclean(state, step, candidates)
     for broker_id, offset in operation.brokers.items():
-        if not state.is_active(broker_id):
+        if not state.may_be_in_isr(broker_id):
             _judge_inactive(state, broker_id, offset)
     state.operation = OperationInHand()
 
@@ -48,9 +48,9 @@ def _judge_begun(state: LogState, interval: Interval) -> None:
         if len(isr) > 1 or (not isr and not allowed):
             findings.find("C1", 0, offset=step.offset, topic=step.topic, part=step.part, new=isr)
     for member in isr:
-        if findings.look("A1", 0, step.mv) and not state.is_active(member):
+        if findings.look("A1", 0, step.mv) and not state.may_be_in_isr(member):
             _member_inactive(state, interval, member, step.offset)
-    if leader >= 0 and findings.look("A2", 0, step.mv) and not state.is_active(leader):
+    if leader >= 0 and findings.look("A2", 0, step.mv) and not state.may_be_in_isr(leader):
         _leader_inactive(state, interval, step.offset)
 
 

@@ -18,10 +18,13 @@ class Promises:
     Units:  new_incarnation_leaves_from: the metadata.version from which a new incarnation leaves
             the ISRs of its predecessor. Kafka 3.x does it only where ELRs can be written
             (ReplicationControlManager.handleUncleanBrokerShutdown); 4.x always (KAFKA-18106).
+            empty_images: a node may publish an empty image, since an empty snapshot counts as a
+            record (3.9; KAFKA-17713).
     """
 
     failures_in_log: bool = True
     new_incarnation_leaves_from: int = FROM_ELR
+    empty_images: bool = False
 
 
 def promises_of(rules: Rules | None) -> Promises:
@@ -32,4 +35,5 @@ def promises_of(rules: Rules | None) -> Promises:
     return Promises(
         failures_in_log=rules.failed_replicas_reported_by is not by_request,
         new_incarnation_leaves_from=FROM_3_3 if rules.new_incarnation_leaves_isr else FROM_ELR,
+        empty_images=rules.empty_snapshot_counts_as_record,
     )

@@ -35,9 +35,10 @@ from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import locate
+from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import batch_heads
-from minicluster.log.segment import read_batches
+from minicluster.log.segment import check_contents, read_batches
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
 
 if TYPE_CHECKING:
@@ -185,21 +186,19 @@ class KraftReader(DataSourceReader):
                 end = (parse_checkpoint_name(path.name) or (0, 0))[0]
                 size = path.stat().st_size
                 pieces.append(Piece(str(path), _shown(path, located.path), 0, size, end, True))
-            for index, path in enumerate(files.segments):
-                whole = index < len(files.segments) - 1
+            for path in files.segments:
+                size, last = path.stat().st_size, path == files.segments[-1]
                 for start, stop in _split(path, self._wanted.first, self._wanted.last):
                     shown = _shown(path, located.path)
+                    whole = not last or stop < size  # only a log's end may be torn
                     pieces.append(Piece(str(path), shown, start, stop, None, whole))
         return pieces
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Decode one piece into Arrow batches."""
         assert isinstance(partition, Piece)
-        content = read_batches(
-            Path(partition.path), _bytes(partition), whole=partition.whole, limits=self._limits
-        )
         yield from Rows(self._columns).of(
-            (placed.batch for placed in content.batches),
+            _batches(partition, self._limits),
             file=partition.shown,
             snapshot_end=partition.snapshot_end,
             keep=self._wanted.keeper(),
@@ -239,9 +238,8 @@ class KraftStream(DataSourceStreamReader):
         assert isinstance(partition, Piece)
         first, last, shown = partition.shown.split(":", 2)
         wanted = Wanted(first=int(first), last=int(last))
-        content = read_batches(Path(partition.path), _bytes(partition), limits=self._limits)
         yield from Rows(self._columns).of(
-            (placed.batch for placed in content.batches), file=shown, keep=wanted.keeper()
+            _batches(partition, self._limits), file=shown, keep=wanted.keeper()
         )
 
     def commit(self, end: dict[str, int]) -> None:
@@ -261,23 +259,48 @@ def _shown(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if root.is_dir() else path.name
 
 
-def _bytes(piece: Piece) -> bytes:
-    with open(piece.path, "rb") as file:
-        file.seek(piece.start)
-        return file.read(piece.end - piece.start)
+def _batches(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
+    """The batches of a piece, their records decoded.
+
+    Errors:  LogError with the file, and LogCorruption with the byte in it and the offset.
+    """
+    path = Path(piece.path)
+    try:
+        with path.open("rb") as file:
+            file.seek(piece.start)
+            content = read_batches(
+                path, file.read(piece.end - piece.start), whole=piece.whole, limits=limits
+            )
+        for placed in content.batches:
+            check_contents(path, placed)
+            yield placed.batch
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except LogCorruption as error:
+        raise LogCorruption(
+            file=error.file,
+            position=piece.start + error.position,
+            base_offset=error.base_offset,
+            why=error.why,
+        ) from None
 
 
 def _ends(path: Path) -> tuple[int, int]:
     """The position and the offset after the last whole, undamaged batch of a segment."""
-    position, offset = 0, 0
-    last = 0
-    for head in batch_heads(path):
-        last, position, offset = head.position, head.end, head.last_offset + 1
-    if position:
-        with path.open("rb") as file:
-            file.seek(last)
-            RecordBatch.decode(file.read(position - last))
-    return position, offset
+    heads = list(batch_heads(path))
+    if not heads:
+        return 0, 0
+    head = heads[-1]
+    with path.open("rb") as file:
+        file.seek(head.position)
+        content = file.read(head.end - head.position)
+    try:
+        RecordBatch.decode(content)
+    except InvalidBatch as error:
+        raise LogCorruption(
+            file=str(path), position=head.position, base_offset=head.base_offset, why=str(error)
+        ) from None
+    return head.end, head.last_offset + 1
 
 
 def _split(path: Path, first: int, last: int) -> Iterator[tuple[int, int]]:

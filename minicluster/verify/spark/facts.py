@@ -74,6 +74,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "fenced": pa.bool_(),
             "in_controlled_shutdown": pa.bool_(),
             "log_dirs": _STRINGS,
+            "may_stay": pa.bool_(),  # in its ISRs although its new incarnation is still fenced
             "leaves_from": pa.int32(),
         }
     ),
@@ -201,6 +202,8 @@ class _Reader:
         self._parts: dict[UUID, dict[int, int]] = {}  # partition -> number of replicas
         self._eligible: dict[tuple[UUID, int], tuple[bool, bool]] = {}  # has ELR, has last known
         self._min_isr: dict[str, int] = {}
+        self._incarnations: dict[int, str | None] = {}  # broker -> its last one
+        self._staying: dict[int, bool] = {}
         self._text: dict[UUID, str] = {}
         self._takes = {
             r.PartitionRecord: self._partition,
@@ -419,9 +422,23 @@ class _Reader:
                 broker,
                 epoch,
                 *(fields or (None,) * 4),
+                self._may_stay(kind, broker, *(fields or (None,) * 4)),
                 self._leaves_from,
             )
         )
+
+    def _may_stay(
+        self, kind: str, broker: int, incarnation: str | None, fenced: bool | None, *_: Any
+    ) -> bool:
+        """The release leaves a new incarnation in the ISRs of its predecessor, and it did."""
+        if kind == "Register":
+            before = self._incarnations.get(broker)
+            self._incarnations[broker] = incarnation
+            is_new = self._where[3] and before not in (None, incarnation)
+            self._staying[broker] = is_new and self._level < self._leaves_from
+        elif kind == "Unregister" or fenced is not None:
+            self._staying[broker] = False
+        return self._staying.get(broker, False)
 
     def _register(self, record: Message) -> None:
         assert isinstance(record, r.RegisterBrokerRecord)

@@ -14,6 +14,7 @@ from minicluster.trace import TABLES
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.trace_tables import ARROW_TYPES, read_table
 from minicluster.verify.rules.model import Evidence, Rule
+from minicluster.verify.rules.promises import promises_of
 from minicluster.verify.spark.facts import Facts
 from minicluster.verify.spark.images import IMAGE_SCHEMA, image_rows, snapshot_rows
 
@@ -57,6 +58,7 @@ def trace_schema(table: str) -> pa.Schema:
     columns |= {name: ARROW_TYPES[kind] for name, kind in TABLES[table].items()}
     if table == "publish":
         columns["first_image"] = pa.int64()  # the first offset at which the log can be folded
+        columns["empty_images"] = pa.bool_()  # the release may publish an empty image
     return pa.schema(columns)
 
 
@@ -120,6 +122,8 @@ def _trace(table: str, runs: Sequence[Run], problems: dict[str, list[Problem]]) 
         if table == "publish":
             first = 0 if run.start is None else run.start.end_offset - 1
             more["first_image"] = pa.array([first] * read.num_rows, type=pa.int64())
+            empty = promises_of(run.rules).empty_images
+            more["empty_images"] = pa.array([empty] * read.num_rows, type=pa.bool_())
         columns = [more[name] if name in more else read[name] for name in schema.names]
         parts.append(pa.Table.from_arrays(columns, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()

@@ -82,7 +82,8 @@ select * from (
     select run, offset, op, next_op, next_pos, topic, part, mv, failures_in_log, leaves_from, isr,
       p_isr, leader,
       what, about, at, rank, member, keep, directory,
-      cast(null as struct<active: boolean, log_dirs: array<string>, epoch: bigint,
+      cast(null as struct<active: boolean, may_stay: boolean, log_dirs: array<string>,
+        epoch: bigint,
         next_inactive: struct<offset: bigint, op: bigint>,
         next_fencing: struct<offset: bigint, pos: bigint>,
         next_new: struct<offset: bigint, op: bigint>,
@@ -92,7 +93,7 @@ select * from (
     union all
     select run, offset, op, next_op, null, null, null, mv, null, null, null, null, null,
       'B', broker, pos, 0, null, null, null,
-      named_struct('active', active, 'log_dirs', log_dirs, 'epoch', epoch,
+      named_struct('active', active, 'may_stay', may_stay, 'log_dirs', log_dirs, 'epoch', epoch,
         'next_inactive', next_inactive, 'next_fencing', next_fencing,
         'next_new', next_new, 'last_new', last_new, 'next_end', next_end)
     from broker_states
@@ -105,6 +106,8 @@ _LEAVES = "mv >= leaves_from"
 _CANDIDATES_KNOWN = f"(failures_in_log and mv >= {FROM_3_3})"
 
 ACTIVE = "coalesce(seen.active, false)"
+# Kafka 3.x leaves a new incarnation in its ISRs, fenced as it is.
+_LASTS = "coalesce(seen.active or seen.may_stay, false)"
 
 _TURNS = "coalesce(seen.next_inactive.op < next_op, false)"
 
@@ -157,8 +160,8 @@ RULES = (
             Check(
                 view="activity_states",
                 when="what = 'A1'",
-                bad=f"not keep and (not {ACTIVE} or {_TURNS})",
-                offset=f"case when {ACTIVE} then seen.next_inactive.offset else offset end",
+                bad=f"not keep and (not {_LASTS} or {_TURNS})",
+                offset=f"case when {_LASTS} then seen.next_inactive.offset else offset end",
                 message="broker {broker} is in the ISR {new} although it is not active",
                 broker="about",
                 new="isr",
@@ -178,8 +181,8 @@ RULES = (
             Check(
                 view="activity_states",
                 when="what = 'A2'",
-                bad=f"not {ACTIVE} or {_TURNS}",
-                offset=f"case when {ACTIVE} then seen.next_inactive.offset else offset end",
+                bad=f"not {_LASTS} or {_TURNS}",
+                offset=f"case when {_LASTS} then seen.next_inactive.offset else offset end",
                 message="broker {broker} leads (ISR {new}) although it is not active",
                 broker="about",
                 new="isr",

@@ -6,7 +6,8 @@ from minicluster.verify.rules.model import Check, Evidence, Rule, View
 
 _STATES = f"""
 select *, cast(null as string) as topic, cast(null as int) as part,
-  last(case when final and not active then named_struct('offset', offset, 'op', op) end, true)
+  last(case when final and not (active or may_stay)
+      then named_struct('offset', offset, 'op', op) end, true)
     over (partition by run, broker order by pos desc
       rows between unbounded preceding and 1 preceding) as next_inactive,
   last(case when flips then named_struct('offset', offset, 'pos', pos) end, true)
@@ -31,6 +32,7 @@ from (
     next_op <> op as final
   from (
     select run, offset, pos, op, kind, judged, broker, mv, clean_from, leaves_from,
+      may_stay,
       epoch as d_epoch, incarnation as d_incarnation, fenced as d_fenced,
       in_controlled_shutdown as d_shutdown,
       last(case when kind in ('Register', 'Unregister') then kind = 'Register' end, true) over s

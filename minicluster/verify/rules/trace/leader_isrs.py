@@ -93,11 +93,11 @@ from (
       max(hw) over (partition by run, topic_id, part order by seq, log_offset {BEFORE}) as true_hw
     from (
       select run, seq, topic, topic_id, part, null as broker, 'commit' as kind,
-        offset as log_offset, null as leo,
+        offset as log_offset, null as leo, null as leader_epoch,
         null as hw, cast(candidates as array<bigint>) as committed_candidates, unclean
       from commits
       union all
-      select run, seq, topic, topic_id, part, broker, kind, null, leo,
+      select run, seq, topic, topic_id, part, broker, kind, null, leo, leader_epoch,
         case when kind = 'hw' and maximal_isr is not null then hw_new end, null, null
       from partition_event where kind not in ('stop', 'delete', 'truncate')
     )

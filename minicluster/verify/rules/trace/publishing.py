@@ -18,10 +18,10 @@ from (
   select *, max(hw) over (partition by run order by seq {UP_TO_HERE}) as high_watermark
   from (
     select run, seq, node, incarnation, offset, image_hash, manifest, in_tx, first_image,
-      cast(null as bigint) as hw
+      empty_images, cast(null as bigint) as hw
     from publish
     union all
-    select run, seq, null, null, null, null, null, null, null, offset
+    select run, seq, null, null, null, null, null, null, null, null, offset
     from raft_event where kind = 'hw'
   )
 ) p
@@ -102,7 +102,7 @@ RULES = (
                 when="true",
                 counts=False,
                 bad="offset < 0 or in_tx or (aligned and hash is null and offset >= first_image) "
-                f"or coalesce(image_hash = '{_EMPTY}', false)",
+                f"or (coalesce(image_hash = '{_EMPTY}', false) and not empty_images)",
                 message="node {broker} published an empty image or one inside a transaction "
                 "(event {number})",
                 broker="node",

@@ -19,7 +19,7 @@ _ISR_END = f"array_min(transform(isr, m -> case when m = broker then leo else {_
 _MINE = "partition by e.run, e.topic_id, e.part, e.broker, e.incarnation order by e.seq"
 
 _STATES = f"""
-select e.*, cast(null as bigint) as log_offset, u.unclean_from,
+select e.*, cast(null as bigint) as log_offset, u.unclean_from, l.lost_from,
   max(partition_epoch) over ({_MINE} {BEFORE}) as p_partition_epoch,
   lag(partition_epoch) over ({_MINE}) as last_partition_epoch,
   lag(leader_epoch) over ({_MINE}) as last_leader_epoch,
@@ -54,6 +54,9 @@ from partition_event e
 left join (select run, topic_id, part, min(le) as unclean_from from partition_states
   where unclean group by run, topic_id, part) u
   on e.run = u.run and e.topic_id = u.topic_id and e.part = u.part
+left join (select run, topic_id, part, min(leader_epoch) as lost_from from electable_replicas
+  where broken and kind = 'become_leader' group by run, topic_id, part) l
+  on e.run = l.run and e.topic_id = l.topic_id and e.part = l.part
 """
 
 
@@ -225,17 +228,18 @@ RULES = (
         id="F5",
         title="Committed records are not truncated",
         statement="No replica truncates below the highest high watermark of its partition, "
-        "except after an unclean election. A replica whose records are all older than the epoch "
-        "of that high watermark may have diverged there, and does not truncate below its own "
-        "high watermark.",
+        "except after an unclean election or the loss of the last ISR member. A replica whose "
+        "records are all older than the epoch of that high watermark may have diverged there, "
+        "and does not truncate below its own high watermark.",
         source="KIP-101, KIP-279; AbstractFetcherThread.truncate",
         evidence=Evidence.TRACE,
-        tables=("partition_event",),
+        tables=("partition_event", "raft_event"),
         checks=(
             Check(
                 view="replica_events",
                 when="kind = 'truncate' "
-                "and (unclean_from is null or coalesce(leader_epoch < unclean_from, false))",
+                "and (unclean_from is null or coalesce(leader_epoch < unclean_from, false)) "
+                "and (lost_from is null or coalesce(leader_epoch < lost_from, false))",
                 bad="offset < case when coalesce(log_epoch < hw_epoch, false) "
                 "then coalesce(own_hw, 0) else true_hw end",
                 message="broker {broker} truncated below the high watermark {number}",
