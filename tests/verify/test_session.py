@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify.spark import session
+from minicluster.verify.spark import jvm, session
 from tests.verify.build import cluster
 
 pytestmark = pytest.mark.spark
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 _SCRIPT = """
 import os, sys
 from minicluster.verify import verify
-from minicluster.verify.spark import session
+from minicluster.verify.spark import jvm, session
 print(verify(sys.argv[1], rules=["E10"]).verdict)
 print(sorted(name for name in os.environ if name.startswith("PYSPARK_GATEWAY")))
 print(session._jvm._process.pid)
@@ -80,7 +80,7 @@ def test_an_old_lock_does_not_stop_the_archive_for_ever(tmp_path: Path) -> None:
     archive = tmp_path / "a.aot"
     lock = tmp_path / "a.aot.lock"
 
-    assert session._only_one_trains(archive)
-    assert not session._only_one_trains(archive)
+    assert jvm._only_one_trains(archive)
+    assert not jvm._only_one_trains(archive)
     os.utime(lock, (1, 1))
-    assert session._only_one_trains(archive)
+    assert jvm._only_one_trains(archive)

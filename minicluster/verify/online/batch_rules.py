@@ -1,4 +1,4 @@
-"""Online rules about the log itself: offsets, epochs and who was elected (E01 to E03)."""
+"""Online rules about the log itself: offsets, epochs and elected leaders (E01 to E03)."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _judge(state: LogState, step: Step) -> None:
     for check in CHECKS:
         looks = check.when(step) and findings.look(check.rule, check.index, step.mv)
         if looks and check.bad(step):
-            columns = check.says(step)
+            columns = check.columns(step)
             findings.find(check.rule, check.index, topic=step.topic, part=step.part, **columns)
     _judge_elected(state, step)
     if not (step.judged and step.state and step.kind != "ClearElr"):

@@ -21,7 +21,7 @@ class StepCheck:
     index: int
     when: Callable[[Step], bool]
     bad: Callable[[Step], bool]
-    says: Callable[[Step], Mapping[str, Any]]
+    columns: Callable[[Step], Mapping[str, Any]]
 
 
 def _restated(step: Step) -> bool:

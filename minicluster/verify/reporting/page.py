@@ -68,7 +68,7 @@ def _banner(report: ReportData) -> str:
     looked = sum(result.looked_at for result in report.rules)
     return (
         f'<header class="banner {report.verdict}"><h1>{word}</h1>'
-        f"<p>{_MEANINGS[report.verdict]} {looked:,} cases were looked at under "
+        f"<p>{_MEANINGS[report.verdict]} {looked:,} cases were judged under "
         f'{len(report.rules)} rules.</p><div class="tallies">{tallies}</div>{why}</header>'
         f'<section class="runs">{runs}</section>'
     )
@@ -132,7 +132,7 @@ def _rules(report: ReportData) -> str:
     rows = "".join(_rule(result, most) for result in report.rules)
     return (
         '<h2>Rules</h2><div class="scroll"><table class="rules"><thead><tr><th>Rule</th>'
-        "<th>Verdict</th><th class='number'>Looked at</th><th></th><th>What it says</th></tr>"
+        "<th>Verdict</th><th class='number'>Cases</th><th></th><th>Rule</th></tr>"
         f"</thead><tbody>{rows}</tbody></table></div>"
     )
 

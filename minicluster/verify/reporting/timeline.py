@@ -1,4 +1,4 @@
-"""Each partition as spans: who led, who was in sync, who was fenced, from when on."""
+"""Each partition as spans of one state, and each broker as spans of active, fenced and so on."""
 
 from __future__ import annotations
 

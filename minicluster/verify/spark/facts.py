@@ -23,99 +23,7 @@ from minicluster.verify.evidence.operations import Entry, Operation
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.rules.model import WITHOUT_RECORD
 from minicluster.verify.rules.promises import promises_of
-
-_INTS = pa.list_(pa.int32())
-_STRINGS = pa.list_(pa.string())
-
-SCHEMAS: dict[str, pa.Schema] = {
-    "partitions": pa.schema(
-        {
-            "run": pa.string(),
-            "offset": pa.int64(),
-            "pos": pa.int64(),
-            "op": pa.int64(),
-            "kind": pa.string(),  # Partition Change ClearElr RemoveTopic
-            "judged": pa.bool_(),  # the log holds it (else a snapshot does)
-            "mv": pa.int32(),
-            "elr_on": pa.bool_(),
-            "min_isr": pa.int32(),
-            "topic": pa.string(),
-            "topic_id": pa.string(),
-            "part": pa.int32(),
-            "isr": _INTS,
-            "leader": pa.int32(),
-            "replicas": _INTS,
-            "adding": _INTS,
-            "removing": _INTS,
-            "elr": _INTS,
-            "last_elr": _INTS,
-            "rec": pa.int32(),
-            "directories": _STRINGS,
-            "leader_epoch": pa.int32(),
-            "partition_epoch": pa.int32(),
-            "traced": pa.bool_(),  # the run left a trace, which has the cause
-            "failures_in_log": pa.bool_(),  # this and the next: promises of the run
-            "leaves_from": pa.int32(),
-        }
-    ),
-    "brokers": pa.schema(
-        {
-            "run": pa.string(),
-            "offset": pa.int64(),
-            "pos": pa.int64(),
-            "op": pa.int64(),
-            "kind": pa.string(),  # Register Unregister Fence Unfence Change
-            "judged": pa.bool_(),
-            "mv": pa.int32(),
-            "clean_from": pa.int64(),
-            "broker": pa.int32(),
-            "epoch": pa.int64(),
-            "incarnation": pa.string(),
-            "fenced": pa.bool_(),
-            "in_controlled_shutdown": pa.bool_(),
-            "log_dirs": _STRINGS,
-            "may_stay": pa.bool_(),  # in its ISRs although its new incarnation is still fenced
-            "leaves_from": pa.int32(),
-        }
-    ),
-    "topics": pa.schema(
-        {
-            "run": pa.string(),
-            "offset": pa.int64(),
-            "pos": pa.int64(),
-            "op": pa.int64(),
-            "kind": pa.string(),  # Topic RemoveTopic Partition Config
-            "judged": pa.bool_(),
-            "mv": pa.int32(),
-            "topic": pa.string(),
-            "topic_id": pa.string(),
-            "part": pa.int32(),
-        }
-    ),
-    "batches": pa.schema(
-        {
-            "run": pa.string(),
-            "node": pa.int32(),
-            "pos": pa.int64(),
-            "offset": pa.int64(),
-            "base_offset": pa.int64(),
-            "last_offset": pa.int64(),
-            "epoch": pa.int32(),
-            "elected": pa.int32(),  # the leader that its first record announces
-            "begins_well": pa.bool_(),
-            "mv": pa.int32(),
-            "crc": pa.int64(),
-        }
-    ),
-    "transactions": pa.schema(
-        {
-            "run": pa.string(),
-            "offset": pa.int64(),
-            "kind": pa.string(),  # Begin End Abort
-            "mv": pa.int32(),
-        }
-    ),
-}
+from minicluster.verify.spark.schemas import SCHEMAS
 
 _TOPIC_RESOURCE = 2
 _BROKER_RESOURCE = 4
@@ -282,11 +190,11 @@ class _Reader:
             self._min_isr[key] = int(record.value)
 
     def _effective_min_isr(self, topic_id: UUID) -> int | None:
-        told = self._min_isr.get("topic:" + self._names.get(topic_id, ""))
-        if told is None:
-            told = self._min_isr.get("cluster")
+        configured = self._min_isr.get("topic:" + self._names.get(topic_id, ""))
+        if configured is None:
+            configured = self._min_isr.get("cluster")
         replicas = self._parts.get(topic_id, {}).get(0)
-        return None if told is None or replicas is None else min(told, replicas)
+        return None if configured is None or replicas is None else min(configured, replicas)
 
     # --- topics and partitions --------------------------------------------------------------
 
