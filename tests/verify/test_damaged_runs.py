@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from minicluster.errors import UserError
+from minicluster.trace import COMMON, INT32_COLUMNS, REQUIRED, TABLES
 from minicluster.verify import Verdict, verify
 from minicluster.verify.evidence.reading import read_runs
 from minicluster.verify.evidence.run import Problem, Run
@@ -47,6 +48,14 @@ def problems(run: Path) -> tuple[Problem, ...]:
 
 def test_a_whole_run_has_no_problem(whole: Path) -> None:
     assert problems(whole) == ()
+
+
+def test_what_is_checked_of_a_table_is_in_the_table() -> None:
+    declared = {name: {*COMMON, *columns} for name, columns in TABLES.items()}
+
+    assert {*REQUIRED} == {*TABLES}
+    assert all({*names} <= declared[table] for table, names in REQUIRED.items())
+    assert {*INT32_COLUMNS} <= set().union(*declared.values())
 
 
 @pytest.mark.parametrize("kind", FILE_DAMAGE)
