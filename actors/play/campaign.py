@@ -102,20 +102,27 @@ def _lost_records(cluster: MiniCluster) -> Failure | None:
 
 
 def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
-    """Partitions whose last ISR member came back with a log that ends below the high watermark.
+    """Partitions whose ISR has a member that restarted with a log below the high watermark.
 
-    The controller elects it nevertheless: without ELR there is no other candidate (KIP-966).
+    The controller elects the last member nevertheless: without ELR there is no other candidate
+    (KIP-966). Kafka 3.x also leaves a new incarnation among other members (KAFKA-18106).
     """
     if cluster.image.features.elr_enabled:
         return set()
     lost: set[tuple[str, int]] = set()
     highest: dict[tuple[str, int], int] = {}
+    known: set[tuple[str, int, str]] = set()
+    stays = not cluster.rules.new_incarnation_leaves_isr
     for row in cluster.recorder.table("partition_event"):
         key = row["topic"], row["part"]
         if row["kind"] == "hw" and row["maximal_isr"] is not None:
             highest[key] = max(highest.get(key, 0), row["hw_new"])
+        if row["kind"] not in ("become_leader", "become_follower"):
+            continue
         is_alone = row["kind"] == "become_leader" and len(row["isr"]) <= 1
-        if is_alone and row["leo"] < highest.get(key, 0):
+        is_first = (*key, row["incarnation"]) not in known
+        known.add((*key, row["incarnation"]))
+        if (is_alone or (is_first and stays)) and row["leo"] < highest.get(key, 0):
             lost.add(key)
     return lost
 

@@ -47,11 +47,11 @@ select * from (
   from (
     select run, offset as above, 0 as rank, seq as hw_seq, cast(null as bigint) as offset,
       null as topic, null as topic_id, null as part, null as isr, null as leader, null as le,
-      null as candidates, null as unclean
+      null as candidates, null as unclean, null as may_stay
     from raft_event where kind = 'hw'
     union all
     select run, offset + 1, 1, null, offset, topic, topic_id, part, isr, leader, le,
-      array_union(isr, coalesce(elr, array())), unclean
+      array_union(isr, coalesce(elr, array())), unclean, mv < leaves_from
     from partition_states where state
   )
 ) where rank = 1 and seq is not null
@@ -80,25 +80,35 @@ window w as (partition by run, topic_id, part order by seq, offset {UP_TO_HERE})
 """
 
 # The log ends of replicas, beside the replicas that may be elected and the highest high watermark.
+# A partition has lost records by an unclean election, with its last ISR member, or under Kafka 3.x
+# by a new incarnation that stays in the ISR with a shorter log.
 _ELECTABLE = f"""
 select *, coalesce(bool_or(broken) over (
     partition by run, topic_id, part order by seq, log_offset {UP_TO_HERE}), false) as lossy
 from (
-  select *, (coalesce(unclean, false) or (kind = 'become_leader' and size(candidates) <= 1
-      and coalesce(leo < true_hw, false))) as broken
+  select *, (coalesce(unclean, false) or (coalesce(leo < true_hw, false) and (
+      (kind = 'become_leader' and size(candidates) <= 1)
+      or (is_first and coalesce(may_stay, false)
+        and kind in ('become_leader', 'become_follower'))))) as broken
   from (
     select *,
       last(committed_candidates, true) over (
         partition by run, topic_id, part order by seq, log_offset {UP_TO_HERE}) as candidates,
+      last(stays, true) over (
+        partition by run, topic_id, part order by seq, log_offset {UP_TO_HERE}) as may_stay,
+      row_number() over (
+        partition by run, topic_id, part, broker, incarnation order by seq) = 1 as is_first,
       max(hw) over (partition by run, topic_id, part order by seq, log_offset {BEFORE}) as true_hw
     from (
       select run, seq, topic, topic_id, part, null as broker, 'commit' as kind,
         offset as log_offset, null as leo, null as leader_epoch,
-        null as hw, cast(candidates as array<bigint>) as committed_candidates, unclean
+        null as hw, cast(candidates as array<bigint>) as committed_candidates, unclean,
+        may_stay as stays, null as incarnation
       from commits
       union all
       select run, seq, topic, topic_id, part, broker, kind, null, leo, leader_epoch,
-        case when kind = 'hw' and maximal_isr is not null then hw_new end, null, null
+        case when kind = 'hw' and maximal_isr is not null then hw_new end, null, null, null,
+        incarnation
       from partition_event where kind not in ('stop', 'delete', 'truncate')
     )
   )

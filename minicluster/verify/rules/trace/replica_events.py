@@ -55,7 +55,7 @@ left join (select run, topic_id, part, min(le) as unclean_from from partition_st
   where unclean group by run, topic_id, part) u
   on e.run = u.run and e.topic_id = u.topic_id and e.part = u.part
 left join (select run, topic_id, part, min(leader_epoch) as lost_from from electable_replicas
-  where broken and kind = 'become_leader' group by run, topic_id, part) l
+  where lossy and kind = 'become_leader' group by run, topic_id, part) l
   on e.run = l.run and e.topic_id = l.topic_id and e.part = l.part
 """
 
