@@ -16,11 +16,7 @@ from typing import Any
 COMMON: Mapping[str, str] = {"run_id": "str", "vt": "int", "seq": "int"}
 
 TABLES: Mapping[str, Mapping[str, str]] = {
-<<<<<<< HEAD
     # One row per request, written at its response or when it is given up.
-=======
-    # One row per request, written when it gets its response or is given up.
->>>>>>> d8ce7bf (verify: the JVM, the schemas of facts and the session are modules of their own; words)
     "rpc": {
         "id": "int",
         "api": "str",
@@ -37,15 +33,9 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "request": "json",  # Kafka's JSON form
         "response": "json",
         "error": "str",  # the top-level error's name, NONE if there is none
-<<<<<<< HEAD
         # offsets of the records that handling it appended, also when the response never left
         "records_written": "ints",
         "high_watermark": "int",  # the receiver's committed end offset at the response
-=======
-        # offsets of the records that handling it appended, also where the response was never sent
-        "records_written": "ints",
-        "high_watermark": "int",  # the receiver's committed end offset when it responded
->>>>>>> d8ce7bf (verify: the JVM, the schemas of facts and the session are modules of their own; words)
         "broker_epoch": "int",  # for broker-scoped requests: the epoch they carry
         "registered_epoch": "int",  # and the epoch registered when they were handled
     },
@@ -56,12 +46,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "topic_id": "str",
         "part": "int",
         # become_leader become_follower isr_pending isr_commit isr_revert hw append truncate stop
-<<<<<<< HEAD
         # delete ack (of an acks=all produce); stop: also where the broker ends, with its last state
-=======
-        # delete ack (the response to a produce with acks=all); stop: also where the broker
-        # ends, with its state until then
->>>>>>> d8ce7bf (verify: the JVM, the schemas of facts and the session are modules of their own; words)
         "kind": "str",
         "leader_epoch": "int",
         "partition_epoch": "int",
@@ -72,13 +57,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "hw_new": "int",
         "leo": "int",
         "offset": "int",  # truncate: the new end; ack: the last offset acknowledged
-<<<<<<< HEAD
         # {broker: [log end, leader epoch of that fetch, broker epoch]}: all that a leader has,
         # also in hw, ack and isr_pending rows, where the proofs of B2, F8 and A5 need it
-=======
-        # {broker: [log end, leader epoch of that fetch, broker epoch]}: a leader's follower
-        # states, also in hw, ack and isr_pending rows, where B2, F8 and A5 need them
->>>>>>> d8ce7bf (verify: the JVM, the schemas of facts and the session are modules of their own; words)
         "follower_leos": "json",
         "error": "str",  # isr_revert: the name of the error that caused it
     },
@@ -95,14 +75,10 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "node": "int",
         "incarnation": "str",
         # elected voted epoch append flush hw truncate resign, and beyond these:
-        # begin: the log begins, at a start or from a snapshot; voters: those that the node uses.
+        # begin: the log was taken up, at a start or from a snapshot; voters: what the node goes by.
         # hw: offset is the new high watermark (exclusive), written before anything that follows
         # from it: publishing, responding. flush, truncate, begin: offset is the end (exclusive) of
-<<<<<<< HEAD
         # what is on disk, left, there; append: the last one of the batch
-=======
-        # the log on disk, after the truncation, at the start; append: the last one of the batch
->>>>>>> d8ce7bf (verify: the JVM, the schemas of facts and the session are modules of their own; words)
         "kind": "str",
         "epoch": "int",  # of the node; append: of the batch; truncate, begin: of the log's end
         "leader": "int",
@@ -110,7 +86,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "voted_for": "int",
         "crc": "int",  # append: the batch's
         # 101@<directory id>,102@…: as the records of an appended batch, or of the log that begins,
-        # name them; hw of a leader: the voters of which a majority holds it; voters: the node's own
+        # name them; hw of a leader: those of whom a majority is there; voters: the node's own view
         "voters": "str",
         "kraft_version": "int",  # like voters
     },
