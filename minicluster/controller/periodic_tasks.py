@@ -9,7 +9,7 @@ from __future__ import annotations
 from minicluster.controller.deciding.broker_changes import broker_fenced
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.elections import ElectionType, elect_leader, election_record
-from minicluster.controller.deciding.partition_change import Election
+from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerIdAndEpoch,
     DropSession,

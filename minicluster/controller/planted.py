@@ -14,12 +14,14 @@ from minicluster.controller import deferred_responses, periodic_tasks
 from minicluster.controller.deciding import (
     alter_partition_checks,
     broker_changes,
+    controlled_shutdown,
     elections,
     initial_assignment,
 )
 from minicluster.controller.deciding.alter_partition_checks import ANY_EPOCH, Proposal
 from minicluster.controller.deciding.broker_changes import Moves, Records
-from minicluster.controller.deciding.partition_change import Election, Targets
+from minicluster.controller.deciding.leader_election import Election
+from minicluster.controller.deciding.partition_change import Targets
 from minicluster.controller.deciding.reassignment import contains_all
 from minicluster.controller.operations import (
     alter_partition,
@@ -163,7 +165,7 @@ def _s02(
     return replace(record, record=replace(change, isr=()))
 
 
-@plant(broker_changes.hand_over, "s17_shutdown_keeps_leaderships")
+@plant(controlled_shutdown.hand_over, "s17_shutdown_keeps_leaderships")
 def _s17(right: Callable[..., Records], state: ClusterState, broker: BrokerRegistration) -> Records:
     supported = state.gates.metadata_version.in_controlled_shutdown_supported
     if broker.in_controlled_shutdown or not supported:

@@ -7,7 +7,7 @@ log has a fenced leader; unfencing and controlled shutdown write the broker firs
 |---|---|---|
 | fenced | ISR | BrokerRegistrationChange v0, or FenceBroker below 3.3-IV2 |
 | unfenced | leaderless | BrokerRegistrationChange v0, or UnfenceBroker |
-| controlled shutdown | ISR | BrokerRegistrationChange v1 once, from 3.3-IV3 on |
+| controlled shutdown (``controlled_shutdown``) | ISR | BrokerRegistrationChange v1 once |
 | unregistered | ISR, ELR | UnregisterBroker |
 | new incarnation | ISR, ELR if unclean | none |
 | directory offline | those in it | BrokerRegistrationChange v2 |
@@ -23,14 +23,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
+from minicluster.controller.deciding.leader_election import Election
+from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.deciding.reassignment import without
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.cluster import (
     FENCE,
-    IN_CONTROLLED_SHUTDOWN,
     UNFENCE,
     BrokerRegistration,
 )
@@ -167,30 +167,6 @@ def _fencing_record(
     else:
         message = UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch)
     return VersionedRecord(message, 0)
-
-
-def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistration) -> Records:
-    """The broker hands over its leaderships and leaves all ISRs, before it stops (KIP-841).
-
-    The record comes first and once: from then on no election and no ISR takes the broker in.
-    Later heartbeats of the shutdown only hand over what it has come to lead since.
-    """
-    records: Records = []
-    supported = state.gates.metadata_version.in_controlled_shutdown_supported
-    if supported and not broker.in_controlled_shutdown:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker.id,
-            broker_epoch=broker.epoch,
-            in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
-        )
-        records.append(VersionedRecord(change, 1))
-    return records + hand_over(state, broker)
-
-
-@step
-def hand_over(state: ClusterState, broker: BrokerRegistration) -> Records:
-    """The broker leaves all ISRs and leaderships, but for those where no other can lead."""
-    return partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
 
 
 def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Records:

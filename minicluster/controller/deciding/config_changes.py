@@ -161,8 +161,8 @@ def _changed_list(old: str | None, change: ConfigChange) -> str:
 
     Source:  ConfigurationControlManager.getParts.
     """
-    told = LIST_DEFAULTS.get(change.name, "") if old is None else old
-    parts = [part for part in told.split(",") if part]
+    text = LIST_DEFAULTS.get(change.name, "") if old is None else old
+    parts = [part for part in text.split(",") if part]
     for part in _java_split(change.value or ""):
         if change.operation is ConfigOperation.APPEND and part not in parts:
             parts.append(part)

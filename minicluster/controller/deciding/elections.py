@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
+from minicluster.controller.deciding.leader_election import Election
+from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
@@ -29,22 +30,22 @@ def elect_leader(
     topic: TopicImage,
     index: int,
     partition: PartitionRegistration,
-    wanted: ElectionType,
+    election_type: ElectionType,
     records: list[VersionedRecord],
 ) -> ApiError:
     """Hold one election and put its record, if any, with the others."""
-    if wanted is ElectionType.PREFERRED:
+    if election_type is ElectionType.PREFERRED:
         needed = not partition.has_preferred_leader
     else:
         needed = not partition.has_leader
     if not needed:
         return ApiError.of_code(ErrorCode.ELECTION_NOT_NEEDED)
-    election = Election.PREFERRED if wanted is ElectionType.PREFERRED else Election.UNCLEAN
+    election = Election.PREFERRED if election_type is ElectionType.PREFERRED else Election.UNCLEAN
     record = requested_election(state, topic, index, partition, election)
     if record is None:
         return ApiError.of_code(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-            if wanted is ElectionType.PREFERRED
+            if election_type is ElectionType.PREFERRED
             else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         )
     records.append(record)

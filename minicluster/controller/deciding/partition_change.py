@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from uuid import UUID
 
+from minicluster.controller.deciding.leader_election import Candidates, Election, elect_leader
 from minicluster.controller.deciding.reassignment import (
     Reassignment,
     complete_reassignment,
@@ -30,14 +30,6 @@ from minicluster.metadata.image.partition import (
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 
 Replicas = tuple[int, ...]
-
-
-class Election(Enum):
-    """The candidates when a leader is elected."""
-
-    ONLINE = "online"  # the leader if it can stay, else a clean candidate
-    PREFERRED = "preferred"  # the first replica before the leader
-    UNCLEAN = "unclean"  # as online, but rather an unclean candidate than none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,38 +151,16 @@ class PartitionChangeBuilder:
         self.elr = tuple(r for r in candidates if r not in lost)
 
     def elect_leader(self) -> tuple[int, bool]:
-        """The next leader, and True when its election is unclean.
-
-        A member of the ISR is clean, and while the ISR is empty one of the ELR (KIP-966). An
-        unclean leader may lack committed records, so it is elected last of all, and only where
-        the last known leader or unclean.leader.election.enable allows it (KIP-106, KIP-704).
-        """
-        old = self.old
-        first: Replicas = ()
-        if self.election is Election.PREFERRED:
-            first = self.replicas[:1]
-        for candidate in (*first, old.leader, *self.replicas):
-            if self._is_clean_candidate(candidate):
-                return candidate, False
-        if self._can_elect_last_known_leader():
-            return old.last_known_elr[0], True
-        if self.election is Election.UNCLEAN:
-            for candidate in self.replicas:
-                if self.acceptable(candidate):
-                    return candidate, True
-        return NO_LEADER, False
-
-    def _is_clean_candidate(self, replica: int) -> bool:
-        known = replica in self.isr or (not self.isr and replica in self.elr)
-        return known and self.acceptable(replica)
-
-    def _can_elect_last_known_leader(self) -> bool:
-        if not self.gates.elr_enabled or self.isr or self.elr:
-            return False
-        last = self.old.last_known_elr
-        if self.gates.rules.fenced_last_known_leader_is_elected:
-            return len(last) == 1
-        return len(last) == 1 and self.acceptable(last[0])
+        """The next leader, and True when its election is unclean."""
+        candidates = Candidates(
+            leader=self.old.leader,
+            replicas=self.replicas,
+            isr=self.isr,
+            elr=self.elr,
+            last_known=self.old.last_known_elr,
+            acceptable=self.acceptable,
+        )
+        return elect_leader(candidates, self.election, self.gates)
 
     def _write_leader(self) -> None:
         leader, unclean = self.elect_leader()

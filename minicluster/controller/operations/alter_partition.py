@@ -21,7 +21,8 @@ from minicluster.controller.deciding.alter_partition_checks import (
     rejected,
 )
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
+from minicluster.controller.deciding.leader_election import Election
+from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.refusal import Reason, Refusal
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import NO_LEADER_CHANGE, PartitionRegistration

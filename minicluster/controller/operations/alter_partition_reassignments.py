@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import validate_assignment
-from minicluster.controller.deciding.partition_change import Election, Targets, change_partition
+from minicluster.controller.deciding.leader_election import Election
+from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.deciding.reassignment import (
     Reassignment,
     revert_reassignment,
@@ -45,23 +46,23 @@ def alter_partition_reassignments(
     topics = []
     allow_change = request.allow_replication_factor_change
     for topic in request.topics:
-        answers = []
-        for asked in topic.partitions:
+        results = []
+        for requested in topic.partitions:
             error = ApiError()
             try:
-                record = _alter(state, topic.name, asked, allow_change)
+                record = _alter(state, topic.name, requested, allow_change)
                 if record is not None:
                     records.append(record)
             except Refused as refused:
                 error = ApiError.of(refused)
-            answers.append(
+            results.append(
                 PartitionResponse(
-                    partition_index=asked.partition_index,
+                    partition_index=requested.partition_index,
                     error_code=error.error,
                     error_message=error.message,
                 )
             )
-        topics.append(TopicResponse(name=topic.name, partitions=tuple(answers)))
+        topics.append(TopicResponse(name=topic.name, partitions=tuple(results)))
     return Decision(
         records=tuple(records),
         response=AlterPartitionReassignmentsResponse(
@@ -76,25 +77,25 @@ def alter_partition_reassignments(
 def _alter(
     state: ClusterState,
     name: str,
-    asked: AlterPartitionReassignmentsRequest.ReassignablePartition,
+    requested: AlterPartitionReassignmentsRequest.ReassignablePartition,
     allow_change: bool,
 ) -> VersionedRecord | None:
     topic = state.image.topics.named(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    partition = topic.partitions.get(asked.partition_index)
+    partition = topic.partitions.get(requested.partition_index)
     if partition is None:
         raise Refused(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"Unable to find partition {name}:{asked.partition_index}.",
+            f"Unable to find partition {name}:{requested.partition_index}.",
         )
-    if asked.replicas is None:
-        targets = _cancel(state, topic, asked.partition_index, partition)
+    if requested.replicas is None:
+        targets = _cancel(state, topic, requested.partition_index, partition)
         unclean = state.unclean_election_allowed(name)
     else:
-        targets = _start(state, partition, asked.replicas, allow_change)
+        targets = _start(state, partition, requested.replicas, allow_change)
         unclean = False  # the topic's config does not count here
-    return reassigned(state, topic, asked.partition_index, partition, targets, unclean)
+    return reassigned(state, topic, requested.partition_index, partition, targets, unclean)
 
 
 @step

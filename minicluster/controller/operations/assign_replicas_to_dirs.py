@@ -46,20 +46,20 @@ def assign_replicas_to_dirs(
         lost = not broker.has_online_dir(directory.id)
         topics = []
         for topic in directory.topics:
-            answers = []
-            for asked in topic.partitions:
-                key = (topic.topic_id, asked.partition_index)
+            results = []
+            for requested in topic.partitions:
+                key = (topic.topic_id, requested.partition_index)
                 error = _assign(state, broker.id, directory.id, key, records)
                 if error is ErrorCode.NONE and lost:
                     offline[key] = None
-                answers.append(
+                results.append(
                     AssignReplicasToDirsResponse.PartitionData(
-                        partition_index=asked.partition_index, error_code=error
+                        partition_index=requested.partition_index, error_code=error
                     )
                 )
             topics.append(
                 AssignReplicasToDirsResponse.TopicData(
-                    topic_id=topic.topic_id, partitions=tuple(answers)
+                    topic_id=topic.topic_id, partitions=tuple(results)
                 )
             )
         directories.append(

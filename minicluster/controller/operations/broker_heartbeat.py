@@ -28,11 +28,11 @@ from dataclasses import dataclass
 from minicluster.controller.deciding.broker_changes import (
     Records,
     broker_fenced,
-    broker_in_controlled_shutdown,
     broker_unfenced,
     directories_cordoned,
     directories_offline,
 )
+from minicluster.controller.deciding.controlled_shutdown import broker_in_controlled_shutdown
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Refused
 from minicluster.controller.refusal import Reason

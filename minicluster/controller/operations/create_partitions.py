@@ -39,17 +39,17 @@ def create_partitions(
     records: list[VersionedRecord] = []
     results = []
     for topic in request.topics:
-        mine: list[VersionedRecord] = []
+        added: list[VersionedRecord] = []
         error = ApiError()
         try:
-            _add_partitions(state, topic, mine, draw)
+            _add_partitions(state, topic, added, draw)
         except Refused as refused:
             if isinstance(refused, TooLarge):
                 raise
             error = ApiError.of(refused)
             if not state.rules.refused_create_partitions_writes:
-                mine = []
-        records += mine
+                added = []
+        records += added
         results.append(
             CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=topic.name, error_code=error.error, error_message=error.message
@@ -65,25 +65,25 @@ def create_partitions(
 
 def _add_partitions(
     state: ClusterState,
-    asked: CreatePartitionsRequest.CreatePartitionsTopic,
+    requested: CreatePartitionsRequest.CreatePartitionsTopic,
     records: list[VersionedRecord],
     draw: Draw,
 ) -> None:
-    topic = state.image.topics.named(asked.name)
+    topic = state.image.topics.named(requested.name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     start = len(topic)
-    if asked.count == start:
+    if requested.count == start:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {start} partition(s).")
-    if asked.count < start:
+    if requested.count < start:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
-            f"The topic {topic.name} currently has {start} partition(s); {asked.count} would not "
-            "be an increase.",
+            f"The topic {topic.name} currently has {start} partition(s); {requested.count} would "
+            "not be an increase.",
         )
     # As many replicas as the partition that Kafka's hash map yields first, whichever that is.
     factor = len(topic.partitions[state.indexes.first_partition(topic.id)].replicas)
-    chosen = _chosen_replicas(state, topic, asked, factor, draw)
+    chosen = _chosen_replicas(state, topic, requested, factor, draw)
     gates = state.gates
     for index, replicas in enumerate(chosen, start):
         active = active_replicas(state, replicas)
@@ -100,25 +100,25 @@ def _add_partitions(
 def _chosen_replicas(
     state: ClusterState,
     topic: TopicImage,
-    asked: CreatePartitionsRequest.CreatePartitionsTopic,
+    requested: CreatePartitionsRequest.CreatePartitionsTopic,
     factor: int,
     draw: Draw,
 ) -> Sequence[tuple[int, ...]]:
     start = len(topic)
-    additional = asked.count - start
+    additional = requested.count - start
     refuse_too_many_records(additional)
-    if asked.assignments is None:
+    if requested.assignments is None:
         try:
             return place(state, partitions=additional, replication_factor=factor, draw=draw)
         except PlacementError as error:
             raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
-    if len(asked.assignments) != additional:
+    if len(requested.assignments) != additional:
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Attempted to add {additional} additional partition(s), but only "
-            f"{len(asked.assignments)} assignment(s) were specified.",
+            f"{len(requested.assignments)} assignment(s) were specified.",
         )
-    for index, assignment in enumerate(asked.assignments, start):
+    for index, assignment in enumerate(requested.assignments, start):
         validate_assignment(state, assignment.broker_ids, factor)
         if not active_replicas(state, assignment.broker_ids):
             raise Refused(
@@ -126,4 +126,4 @@ def _chosen_replicas(
                 "All brokers specified in the manual partition assignment for partition "
                 f"{index} are fenced or in controlled shutdown.",
             )
-    return [assignment.broker_ids for assignment in asked.assignments]
+    return [assignment.broker_ids for assignment in requested.assignments]

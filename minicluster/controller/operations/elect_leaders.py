@@ -27,7 +27,7 @@ def elect_leaders(
     Source:  KIP-460; ReplicationControlManager.electLeaders.
     """
     try:
-        wanted = ElectionType(request.election_type)
+        election_type = ElectionType(request.election_type)
     except ValueError:
         raise Refused(
             ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
@@ -37,7 +37,7 @@ def elect_leaders(
     if request.topic_partitions is None:
         for topic in state.image.topics:
             tried = [
-                (index, elect_leader(state, topic, index, partition, wanted, records))
+                (index, elect_leader(state, topic, index, partition, election_type, records))
                 for index, partition in topic.items()
             ]
             needed = [(i, e) for i, e in tried if e.error is not ErrorCode.ELECTION_NOT_NEEDED]
@@ -45,10 +45,11 @@ def elect_leaders(
     else:
         once = dict.fromkeys((t.topic, t.partitions) for t in request.topic_partitions)
         for name, partitions in once:
-            asked = [
-                (index, _elect_named(state, name, index, wanted, records)) for index in partitions
+            results_by_index = [
+                (index, _elect_named(state, name, index, election_type, records))
+                for index in partitions
             ]
-            results.append(_topic_result(name, asked))
+            results.append(_topic_result(name, results_by_index))
     return Decision(
         records=tuple(records),
         response=ElectLeadersResponse(replica_election_results=tuple(results)),
@@ -59,7 +60,7 @@ def _elect_named(
     state: ClusterState,
     name: str,
     index: int,
-    wanted: ElectionType,
+    election_type: ElectionType,
     records: list[VersionedRecord],
 ) -> ApiError:
     topic = state.image.topics.named(name)
@@ -70,7 +71,7 @@ def _elect_named(
         return ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
         )
-    return elect_leader(state, topic, index, partition, wanted, records)
+    return elect_leader(state, topic, index, partition, election_type, records)
 
 
 def _topic_result(name: str, errors: list[tuple[int, ApiError]]) -> TopicResult:

@@ -34,10 +34,10 @@ def list_partition_reassignments(
         for topic in _reassigned(state, committed):
             topics += _ongoing(topic, _candidates(state, topic))
     else:
-        for asked in request.topics:
-            named = committed.topics.named(asked.name)
+        for requested in request.topics:
+            named = committed.topics.named(requested.name)
             if named is not None:
-                topics += _ongoing(named, asked.partition_indexes)
+                topics += _ongoing(named, requested.partition_indexes)
     return Decision(
         response=ListPartitionReassignmentsResponse(error_message=None, topics=tuple(topics))
     )

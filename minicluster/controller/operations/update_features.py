@@ -175,8 +175,8 @@ def _unsupported(state: ClusterState, feature: str, level: int) -> str:
 
     Source:  FeatureControlManager.reasonNotSupported.
     """
-    mine = node_features(state.rules).get(feature, range(1))
-    problem = _outside(f"Local controller {state.settings.node_id}", level, mine)
+    local = node_features(state.rules).get(feature, range(1))
+    problem = _outside(f"Local controller {state.settings.node_id}", level, local)
     if problem:
         return problem
     for broker in state.image.cluster.brokers.values():

@@ -46,16 +46,16 @@ def alter_replica_state(
     kind = AlterReplicaStateResponse
     taken: dict[TopicPartition, None] = {}
     topics = []
-    for asked in request.topics:
-        topic = state.image.topics.named(asked.topic)
-        answers = []
-        for data in asked.partitions:
+    for requested in request.topics:
+        topic = state.image.topics.named(requested.topic)
+        results = []
+        for data in requested.partitions:
             known = topic is not None and data.partition_id in topic.partitions
             if topic is not None and known:
                 taken[(topic.id, data.partition_id)] = None
             error = ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            answers.append(kind.PartitionData(partition_id=data.partition_id, error_code=error))
-        topics.append(kind.TopicData(topic=asked.topic, partitions=tuple(answers)))
+            results.append(kind.PartitionData(partition_id=data.partition_id, error_code=error))
+        topics.append(kind.TopicData(topic=requested.topic, partitions=tuple(results)))
     report = ReplicasReported(broker.id, broker.epoch, tuple(taken))
     return Decision(response=kind(topics=tuple(topics)), soft=(report,) if taken else ())
 
