@@ -19,7 +19,10 @@ def _switch(zoo_id: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Which faults are planted in a run."""
+    """The faults that are planted in a run, by the ids of the zoo.
+
+    Errors:  ``of`` raises UserError for an id that is no switch.
+    """
 
     NONE: ClassVar[Faults]
 

@@ -44,7 +44,10 @@ class UncleanRecovery(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """One release's rules. The defaults are those of Kafka 4.3."""
+    """One release's rules. The defaults are those of Kafka 4.3.
+
+    Shapes:  a comment above a field has its meaning and its source; ``bug`` marks a bug of Kafka.
+    """
 
     KAFKA_4_3: ClassVar[Rules]
     KAFKA_3_9: ClassVar[Rules]

@@ -19,5 +19,5 @@ LONG_FILES: set[str] = set()
 WORDS = {"broker", "scenario", "actors", "fixtures"}
 """Rooms whose docstrings and comments have words or openings that they should not have."""
 
-SECTIONS = {"", "actors"}
+SECTIONS = {"actors"}
 """Rooms whose machines and public names have docstrings without Shapes, Units, Errors, Source."""

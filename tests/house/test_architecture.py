@@ -1,0 +1,38 @@
+"""The files and folders that docs/architecture.md names are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from tests.house.sources import ROOT, sources
+
+PAGE = (ROOT / "docs/architecture.md").read_text()
+
+
+def test_every_file_of_the_walk_is_there() -> None:
+    """A name without a folder lies beside the one before it, or in the same room."""
+    walk = PAGE[PAGE.index("## One walk") : PAGE.index("## Invariants")]
+    missing = []
+    for row in re.findall(r"^\|.*\|$", walk, re.MULTILINE)[2:]:
+        room = PurePosixPath()
+        for name in re.findall(r"`([\w/.]+)`", row.split("|")[2]):
+            places = [PurePosixPath(name), room / name, *(p / name for p in room.parents)]
+            found = next((p for p in places if (ROOT / p).exists()), None)
+            if found is None:
+                missing.append(name)
+            else:
+                room = found.parent if found.suffix else found
+    assert missing == []
+
+
+def test_every_folder_of_the_rooms_is_there_and_named() -> None:
+    rows = re.findall(r"^\| `([\w/]+)/?`.*\|(.*)\|$", PAGE, re.MULTILINE)
+    rooms = {room.rstrip("/"): set(re.findall(r"`(\w+)/`", folders)) for room, folders in rows}
+    there: dict[str, set[str]] = {room: set() for room in rooms}
+    for path in sources():
+        parts = path.relative_to(ROOT).parts
+        size = 1 if parts[0] in ("actors", "fixtures") else 2
+        if len(parts) > size + 1 and "/".join(parts[:size]) in there:
+            there["/".join(parts[:size])].add(parts[size])
+    assert {room: rooms[room] for room in there} == there
