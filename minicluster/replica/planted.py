@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.log import RecordBatch
+from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
 from minicluster.planting import plant
 from minicluster.replica import apply_delta as delta_rules
 from minicluster.replica.fetching import truncation
-from minicluster.replica.fetching.fetch_state import UNDEFINED, FetchState
+from minicluster.replica.fetching.fetch_state import FetchState
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition import high_watermark, isr, leader_log, leadership, reads
@@ -272,11 +273,12 @@ def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offs
     """The leader's end of an epoch that this log never had is taken for the point of divergence."""
     partition = state.partition
     own_epoch, own_end = partition.end_offset_for(epoch)
-    if UNDEFINED in (end_offset, epoch, own_end) or own_epoch == epoch:
+    is_known = UNDEFINED_OFFSET not in (end_offset, own_end) and epoch != UNDEFINED_EPOCH
+    if not is_known or own_epoch == epoch:
         right(fetcher, state, epoch, end_offset)
         return
     truncation.truncate_to(state, min(end_offset, partition.log_end_offset))
-    state.last_fetched_epoch = UNDEFINED  # before KIP-595 no leader looked at it
+    state.last_fetched_epoch = UNDEFINED_EPOCH  # before KIP-595 no leader looked at it
     fetcher.hit("Z36")
 
 

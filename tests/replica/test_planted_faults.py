@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from pathlib import Path
 
 import pytest
 
+import minicluster.replica.planted
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest
@@ -94,3 +97,15 @@ def test_s30_a_follower_cuts_what_is_committed() -> None:
     cuts = [row for row in cluster.traces if row["kind"] == "truncate"]
     assert all(row["offset"] < row["hw_old"] for row in cuts)
     assert len(cuts) == 2
+
+
+def test_no_rule_looks_at_a_planted_fault() -> None:
+    """Faults stand beside the rules, in ``planted``."""
+    room = Path(minicluster.replica.planted.__file__).parent
+    switches = re.compile(rf"\b({'|'.join(Faults.switches().values())})\b")
+    looking = [
+        path.name
+        for path in sorted(room.rglob("*.py"))
+        if path.name != "planted.py" and switches.search(path.read_text(encoding="utf-8"))
+    ]
+    assert looking == []

@@ -8,9 +8,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from minicluster.log.epochs import UNDEFINED_EPOCH
 from minicluster.replica.partition.partition import Partition
-
-UNDEFINED = -1
 
 
 class Phase(enum.Enum):
@@ -54,4 +53,4 @@ class FetchState:
 
 def or_undefined(epoch: int | None) -> int:
     """The epoch as requests carry it."""
-    return UNDEFINED if epoch is None else epoch
+    return UNDEFINED_EPOCH if epoch is None else epoch

@@ -5,8 +5,9 @@ Source:  KIP-101, KIP-279; AbstractFetcherThread.getOffsetTruncationState, trunc
 
 from __future__ import annotations
 
+from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from minicluster.planting import Plantable, step
-from minicluster.replica.fetching.fetch_state import UNDEFINED, FetchState, Phase
+from minicluster.replica.fetching.fetch_state import FetchState, Phase
 from minicluster.replica.partition.follower_log import truncate
 
 
@@ -21,16 +22,16 @@ def truncate_to_epoch_end(
     """
     partition = state.partition
     log_end = partition.log_end_offset
-    if end_offset == UNDEFINED:
+    if end_offset == UNDEFINED_OFFSET:
         # The leader has no such epoch: only what is committed is surely common to both logs.
         truncate_to(state, partition.high_watermark)
         return
-    if epoch == UNDEFINED:
+    if epoch == UNDEFINED_EPOCH:
         # A leader of message format v0 or v1 has a log end, and no epochs.
         truncate_to(state, min(end_offset, log_end))
         return
     own_epoch, own_end = partition.end_offset_for(epoch)
-    if own_end == UNDEFINED:
+    if own_end == UNDEFINED_OFFSET:
         truncate_to(state, min(end_offset, log_end))
     elif own_epoch == epoch:
         truncate_to(state, min(own_end, end_offset, log_end))
@@ -38,7 +39,7 @@ def truncate_to_epoch_end(
         # This log has no such epoch. Records of its epochs below may not be on the leader, so the
         # largest of those has to be looked up in turn (KIP-279).
         truncate_to(state, min(own_end, log_end))
-        state.phase, state.last_fetched_epoch = Phase.TRUNCATING, UNDEFINED
+        state.phase, state.last_fetched_epoch = Phase.TRUNCATING, UNDEFINED_EPOCH
 
 
 def truncate_to_high_watermark(state: FetchState) -> None:

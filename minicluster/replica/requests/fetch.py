@@ -8,8 +8,9 @@ Versions: v1 to v3 add throttle time, timestamps and a response limit in bytes (
           isolation level, v5 the follower's log start. v7 has fetch sessions (KIP-227), v9 the
           current leader epoch (KIP-320), v11 the rack of the consumer, who may read from followers
           (KIP-392). v12 has the last fetched epoch (KIP-595), v13 topic ids in place of names
-          (KIP-516), v15 the replica's broker epoch (KIP-903), v16 the endpoints of new leaders
-          (KIP-951), v17 the follower's directory (KIP-853).
+          (KIP-516), v14 OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405), v15 the replica's broker epoch
+          (KIP-903), v16 the endpoints of new leaders (KIP-951), v17 the follower's directory
+          (KIP-853), v18 its high watermark (KIP-1166).
 Leaves out: fetch sessions (session id 0 makes clients send full requests), quotas, preferred read
             replicas.
 Source:     ReplicaManager.fetchMessages, readFromLog, DelayedFetch.
@@ -27,16 +28,17 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import consumer_fetch_records, fetch_records
 from minicluster.replica.partition.results import LogReadInfo
+from minicluster.replica.requests.optional_epoch import optional_epoch
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 _NO_RECORDS = Records()
 _ANY_REPLICA_FROM = 11
 _CURRENT_LEADER_FROM = 12
-_BY_ID_FROM = 13
 _REPLICA_STATE_FROM = 15
 
 
@@ -87,7 +89,7 @@ def handle_fetch(
     params = FetchParams(
         version=version,
         replica_id=request.replica_state.replica_id if in_state else request.replica_id,
-        broker_epoch=request.replica_state.replica_epoch if in_state else NO_EPOCH,
+        broker_epoch=request.replica_state.replica_epoch if in_state else NO_BROKER_EPOCH,
         max_wait_ms=request.max_wait_ms,
         min_bytes=request.min_bytes,
         max_bytes=request.max_bytes,
@@ -246,15 +248,14 @@ def _read_partition(
     if item.key is None:
         raise ReplicaError(
             ErrorCode.UNKNOWN_TOPIC_ID
-            if params.version >= _BY_ID_FROM
+            if params.version >= TOPIC_IDS_FROM
             else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
     partition = state.partition(item.key)
     data = item.data
     max_bytes = min(data.partition_max_bytes, params.max_bytes)
     current_leader_epoch = required_leader_epoch(partition, data.current_leader_epoch)
-    last = data.last_fetched_epoch
-    last_fetched_epoch = None if last == NO_EPOCH else last
+    last_fetched_epoch = optional_epoch(data.last_fetched_epoch)
     if params.is_from_follower:
         return fetch_records(
             partition,
@@ -280,7 +281,7 @@ def _read_partition(
 @step
 def required_leader_epoch(partition: Partition, current_leader_epoch: int) -> int | None:
     """The leader epoch that the sender expects; None for a sender without any."""
-    return None if current_leader_epoch == NO_EPOCH else current_leader_epoch
+    return optional_epoch(current_leader_epoch)
 
 
 # --- response ---------------------------------------------------------------------------------

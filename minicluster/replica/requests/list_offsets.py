@@ -25,6 +25,7 @@ from minicluster.replica.partition.reads import (
     MAX_TIMESTAMP,
     list_offsets,
 )
+from minicluster.replica.requests.optional_epoch import optional_epoch
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 DEBUGGING_CONSUMER = -2
@@ -65,7 +66,6 @@ def _list_offset(
 ) -> Any:
     kind = ListOffsetsResponse.ListOffsetsPartitionResponse
     index = wanted.partition_index
-    epoch = wanted.current_leader_epoch
     if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
         return kind(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
@@ -73,7 +73,7 @@ def _list_offset(
             state.partition_named(topic, index),
             timestamp=wanted.timestamp,
             from_replica=replica_id >= 0,
-            current_leader_epoch=None if epoch == NO_EPOCH else epoch,
+            current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
             leader_only=replica_id != DEBUGGING_CONSUMER,
         )
     except ReplicaError as refusal:

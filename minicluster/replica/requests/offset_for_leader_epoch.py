@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol.messages import OffsetForLeaderEpochResponse
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.reads import last_offset_for_leader_epoch
+from minicluster.replica.requests.optional_epoch import optional_epoch
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 
@@ -33,12 +33,11 @@ def handle_offset_for_leader_epoch(
 
 def _epoch_end(state: ReplicaManagerState, topic: str, wanted: Any) -> Any:
     kind = OffsetForLeaderEpochResponse.EpochEndOffset
-    epoch = wanted.current_leader_epoch
     try:
         found = last_offset_for_leader_epoch(
             state.partition_named(topic, wanted.partition),
             wanted.leader_epoch,
-            current_leader_epoch=None if epoch == NO_EPOCH else epoch,
+            current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
         )
     except ReplicaError as refusal:
         return kind(partition=wanted.partition, error_code=refusal.error)

@@ -27,13 +27,12 @@ from minicluster.replica.partition.leader_log import (
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.results import LogAppendInfo
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 ACKS_NONE = 0
 ACKS_LEADER = 1
 _ONE_BATCH_FROM = 3
 _CURRENT_LEADER_FROM = 10
-_BY_ID_FROM = 13
 
 
 @dataclass(slots=True)
@@ -147,7 +146,7 @@ def _append(
     if status.key is None:
         raise ReplicaError(
             ErrorCode.UNKNOWN_TOPIC_ID
-            if version >= _BY_ID_FROM
+            if version >= TOPIC_IDS_FROM
             else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
     batches = _validated(records, version)

@@ -31,7 +31,7 @@ from minicluster.replica.to_controller.directory_assignments import DirectoryAss
 from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports
 from minicluster.rules import Rules
 
-_BY_ID = 13  # the first version of Produce and Fetch with topic ids
+TOPIC_IDS_FROM = 13  # the first version of Produce and Fetch with topic ids (KIP-516)
 
 
 class ReplicaManagerState(BrokerContext):
@@ -101,7 +101,7 @@ class ReplicaManagerState(BrokerContext):
 
     def key_of(self, topic: str, topic_id: uuid.UUID, index: int, version: int) -> Key | None:
         """The key of a partition in a Produce or Fetch request; None for an unknown topic."""
-        if version >= _BY_ID:
+        if version >= TOPIC_IDS_FROM:
             return (topic_id, index) if self.image.topics.get(topic_id) is not None else None
         found = self.image.topics.named(topic)
         return None if found is None else (found.id, index)
