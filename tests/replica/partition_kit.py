@@ -18,14 +18,13 @@ from minicluster.effects import Effect, FaultHit, Trace
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.directory_id import MIGRATING
-from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.isr import run_isr_task
 from minicluster.replica.partition.isr_state import (
-    RECOVERED,
     AlterPartitionItem,
     AlterPartitionResult,
 )

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from minicluster.effects import Send
+from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.replica.partition.isr_state import (
-    RECOVERING,
     AlterPartitionItem,
     AlterPartitionResult,
 )

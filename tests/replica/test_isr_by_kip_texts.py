@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from minicluster.effects import Send
+from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.replica.partition.isr_state import (
-    RECOVERING,
     AlterPartitionItem,
     AlterPartitionResult,
     CommittedPartitionState,

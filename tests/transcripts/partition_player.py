@@ -14,7 +14,7 @@ from typing import Any
 
 from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.directory_id import MIGRATING
-from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
 from minicluster.protocol import ErrorCode, parse_uuid
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
@@ -27,8 +27,6 @@ from minicluster.replica.partition.follower_log import (
 from minicluster.replica.partition.high_watermark import low_watermark
 from minicluster.replica.partition.isr import run_isr_task
 from minicluster.replica.partition.isr_state import (
-    RECOVERED,
-    RECOVERING,
     AlterPartitionItem,
     AlterPartitionResult,
     PendingExpandIsr,
