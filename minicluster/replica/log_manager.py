@@ -124,7 +124,7 @@ class ReplicaStore:
         for name in self.names():
             self._disk.logs[name].flush()
 
-    def note_clean_shutdown(self, broker_epoch: int) -> None:
+    def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Write the epoch of this incarnation for the next one's registration (KIP-966)."""
         self._disk.files[_CLEAN_SHUTDOWN] = broker_epoch
 

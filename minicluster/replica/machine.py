@@ -116,7 +116,7 @@ class ReplicaManagerMachine:
         state = self.state
         state.checkpoint_high_watermarks()
         state.store.flush()
-        state.store.note_clean_shutdown(state.view.broker_epoch)
+        state.store.write_clean_shutdown(state.view.broker_epoch)
         timers = [ISR_TIMER, CHECKPOINT_TIMER]
         timers += [client.timer for client in self._clients]
         timers += [purgatory.timer for purgatory in state.delayed.all]

@@ -80,7 +80,7 @@ class ProducerStates:
                 f"producer {batch.producer_id} should send {expected}, not {batch.base_sequence}",
             )
 
-    def note(self, batch: RecordBatch) -> None:
+    def update(self, batch: RecordBatch) -> None:
         """Remember a batch that was appended."""
         if batch.producer_id < 0 or batch.is_control:
             return
@@ -101,7 +101,7 @@ class ProducerStates:
         """Read the producers from a log."""
         self._producers.clear()
         for batch in batches:
-            self.note(batch)
+            self.update(batch)
 
     @property
     def is_empty(self) -> bool:

@@ -128,7 +128,7 @@ class ReplicaLog:
         """Give a producer's batch the next offsets and append it."""
         placed = batch.with_base(self.log.end_offset, leader_epoch)
         self.log.append(placed)
-        self.producers.note(placed)
+        self.producers.update(placed)
         return placed
 
     def append_as_follower(self, batches: Sequence[RecordBatch], leader_epoch: int) -> int:
@@ -160,7 +160,7 @@ class ReplicaLog:
         for batch in taken:
             log.epochs.assign(batch.leader_epoch, batch.base_offset)
             log.append(batch)
-            self.producers.note(batch)
+            self.producers.update(batch)
         return last_offset
 
     # --- truncation ---------------------------------------------------------------------------
