@@ -44,7 +44,6 @@ from tests.transcripts.java_maps import SessionMap
 from tests.transcripts.report import (
     AGREE,
     DIFFER,
-    HASH_ORDER,
     NOT_BUILT,
     Outcome,
     read_lines,
@@ -189,18 +188,11 @@ class Player:
             found += [f"    Kafka {record}" for record in expected.records]
         if not found:
             return AGREE, ""
-        verdict = HASH_ORDER if self._hangs_on_hash_order(line) else DIFFER
+        verdict = DIFFER
         unknown = unknown_fields(line["request"])
         if unknown:
             verdict, found = NOT_BUILT, [f"  unknown fields: {', '.join(unknown)}", *found]
         return verdict, "\n".join([f"  request: {line['request']}", *found])
-
-    def _hangs_on_hash_order(self, line: Json) -> bool:
-        if line["op"] == "create_partitions":
-            topic = self.state.image.topics.named(line["request"]["name"])
-            sizes = {len(p.replicas) for _, p in topic.items()} if topic else set()
-            return len(sizes) > 1
-        return False
 
     def _follow(self, line: Json, kafka: Result) -> None:
         """Take over Kafka's soft state and records."""
