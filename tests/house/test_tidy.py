@@ -156,3 +156,24 @@ def test_no_folder_has_more_modules_than_one_can_look_over() -> None:
     modules = Counter(path.parent for path in sources() if path.name != "__init__.py")
     sizes = {folder.relative_to(ROOT).as_posix(): n for folder, n in modules.items()}
     assert {f: n for f, n in sizes.items() if n > MOST_MODULES and f not in TABLES} == {}
+
+
+def test_no_function_only_forwards() -> None:
+    """A function of a module that hands its arguments on, as they are, is a second name."""
+    found = []
+    for path in sources():
+        for node in tree_of(path).body:
+            if not isinstance(node, ast.FunctionDef) or node.decorator_list:
+                continue
+            body = [line for line in node.body if not _is_docstring(line)]
+            call = getattr(body[0], "value", None) if len(body) == 1 else None
+            simple = isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.Attribute)
+            if simple and call.args and not call.keywords:
+                given = [getattr(argument, "id", None) for argument in call.args]
+                if given == [argument.arg for argument in node.args.args]:
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert found == []
+
+
+def _is_docstring(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)

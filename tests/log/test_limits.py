@@ -157,6 +157,46 @@ def test_a_torn_tail_of_random_bytes_is_still_a_torn_tail(segment: Path) -> None
         assert content.torn is not None and content.torn.next_offset == 5
 
 
+def _hostile(chance: random.Random) -> bytes:
+    """A file of sound and odd batches: wrong codecs, random bodies, torn ones."""
+    data = b""
+    for offset in range(0, 100 * chance.randrange(1, 5), 100):
+        batch = topics(offset, chance.randrange(1, 100))
+        body = batch.encoded[61:]
+        codec, pack = chance.choice([*PACK.values(), (0, bytes)])
+        match chance.randrange(6):
+            case 0:
+                body = chance.randbytes(chance.randrange(2_000))
+            case 1:
+                body = pack(bytes(chance.randrange(1 << 22)))
+            case 2:
+                packed_body = bytearray(pack(body))
+                packed_body[chance.randrange(len(packed_body))] ^= 1 << chance.randrange(8)
+                body = bytes(packed_body)
+            case 3:
+                body = pack(body)[: chance.randrange(len(body))]
+            case _:
+                body = pack(body)
+        data += with_body(batch, body, codec if chance.random() < 0.9 else chance.randrange(8))
+    return data[: chance.randrange(len(data))] if chance.random() < 0.3 else data
+
+
+@pytest.mark.parametrize("seeds", [150, pytest.param(1_500, marks=pytest.mark.slow)])
+def test_whatever_is_packed_how_the_file_is_read_or_refused_in_one_line(
+    seeds: int, segment: Path
+) -> None:
+    read = refused = 0
+    for seed in range(seeds):
+        segment.write_bytes(_hostile(random.Random(seed)))
+        try:
+            read_all(segment, decompressed_bytes=1 << 20)
+            read += 1
+        except LogError as error:
+            assert str(segment) in str(error) and "\n" not in str(error), seed
+            refused += 1
+    assert read > seeds // 20 and refused > seeds // 20
+
+
 def _special(kind: str, path: Path) -> Path:
     match kind:
         case "pipe":
