@@ -174,6 +174,8 @@ def _folder(path: Path, node_id: int | None) -> MetadataFiles:
             raise InvalidName(f"{file}: an epoch is at most {_EPOCH_MAX}")
     if not segments and not checkpoints:
         raise NotALog(f"{path}: no segment (.log) and no checkpoint in this folder")
+    for file in (*segments, *checkpoints):
+        _check_regular(file)
     return MetadataFiles(path, node_id, tuple(segments), tuple(checkpoints))
 
 
@@ -183,11 +185,17 @@ def _controller(path: Path, node_id: int | None) -> MetadataFiles:
     return replace(files, bootstrap=bootstrap if bootstrap.is_file() else None)
 
 
-def _single_file(path: Path) -> MetadataFiles:
+def _check_regular(file: Path) -> None:
     try:
-        check_regular(path)
+        check_regular(file)
     except UnusableFile as error:
         raise NotALog(str(error)) from None
+    except OSError as error:
+        raise NotALog(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def _single_file(path: Path) -> MetadataFiles:
+    _check_regular(path)
     if path.stat().st_size == 0:
         raise NotALog(f"{path}: the file is empty")
     if path.name.endswith(CHECKPOINT_SUFFIX):

@@ -236,8 +236,8 @@ def test_special_files_are_refused_before_a_byte_is_read(
     folder = tmp_path / "controller-1" / "__cluster_metadata-0"
     folder.mkdir(parents=True)
     path.rename(folder / path.name)
-    with pytest.raises(LogError):
-        list(dump_json(locate(tmp_path / "controller-1")))
+    with pytest.raises(NotALog):
+        locate(tmp_path / "controller-1")
 
 
 def test_a_regular_file_is_read_through_a_link(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.errors import UserError
+from minicluster.files import UnusableFile, read_bytes
 from minicluster.log.directory import NODE_ID_MAX
 from minicluster.log.written_files import WRITTEN, WrittenFile
 from minicluster.rules import Rules
@@ -21,6 +22,8 @@ from minicluster.rules import Rules
 _COUNT_MAX = 2**63 - 1
 _SEED_BITS = 256
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+_HEADER_BYTES_MAX = 64 << 20
 
 
 class NotARun(UserError):
@@ -58,7 +61,9 @@ def read_header(path: Path) -> RunHeader:
     Errors:  DamagedHeader if it is no JSON object; NotARun for a field of another type or range.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_bytes(path, max_bytes=_HEADER_BYTES_MAX).decode())
+    except UnusableFile as error:
+        raise DamagedHeader(str(error)) from None
     except OSError as error:
         raise DamagedHeader(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
