@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from minicluster.configs.definitions import broker_configs
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError, instead
 
@@ -51,6 +52,18 @@ LOG_DIRS = "log.dirs"
 METADATA_LOG_DIR = "metadata.log.dir"
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
+# What the cluster itself gives each node.
+OWN = frozenset(
+    {
+        "advertised.listeners",
+        "broker.id",
+        "controller.listener.names",
+        "controller.quorum.voters",
+        "listeners",
+        "node.id",
+        "process.roles",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +123,7 @@ class ClusterConfig:
                 values["metadata_log_dir"] = str(value).strip()
             elif name in SWITCHES:
                 values[SWITCHES[name]] = _switch(name, value)
-            elif name in STATIC:
+            elif name in broker_configs() and name not in OWN:
                 static[name] = str(value).lower() if isinstance(value, bool) else str(value)
             else:
                 names = [*DURATIONS, *COUNTS, *SWITCHES, *STATIC, LOG_DIRS, METADATA_LOG_DIR]

@@ -29,7 +29,6 @@ from minicluster.actors.nodes.quorum_shell import (
     QuorumShell,
 )
 from minicluster.actors.nodes.replica_manager import (
-    REPLICA_APIS,
     ActiveController,
     BeginControlledShutdown,
     BrokerEpoch,
@@ -40,7 +39,7 @@ from minicluster.actors.nodes.replica_manager import (
     ReplicasReady,
 )
 from minicluster.actors.nodes.shell import NodeContext
-from minicluster.broker.kafka_apis import ClientApi, ClientApiConfig, ToReplicas
+from minicluster.broker.kafka_apis import APIS, KafkaApis, ToReplicas
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -48,6 +47,7 @@ from minicluster.broker.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
+from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.protocol.messages import BrokerRegistrationRequest
@@ -120,14 +120,35 @@ class Broker(QuorumShell):
             rules=rules,
             faults=context.faults,
         )
-        self.clients = ClientApi(
-            ClientApiConfig(
-                broker_id=self.node_id, cluster_id=plan.cluster_id, listener=LISTENER, rules=rules
+        self.apis = KafkaApis(
+            KafkaApisConfig(
+                broker_id=self.node_id,
+                cluster_id=plan.cluster_id,
+                listener=LISTENER,
+                static=self._static_configs(),
+                rules=rules,
             ),
             ids=self.lifecycle_ids,
         )
         self._waiting_for = {"image", "replicas"}
         self._leader = -1
+
+    def _static_configs(self) -> dict[str, str]:
+        """The configs that this node's properties file would have."""
+        plan, node_id = self.plan, str(self.node_id)
+        here = f"{LISTENER}://{plan.host(self.node_id)}:{plan.port(self.node_id)}"
+        voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
+        return {
+            "process.roles": "broker",
+            "node.id": node_id,
+            "broker.id": node_id,
+            "listeners": here,
+            "advertised.listeners": here,
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": ",".join(voters),
+            "log.dirs": ",".join(self.context.config.log_dirs),
+            **self.context.config.static,
+        }
 
     @property
     def lifecycle_ids(self) -> Any:
@@ -150,18 +171,18 @@ class Broker(QuorumShell):
 
     def on_packet(self, packet: Packet) -> None:
         api = packet.exchange.api
-        if api in QUORUM_APIS and api not in REPLICA_APIS:
+        if api in QUORUM_APIS and type(packet.body) not in APIS:
             self.on_quorum_packet(packet)
         else:
             version = packet.exchange.version
-            self.perform(self.clients.on_request(packet, packet.body, version, self.now()))
+            self.perform(self.apis.on_request(packet, packet.body, version, self.now()))
 
     def on_answer(self, answer: Answer) -> None:
         exchange = answer.exchange
         if exchange.context is WAKE:
             self.on_quorum_answer(answer)
             return
-        machine = self.lifecycle if self.lifecycle.owns(exchange.correlation_id) else self.clients
+        machine = self.lifecycle if self.lifecycle.owns(exchange.correlation_id) else self.apis
         if answer.failure is None:
             effects = machine.on_response(exchange.correlation_id, answer.response, self.now())
         else:
@@ -175,15 +196,15 @@ class Broker(QuorumShell):
             self.on_clean()
         else:
             self.perform(self.lifecycle.on_timer(name, self.now()))
-            self.perform(self.clients.on_timer(name, self.now()))
+            self.perform(self.apis.on_timer(name, self.now()))
 
     def on_tell(self, message: Any) -> None:
         match message:
             case Applied(offset):
                 self.lifecycle.on_metadata_offset(offset)
-                self.clients.metadata_offset = offset
+                self.apis.on_metadata_offset(offset)
             case Published():
-                self.clients.on_metadata(message.image, message.offset)
+                self.apis.on_metadata(message.image, message.offset)
                 self.perform(self.lifecycle.on_metadata(message.image, self.now()))
                 self._ready("image")
             case ReplicasReady():
@@ -217,7 +238,7 @@ class Broker(QuorumShell):
             controller = change.leader_id if change.leader_id >= 0 else None
             self.replicas.hear(ActiveController(controller))
             self.perform(self.lifecycle.on_controller(controller, self.now()))
-            self.perform(self.clients.on_controller(controller, self.now()))
+            self.perform(self.apis.on_controller(controller, self.now()))
 
     def _known_high_watermark(self) -> int | None:
         mark = self.quorum.high_watermark

@@ -1,33 +1,44 @@
-"""What a broker answers to clients from its published image, and what it passes on.
+"""The APIs of a broker: one row per request, and the machine that serves them.
 
-    image:     Metadata, ApiVersions, DescribeCluster
+    image:     what a module of ``requests/`` responds from the published image
     blocks:    InitProducerId, without a transactional id
-    replicas:  Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, DeleteRecords  (ToReplicas)
+    replicas:  what the replica manager responds to  (ToReplicas)
     forwarded: everything administrative, to the active controller
 
-``HANDLERS`` is the table, one line for each API key. Leaves out: authorization, quotas,
-auto-creation of topics, groups, transactions.
+``APIS`` is the table: what is not in it is not advertised. Leaves out: authorization, quotas,
+groups, transactions.
 
-Source:  KafkaApis, KRaftMetadataCache, ForwardingManager, ApiVersionManager.
+Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersionManager.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from minicluster.broker.producer_ids import ProducerIds
+from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
+from minicluster.broker.requests.api_versions import api_versions
+from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
+from minicluster.broker.requests.describe_cluster import describe_cluster
+from minicluster.broker.requests.describe_configs import describe_configs
+from minicluster.broker.requests.describe_topic_partitions import describe_topic_partitions
+from minicluster.broker.requests.describe_user_scram_credentials import (
+    describe_user_scram_credentials,
+)
+from minicluster.broker.requests.list_config_resources import list_config_resources
+from minicluster.broker.requests.list_groups import list_groups
+from minicluster.broker.requests.metadata import metadata, missing_topics
+from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
+from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.api_versions import versions_of
+from minicluster.protocol.api_versions import highest_version, versions_of
 from minicluster.protocol.error_responses import error_response
-from minicluster.protocol.topics import INTERNAL_TOPICS, invalid_name_reason
-from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.to_controller.controller_channel import (
     ClientResponse,
     ControllerChannel,
@@ -36,41 +47,52 @@ from minicluster.replica.to_controller.controller_channel import (
 from minicluster.rules import Rules
 
 FORWARDING_TIMEOUT_MS = 60_000
-NO_CONTROLLER = -1
-_TOPICS_BY_ID = 12  # the first version of Metadata that can ask so
-_PRODUCER_IDS = "producer ids"  # the token of requests that this broker itself makes
+CREATE_TOPICS_TIMEOUT_MS = 30_000  # request.timeout.ms
+AUTO_CREATE_TOPICS = "auto.create.topics.enable"
 
 
 @dataclass(frozen=True, slots=True)
 class ToReplicas(Effect):
-    """Give this request to the broker's replica manager, which answers it."""
+    """Give this request to the broker's replica manager, which responds to it."""
 
     token: Any
     request: Any
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientApiConfig:
-    """Who answers."""
+@dataclass(frozen=True, slots=True)
+class _OfClient:
+    """A forwarded request: who waits for it, and what this broker adds to its response."""
 
-    broker_id: int
-    cluster_id: str
-    listener: str = "PLAINTEXT"
-    rules: Rules = Rules.KAFKA_4_3
+    token: Any
+    preprocessed: Preprocessed | None = None
 
 
-class ClientApi:
-    """The machine. Inputs: ``on_metadata``, ``on_controller``, ``on_request``, ``on_response``,
-    ``on_failure``, ``on_timer``. Effects: Respond, ToReplicas, Send (to the active controller),
-    SetTimer and CancelTimer (``forwarding-channel``).
+@dataclass(frozen=True, slots=True)
+class _ProducerIdBlock:
+    """A request for the next block of producer ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AutoCreation:
+    """A request that creates topics because a client asked for their metadata."""
+
+    names: tuple[str, ...]
+
+
+class KafkaApis:
+    """The machine.
+
+    Inputs:  ``on_metadata``, ``on_controller``, ``on_request``, ``on_response``, ``on_failure``,
+             ``on_timer``.
+    Effects: Respond, ToReplicas, Send (to the active controller), SetTimer and CancelTimer
+             (``forwarding-channel``).
     """
 
-    def __init__(self, config: ClientApiConfig, *, ids: CorrelationIds | None = None) -> None:
-        self.config = config
-        self.image = MetadataImage.EMPTY
-        self.metadata_offset = -1
+    def __init__(self, config: KafkaApisConfig, *, ids: CorrelationIds | None = None) -> None:
+        self.state = ApiState(config)
         self._producer_ids = ProducerIds(config.broker_id)
+        self._creating: set[str] = set()
         self._channel = ControllerChannel(
             name="forwarding",
             ids=ids or CorrelationIds(),
@@ -78,279 +100,189 @@ class ClientApi:
         )
 
     def on_metadata(self, image: MetadataImage, offset: int) -> None:
-        """A newer image was published; answers come from it from now on."""
-        self.image = image
-        self.metadata_offset = offset
+        """A newer image was published; responses come from it from now on."""
+        self.state.image = image
+        self.state.metadata_offset = offset
+
+    def on_metadata_offset(self, offset: int) -> None:
+        """The published image holds for the log up to this offset."""
+        self.state.metadata_offset = offset
 
     def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
-        """The active controller is this one, or nobody that is known."""
+        """The active controller is this one; None: none is known."""
         return self._channel.on_controller(controller_id, now_ms)
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """A request came; a token stands for whoever waits for the answer."""
-        handler = HANDLERS.get(request.api_key)
-        if handler is None:
+        """Respond, or pass the request on; the token stands for the client."""
+        api = APIS.get(type(request))
+        if api is None:
             refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             return [Respond(token, refusal)]
-        return handler(self, token, request, version, now_ms)
+        return api.serve(self, token, request, version, now_ms)
 
     def owns(self, correlation_id: int) -> bool:
-        """Whether an answer with this id is for this machine."""
+        """Whether a response with this id is for this machine."""
         return self._channel.owns(correlation_id)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
-        """The controller answered what was forwarded."""
-        answers = self._channel.on_response(correlation_id, response, now_ms)
-        return self._replies(*answers, now_ms)
+        """The controller responded to what was sent."""
+        return self._complete(*self._channel.on_response(correlation_id, response, now_ms), now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
-        """No answer will come from that controller; the request goes to the next one."""
-        return self._replies(*self._channel.on_failure(correlation_id, now_ms), now_ms)
+        """No response will come from that controller; the request goes to the next one."""
+        return self._complete(*self._channel.on_failure(correlation_id, now_ms), now_ms)
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
         if name != self._channel.timer:
             return []
-        return self._replies(*self._channel.on_timer(now_ms), now_ms)
+        return self._complete(*self._channel.on_timer(now_ms), now_ms)
 
-    # -- forwarded -------------------------------------------------------------------------
+    # -- the ways of a request -------------------------------------------------------------
 
     def forward(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the active controller (KIP-590)."""
-        return self._channel.submit(token, request, version, now_ms)
+        return self._channel.submit(_OfClient(token), request, version, now_ms)
 
     def to_replicas(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the replica manager."""
         return [ToReplicas(token, request, version)]
 
-    def _replies(
+    def alter_configs(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+        """Forward what this broker does not refuse itself."""
+        preprocessed = preprocess(self.state, request)
+        if request.resources and not preprocessed.request.resources:
+            return [Respond(token, preprocessed.whole_response(None))]
+        sent = _OfClient(token, preprocessed)
+        return self._channel.submit(sent, preprocessed.request, version, now_ms)
+
+    def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+        """Respond from the image, and create the topics that are missing, where that is on."""
+        effects: list[Effect] = [Respond(token, metadata(self.state, request, version, now_ms))]
+        if self.state.broker_levels.value(AUTO_CREATE_TOPICS) != "true":
+            return effects
+        missing = missing_topics(self.state, request, version)
+        names = tuple(name for name in missing if name not in self._creating)
+        if not names:
+            return effects
+        self._creating.update(names)
+        topic = m.CreateTopicsRequest.CreatableTopic
+        create = m.CreateTopicsRequest(
+            topics=tuple(topic(name=n, num_partitions=-1, replication_factor=-1) for n in names),
+            timeout_ms=CREATE_TOPICS_TIMEOUT_MS,
+        )
+        highest = highest_version(self.state.rules, create.api_key)
+        return effects + self._channel.submit(_AutoCreation(names), create, highest, now_ms)
+
+    def api_versions(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+        """Respond with the table."""
+        served = supported_versions(self.state.rules)
+        return [Respond(token, api_versions(self.state, request, version, served))]
+
+    def init_producer_id(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+        """An id of the block at hand; the next block is requested in time."""
+        effects: list[Effect] = [Respond(token, self._producer_ids.init_producer_id(request))]
+        own = self.state.own_registration
+        wanted = self._producer_ids.next_request(-1 if own is None else own.epoch, now_ms)
+        if wanted is not None:
+            block = _ProducerIdBlock()
+            effects += self._channel.submit(block, wanted, wanted.latest_version, now_ms)
+        return effects
+
+    def _complete(
         self, effects: list[Effect], answers: list[ClientResponse], now_ms: int
     ) -> list[Effect]:
         for answer in answers:
             response = answer.response
-            if answer.token is _PRODUCER_IDS:
-                self._producer_ids.on_answer(response, now_ms)
-                continue
-            if response is None:
-                response = error_response(
-                    answer.request, ErrorCode.REQUEST_TIMED_OUT, version=answer.version
-                )
-            effects.append(Respond(answer.token, response))
+            match answer.token:
+                case _ProducerIdBlock():
+                    self._producer_ids.on_response(response, now_ms)
+                case _AutoCreation(names):
+                    self._creating.difference_update(names)
+                case _OfClient(token, preprocessed):
+                    if response is None:
+                        timed_out = ErrorCode.REQUEST_TIMED_OUT
+                        response = error_response(answer.request, timed_out, version=answer.version)
+                    if preprocessed is not None:
+                        response = preprocessed.whole_response(response)
+                    effects.append(Respond(token, response))
         return effects
 
-    # -- InitProducerId --------------------------------------------------------------------
 
-    def init_producer_id(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """An id of the block at hand; the next block is asked for in time."""
-        effects: list[Effect] = [Respond(token, self._producer_ids.answer(request))]
-        own = self.image.cluster.broker(self.config.broker_id)
-        wanted = self._producer_ids.request(-1 if own is None else own.epoch, now_ms)
-        if wanted is not None:
-            effects += self._channel.submit(_PRODUCER_IDS, wanted, wanted.latest_version, now_ms)
-        return effects
-
-    # -- ApiVersions -----------------------------------------------------------------------
-
-    def api_versions(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Which APIs in which versions, and the finalized features (KIP-35, KIP-584)."""
-        response = m.ApiVersionsResponse(
-            api_keys=tuple(
-                m.ApiVersionsResponse.ApiVersion(
-                    api_key=key, min_version=versions[0], max_version=versions[-1]
-                )
-                for key, versions in supported_versions(self.config.rules).items()
-            ),
-            supported_features=tuple(
-                m.ApiVersionsResponse.SupportedFeatureKey(
-                    name=offer.name,
-                    min_version=offer.min_supported_version,
-                    max_version=offer.max_supported_version,
-                )
-                for offer in self._own_features()
-            ),
-            finalized_features_epoch=self.metadata_offset,
-            finalized_features=tuple(
-                m.ApiVersionsResponse.FinalizedFeatureKey(
-                    name=name, max_version_level=level, min_version_level=level
-                )
-                for name, level in self.image.features.finalized().items()
-            ),
-        )
-        return [Respond(token, response)]
-
-    def _own_features(self) -> tuple[Any, ...]:
-        own = self.image.cluster.broker(self.config.broker_id)
-        return () if own is None else own.features
-
-    # -- Metadata --------------------------------------------------------------------------
-
-    def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Brokers, topics and partitions as published.
-
-        Versions: in v0 no topic means all topics; later null does, and none means none.
-        Source:   KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getTopicMetadata.
-        """
-        asked = request.topics
-        if asked is None or (version == 0 and not asked):
-            topics = [self._topic(topic) for topic in self.image.topics]
-        else:
-            topics = [self._asked_topic(item, version) for item in asked]
-        response = m.MetadataResponse(
-            brokers=tuple(self._brokers()),
-            cluster_id=self.config.cluster_id,
-            controller_id=self._controller_for_clients(),
-            topics=tuple(topics),
-        )
-        return [Respond(token, response)]
-
-    def _brokers(self) -> Iterator[Any]:
-        for broker in self.image.cluster.brokers.values():
-            if broker.fenced:
-                continue
-            for endpoint in broker.endpoints:
-                if endpoint.name == self.config.listener:
-                    yield m.MetadataResponse.MetadataResponseBroker(
-                        node_id=broker.id,
-                        host=endpoint.host,
-                        port=endpoint.port,
-                        rack=broker.rack,
-                    )
-
-    def describe_cluster(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """The brokers, fenced ones only if asked for (KIP-700, KIP-1073)."""
-        kind = m.DescribeClusterResponse
-        fenced = version >= 2 and request.include_fenced_brokers
-        brokers = tuple(
-            kind.DescribeClusterBroker(
-                broker_id=broker.id,
-                host=endpoint.host,
-                port=endpoint.port,
-                rack=broker.rack,
-                is_fenced=broker.fenced,
-            )
-            for broker in self.image.cluster.brokers.values()
-            for endpoint in broker.endpoints
-            if endpoint.name == self.config.listener and (fenced or not broker.fenced)
-        )
-        response = kind(
-            cluster_id=self.config.cluster_id,
-            controller_id=self._controller_for_clients(),
-            brokers=brokers,
-        )
-        return [Respond(token, response)]
-
-    def _controller_for_clients(self) -> int:
-        """A live broker, since any of them forwards: this one if it is live, else the first."""
-        alive = [b.id for b in self.image.cluster.brokers.values() if not b.fenced]
-        if self.config.broker_id in alive:
-            return self.config.broker_id
-        return alive[0] if alive else NO_CONTROLLER
-
-    def _asked_topic(self, item: Any, version: int) -> Any:
-        topics = self.image.topics
-        by_id = item.topic_id != ZERO_UUID and not item.name
-        if version < _TOPICS_BY_ID and (by_id or item.name is None):
-            return _no_topic(ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id)
-        topic = topics.get(item.topic_id) if by_id else topics.named(item.name or "")
-        if topic is not None:
-            return self._topic(topic)
-        if by_id:
-            return _no_topic(ErrorCode.UNKNOWN_TOPIC_ID, None, item.topic_id)
-        name = item.name or ""
-        if invalid_name_reason(name) is not None:
-            return _no_topic(ErrorCode.INVALID_TOPIC_EXCEPTION, name, ZERO_UUID)
-        return _no_topic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, ZERO_UUID)
-
-    def _topic(self, topic: TopicImage) -> Any:
-        return m.MetadataResponse.MetadataResponseTopic(
-            error_code=ErrorCode.NONE,
-            name=topic.name,
-            topic_id=topic.id,
-            is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=tuple(
-                self._partition(index, partition) for index, partition in topic.items()
-            ),
-        )
-
-    def _partition(self, index: int, partition: Any) -> Any:
-        brokers = self.image.cluster.brokers.rows
-        leader = brokers.get(partition.leader)
-        reachable = leader is not None and any(
-            endpoint.name == self.config.listener for endpoint in leader.endpoints
-        )
-        if leader is None:
-            error = ErrorCode.LEADER_NOT_AVAILABLE
-        else:
-            error = ErrorCode.NONE if reachable else ErrorCode.LISTENER_NOT_FOUND
-        offline = []
-        for replica, directory in zip(partition.replicas, partition.directories, strict=True):
-            broker = brokers.get(replica)
-            if broker is None or broker.fenced or not broker.has_online_dir(directory):
-                offline.append(replica)
-        return m.MetadataResponse.MetadataResponsePartition(
-            error_code=error,
-            partition_index=index,
-            leader_id=partition.leader if reachable else -1,
-            leader_epoch=partition.leader_epoch,
-            replica_nodes=partition.replicas,
-            isr_nodes=partition.isr,
-            offline_replicas=tuple(offline),
-        )
+Serve = Callable[[KafkaApis, Any, Any, int, int], list[Effect]]
+FromImage = Callable[[ApiState, Any, int, int], Any]
 
 
-def _no_topic(error: ErrorCode, name: str | None, topic_id: uuid.UUID) -> Any:
-    return m.MetadataResponse.MetadataResponseTopic(
-        error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=()
-    )
+@dataclass(frozen=True, slots=True)
+class Api:
+    """How one request is served; ``way`` is a word for the coverage page."""
+
+    serve: Serve
+    way: str
 
 
-Handler = Callable[[ClientApi, Any, Any, int, int], list[Effect]]
+def _from_image(respond: FromImage) -> Api:
+    def serve(apis: KafkaApis, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+        return [Respond(token, respond(apis.state, request, version, now_ms))]
 
-_REPLICAS = ("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords")
-_FORWARDED = (
-    "CreateTopics",
-    "DeleteTopics",
-    "CreatePartitions",
-    "AlterConfigs",
-    "IncrementalAlterConfigs",
-    "ElectLeaders",
-    "AlterPartitionReassignments",
-    "ListPartitionReassignments",
-    "UnregisterBroker",
-    "UpdateFeatures",
-    "DescribeQuorum",
-    "AddRaftVoter",
-    "RemoveRaftVoter",
-)
+    return Api(serve, "responds")
 
 
-def _table() -> Mapping[int, tuple[type[Any], Handler]]:
-    """Every API that the protocol declares and that somebody here can answer, by key."""
-    rows: dict[int, tuple[type[Any], Handler]] = {}
-    for names, handler in (
-        (("Metadata",), ClientApi.metadata),
-        (("ApiVersions",), ClientApi.api_versions),
-        (("DescribeCluster",), ClientApi.describe_cluster),
-        (("InitProducerId",), ClientApi.init_producer_id),
-        (_REPLICAS, ClientApi.to_replicas),
-        (_FORWARDED, ClientApi.forward),
-    ):
-        for name in names:
-            request = getattr(m, f"{name}Request", None)
-            if request is not None:
-                rows[request.api_key] = (request, handler)
-    return dict(sorted(rows.items()))
+_FORWARDED = Api(KafkaApis.forward, "forwards")
+_REPLICAS = Api(KafkaApis.to_replicas, "replicas")
+
+APIS: Mapping[type[Any], Api] = {
+    m.ProduceRequest: _REPLICAS,
+    m.FetchRequest: _REPLICAS,
+    m.ListOffsetsRequest: _REPLICAS,
+    m.MetadataRequest: Api(KafkaApis.metadata, "responds"),
+    m.ListGroupsRequest: _from_image(list_groups),
+    m.ApiVersionsRequest: Api(KafkaApis.api_versions, "responds"),
+    m.CreateTopicsRequest: _FORWARDED,
+    m.DeleteTopicsRequest: _FORWARDED,
+    m.DeleteRecordsRequest: _REPLICAS,
+    m.InitProducerIdRequest: Api(KafkaApis.init_producer_id, "responds"),
+    m.OffsetForLeaderEpochRequest: _REPLICAS,
+    m.DescribeAclsRequest: _from_image(refuse_acls),
+    m.CreateAclsRequest: _from_image(refuse_acls),
+    m.DeleteAclsRequest: _from_image(refuse_acls),
+    m.DescribeConfigsRequest: _from_image(describe_configs),
+    m.AlterConfigsRequest: Api(KafkaApis.alter_configs, "forwards"),
+    m.CreatePartitionsRequest: _FORWARDED,
+    m.CreateDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.RenewDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.ExpireDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.DescribeDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.ElectLeadersRequest: _FORWARDED,
+    m.IncrementalAlterConfigsRequest: Api(KafkaApis.alter_configs, "forwards"),
+    m.AlterPartitionReassignmentsRequest: _FORWARDED,
+    m.ListPartitionReassignmentsRequest: _FORWARDED,
+    m.DescribeClientQuotasRequest: _from_image(describe_client_quotas),
+    m.AlterClientQuotasRequest: _FORWARDED,
+    m.DescribeUserScramCredentialsRequest: _from_image(describe_user_scram_credentials),
+    m.AlterUserScramCredentialsRequest: _FORWARDED,
+    m.DescribeQuorumRequest: _FORWARDED,
+    m.UpdateFeaturesRequest: _FORWARDED,
+    m.DescribeClusterRequest: _from_image(describe_cluster),
+    m.UnregisterBrokerRequest: _FORWARDED,
+    m.ListConfigResourcesRequest: _from_image(list_config_resources),
+    m.DescribeTopicPartitionsRequest: _from_image(describe_topic_partitions),
+    m.AddRaftVoterRequest: _FORWARDED,
+    m.RemoveRaftVoterRequest: _FORWARDED,
+}
 
 
-_ROWS = _table()
-HANDLERS: Mapping[int, Handler] = {key: handler for key, (_, handler) in _ROWS.items()}
+@cache
+def supported_versions(rules: Rules) -> Mapping[int, range]:
+    """The versions that a broker of this release serves, by API key.
 
-
-def supported_versions(rules: Rules) -> dict[int, range]:
-    """The versions that a broker of this release offers, by API key."""
+    Source:  ApiVersionsResponse.filterApis.
+    """
     limits = versions_of(rules)
-    offered = {}
-    for key, (request, _) in _ROWS.items():
-        low, high = limits.get(key, (request.valid_versions[0], request.valid_versions[-1]))
-        offered[key] = range(low, min(high, request.valid_versions[-1]) + 1)
-    return offered
+    served = {}
+    for request in APIS:
+        valid = request.valid_versions
+        low, high = limits.get(request.api_key, (valid[0], valid[-1]))
+        if max(low, valid[0]) <= high:
+            served[request.api_key] = range(low, min(high, valid[-1]) + 1)
+    return served

@@ -1,6 +1,6 @@
 """Producer ids for idempotent producers: blocks from the controller, ids one by one.
 
-A block is asked for ahead of need; who asks while none is at hand is told to try again.
+A block is requested ahead of need; a producer that comes while none is at hand tries again.
 
 Leaves out: transactional ids (there is no transaction coordinator).
 Source:     KIP-98, KIP-730; RPCProducerIdManager, TransactionCoordinator.handleInitProducerId.
@@ -22,8 +22,8 @@ RETRY_MS = 50
 class ProducerIds:
     """The blocks of one broker: the one in use and at most one more.
 
-    ``request`` says what to send to the controller, if anything is to be sent now; ``on_answer``
-    takes what came back (None: nothing).
+    ``next_request`` is what to send to the controller, if anything is to be sent now;
+    ``on_response`` takes what came back (None: nothing).
     """
 
     def __init__(self, broker_id: int) -> None:
@@ -32,11 +32,11 @@ class ProducerIds:
         self._left = 0
         self._size = 0
         self._next: deque[tuple[int, int]] = deque()
-        self._asking = False
+        self._requested = False
         self._retry_at_ms = 0
 
     def take(self) -> int | None:
-        """An id that nobody had before, None if there is none at hand."""
+        """An id that was never given before, None if there is none at hand."""
         if self._left == 0:
             if not self._next:
                 return None
@@ -45,24 +45,24 @@ class ProducerIds:
         self._left -= 1
         return next(self._current)
 
-    def request(self, broker_epoch: int, now_ms: int) -> AllocateProducerIdsRequest | None:
-        """Ask for a block if one will be wanted soon and none is on its way."""
+    def next_request(self, broker_epoch: int, now_ms: int) -> AllocateProducerIdsRequest | None:
+        """The request for a block, if one will be wanted soon and none is on its way."""
         wanted = not self._next and self._size - self._left >= self._size * PREFETCH_AT
-        if not wanted or self._asking or now_ms < self._retry_at_ms:
+        if not wanted or self._requested or now_ms < self._retry_at_ms:
             return None
-        self._asking = True
+        self._requested = True
         return AllocateProducerIdsRequest(broker_id=self.broker_id, broker_epoch=broker_epoch)
 
-    def on_answer(self, response: Any | None, now_ms: int) -> None:
-        """Take a block, or note when to ask again."""
-        self._asking = False
+    def on_response(self, response: Any | None, now_ms: int) -> None:
+        """Take a block, or wait a while before the next request."""
+        self._requested = False
         if response is None or response.error_code != ErrorCode.NONE:
             self._retry_at_ms = now_ms + RETRY_MS
             return
         self._next.append((response.producer_id_start, response.producer_id_len))
 
-    def answer(self, request: Any) -> InitProducerIdResponse:
-        """The answer to InitProducerId.
+    def init_producer_id(self, request: Any) -> InitProducerIdResponse:
+        """The response to InitProducerId.
 
         Source:  TransactionCoordinator.handleInitProducerId for a null transactional id.
         """

@@ -13,10 +13,14 @@ from uuid import UUID
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.operations.allocate_producer_ids import allocate_producer_ids
+from minicluster.controller.operations.alter_client_quotas import alter_client_quotas
 from minicluster.controller.operations.alter_configs import alter_configs
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.operations.alter_partition_reassignments import (
     alter_partition_reassignments,
+)
+from minicluster.controller.operations.alter_user_scram_credentials import (
+    alter_user_scram_credentials,
 )
 from minicluster.controller.operations.assign_replicas_to_dirs import assign_replicas_to_dirs
 from minicluster.controller.operations.broker_heartbeat import (
@@ -186,6 +190,8 @@ APIS: dict[type, Api] = {
         items="resources",
         nothing=m.AlterConfigsResponse(),
     ),
+    m.AlterClientQuotasRequest: Api(lambda call: alter_client_quotas(*call.plain)),
+    m.AlterUserScramCredentialsRequest: Api(lambda call: alter_user_scram_credentials(*call.plain)),
     m.UpdateFeaturesRequest: Api(_update_features),
     m.ControllerRegistrationRequest: Api(
         lambda call: register_controller(*call.plain), cluster_action=True

@@ -32,6 +32,8 @@ class ControllerSettings:
     elections_per_task_max: int = 1_000
     topic_policy: Callable[[str, int, Mapping[str, str]], str | None] | None = None
     """The reason to refuse a new topic (name, partitions, configs); None allows it."""
+    validates_configs: bool = True
+    """True: new values are checked by the definitions of Kafka's configs."""
     brokers_with_configs_exist: bool = True
     """True: a broker must be registered before configs of its own may be set."""
 

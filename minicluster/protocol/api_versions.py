@@ -17,15 +17,25 @@ _KAFKA_4: Mapping[int, Versions] = {
     1: (4, 18),  # Fetch
     2: (1, 11),  # ListOffsets
     3: (0, 13),  # Metadata
+    16: (0, 5),  # ListGroups
     18: (0, 4),  # ApiVersions
     19: (2, 7),  # CreateTopics
     20: (1, 6),  # DeleteTopics
     21: (0, 2),  # DeleteRecords
-    22: (0, 6),  # InitProducerId
+    22: (0, 5),  # InitProducerId
     23: (2, 4),  # OffsetForLeaderEpoch
+    29: (1, 3),  # DescribeAcls
+    30: (1, 3),  # CreateAcls
+    31: (1, 3),  # DeleteAcls
     32: (1, 4),  # DescribeConfigs
     33: (0, 2),  # AlterConfigs
+    34: (1, 2),  # AlterReplicaLogDirs
+    35: (1, 5),  # DescribeLogDirs
     37: (0, 3),  # CreatePartitions
+    38: (1, 3),  # CreateDelegationToken
+    39: (1, 2),  # RenewDelegationToken
+    40: (1, 2),  # ExpireDelegationToken
+    41: (1, 3),  # DescribeDelegationToken
     43: (0, 2),  # ElectLeaders
     44: (0, 1),  # IncrementalAlterConfigs
     45: (0, 1),  # AlterPartitionReassignments
@@ -38,6 +48,7 @@ _KAFKA_4: Mapping[int, Versions] = {
     64: (0, 0),  # UnregisterBroker
     67: (0, 0),  # AllocateProducerIds
     73: (0, 0),  # AssignReplicasToDirs
+    74: (0, 1),  # ListConfigResources
     80: (0, 1),  # AddRaftVoter
     81: (0, 0),  # RemoveRaftVoter
 }
@@ -47,11 +58,12 @@ _KAFKA_3_9: Mapping[int, Versions] = {
     1: (0, 17),
     2: (0, 9),
     3: (0, 12),
-    22: (0, 5),
+    35: (0, 4),
     45: (0, 0),
     57: (0, 1),
     60: (0, 1),
     63: (0, 1),
+    74: (0, 0),
     80: (0, 0),
 }
 

@@ -68,7 +68,8 @@ def test_a_topic_config_is_written_only_when_it_changes_a_broker_config_always()
         (BROKER, "77", MIN_ISR, "1", ErrorCode.BROKER_ID_NOT_REGISTERED),
         (BROKER, "x", MIN_ISR, "1", ErrorCode.INVALID_REQUEST),
         (3, "foo", MIN_ISR, "1", ErrorCode.INVALID_REQUEST),
-        (TOPIC, "foo", "note", "x", ErrorCode.NONE),
+        (TOPIC, "foo", "note", "x", ErrorCode.INVALID_CONFIG),  # no topic has such a config
+        (TOPIC, "foo", "retention.ms", "-1", ErrorCode.NONE),
     ],
 )
 def test_what_a_config_may_be(kind: int, name: str, key: str, value: str, error: ErrorCode) -> None:
@@ -113,16 +114,16 @@ def test_list_configs_can_be_added_to_and_taken_from() -> None:
 
 def test_alter_configs_replaces_all_that_a_resource_had() -> None:
     cluster = started(0)
-    cluster.create("foo", (0,), configs={"a": "1", "b": "2"})
+    cluster.create("foo", (0,), configs={"flush.ms": "1", "retention.ms": "2"})
     Request = m.AlterConfigsRequest
     resource = Request.AlterConfigsResource(
         resource_type=TOPIC,
         resource_name="foo",
-        configs=(Request.AlterableConfig(name="b", value="3"),),
+        configs=(Request.AlterableConfig(name="retention.ms", value="3"),),
     )
     records = cluster.records_of(lambda: cluster.ask(Request(resources=(resource,))))
-    assert [(r.name, r.value) for r in records] == [("b", "3"), ("a", None)]
-    assert cluster.machine.image.configs.of(TOPIC, "foo") == {"b": "3"}
+    assert [(r.name, r.value) for r in records] == [("retention.ms", "3"), ("flush.ms", None)]
+    assert cluster.machine.image.configs.of(TOPIC, "foo") == {"retention.ms": "3"}
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_a_request_that_needs_too_many_records_is_refused_as_a_whole_by_either_r
 def test_config_value_length_max(on: bool) -> None:
     cluster = Cluster(rules=rules(config_value_length_max=10 if on else 0))
     cluster.start(1)
-    result = cluster.create("foo", (1,), configs={"note": "x" * 11})
+    result = cluster.create("foo", (1,), configs={"retention.ms": "1" * 11})
     assert (result.error_code == ErrorCode.INVALID_CONFIG) == on
 
 

@@ -92,7 +92,7 @@ def test_D03_placement_leads_with_kafkas_own_numbers() -> None:
 
 
 def test_D05_a_config_stands_between_the_topic_and_its_partitions() -> None:
-    cluster = started(0, 1, 2)
+    cluster = started(0, 1, 2, settings={"validates_configs": False})
     topic = auto("foo", 1, 1, configs=configs(foo="notNull"))
     records = cluster.records_of(lambda: cluster.create_topic(topic))
     assert [type(record) for record in records] == [TopicRecord, ConfigRecord, PartitionRecord]
@@ -127,7 +127,7 @@ def test_D10_a_policy_can_refuse_a_topic() -> None:
     def policy(name: str, partitions: int, configs: Any) -> str | None:
         return None if configs.get("foo") == "notNull" else "no foo"
 
-    cluster = started(0, settings={"topic_policy": policy})
+    cluster = started(0, settings={"topic_policy": policy, "validates_configs": False})
     refused = cluster.create("a", (0,))
     assert refused.error_code == ErrorCode.POLICY_VIOLATION
     assert cluster.create("a", (0,), configs={"foo": "notNull"}).error_code == 0
@@ -168,7 +168,7 @@ def test_more_than_ten_thousand_partitions_refuse_the_whole_request() -> None:
 
 
 def test_a_config_value_can_be_too_long() -> None:
-    cluster = started(0)
+    cluster = started(0, settings={"validates_configs": False})
     result = cluster.create_topic(auto("foo", 1, 1, configs=configs(foo="x" * 32_768)))
     assert result.error_code == ErrorCode.INVALID_CONFIG
     assert (

@@ -50,8 +50,8 @@ def _apis() -> str:
     rows = []
     for key, api in APIS.items():
         name = api.request.__name__
-        handler = client_api.HANDLERS.get(key)
-        broker = "" if handler is None else _broker_word(handler.__name__)
+        served = client_api.APIS.get(api.request)
+        broker = "" if served is None else served.way
         by_controller = "decides" if name in controller else ""
         by_quorum = "responds" if name in quorum else ""
         answered = by_controller or by_quorum or broker in ("responds", "replicas")
@@ -62,10 +62,6 @@ def _apis() -> str:
     counts = {state: sum(row[6] == state for row in rows) for state in (DONE, PARTLY, NOT)}
     head = ("key", "API", "versions", "controller", "broker", "quorum", "state", "")
     return _sum(counts, "APIs") + "\n\n" + table(head, rows)
-
-
-def _broker_word(handler: str) -> str:
-    return {"forward": "forwards", "to_replicas": "replicas"}.get(handler, "responds")
 
 
 def _sum(counts: dict[str, int], what: str) -> str:

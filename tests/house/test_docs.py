@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.broker.kafka_apis import HANDLERS
+from minicluster.broker.kafka_apis import APIS
 from minicluster.cli import app
 from minicluster.scenario import ACTIONS, parse_scenario
 from minicluster.scenario.selectors import FUNCTIONS, NAMED_SETS, TEXTS, parse_at
@@ -84,7 +84,7 @@ def test_what_is_called_partly_answered_is_answered() -> None:
     apis = coverage.parts()["apis"]
     for name in coverage.PARTLY_ANSWERED:
         assert re.search(rf"^\| \d+ \| {name} \|.*\| partly \|", apis, re.M), name
-    assert len(HANDLERS) >= 20
+    assert len(APIS) >= 20
 
 
 def test_the_readme_shows_commands_that_exist() -> None:

@@ -35,21 +35,23 @@ MAY_IMPORT = {
     "protocol": (),
     "log": ("protocol",),
     "metadata": ("protocol", "log"),
-    "controller": ("protocol", "log", "metadata"),
+    "configs": ("protocol",),
+    "controller": ("protocol", "log", "metadata", "configs"),
     "quorum": ("protocol", "log", "metadata"),
-    "replica": ("protocol", "log", "metadata"),
-    "broker": ("protocol", "log", "metadata", "replica"),
+    "replica": ("protocol", "log", "metadata", "configs"),
+    "broker": ("protocol", "log", "metadata", "configs", "replica"),
     "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
     "verify": ("protocol", "log", "metadata"),
     "actors": (
-        "protocol", "log", "metadata", "controller", "quorum", "replica", "broker", "scenario",
-        "verify",
+        "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "broker",
+        "scenario", "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
 PURE = (
-    "protocol", "log", "metadata", "controller", "quorum", "replica", "broker", "scenario",
+    "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "broker",
+    "scenario",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from minicluster.broker.kafka_apis import HANDLERS, supported_versions
+from minicluster.broker.kafka_apis import APIS, supported_versions
 from minicluster.effects import Respond
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.protocol import ErrorCode, UnsupportedVersion, encode
 from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.rules import Rules
+from tests.broker.test_kafka_apis import ORDERS, REQUESTS, Story
 from tests.replica.cluster import TOPIC_IDS, Cluster
-from tests.replica.test_client_api import ORDERS, REQUESTS, Story
 
 ALL = supported_versions(Rules.KAFKA_3_9)
 NEW = supported_versions(Rules.KAFKA_4_3)
@@ -42,7 +42,7 @@ def _offered(requests: tuple[Any, ...]) -> Iterator[tuple[Any, int]]:
 
 
 def test_every_api_of_the_table_has_versions() -> None:
-    assert list(NEW) == list(HANDLERS)
+    assert list(NEW) == [request.api_key for request in APIS]
     assert all(len(NEW[key]) for key in NEW)
 
 
@@ -61,7 +61,7 @@ ASKED = m.MetadataRequest.MetadataRequestTopic
     versions(
         m.MetadataRequest(topics=(ASKED(name="orders"), ASKED(name="bills"), ASKED(name="a b"))),
         m.MetadataRequest(topics=(ASKED(name=None, topic_id=ORDERS),)),
-        m.ApiVersionsRequest(),
+        m.ApiVersionsRequest(client_software_name="test", client_software_version="1"),
         m.DescribeClusterRequest(),
         m.InitProducerIdRequest(transactional_id=None),
     ),

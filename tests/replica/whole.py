@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.broker.kafka_apis import ClientApi, ClientApiConfig, ToReplicas
+from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -17,6 +17,7 @@ from minicluster.broker.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
+from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.controller.effects import Append
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
@@ -82,8 +83,8 @@ class WholeBroker:
             ids=ids,
             rules=rules,
         )
-        self.clients = ClientApi(
-            ClientApiConfig(broker_id=number, cluster_id="", rules=rules), ids=ids
+        self.apis = KafkaApis(
+            KafkaApisConfig(broker_id=number, cluster_id="", rules=rules), ids=ids
         )
         self.replicas = ReplicaManagerMachine(
             ReplicaManagerConfig(broker_id=number, incarnation=str(incarnation)),
@@ -157,7 +158,7 @@ class Whole:
         self.brokers[number] = broker
         self.see(number, broker.replicas.start(self.now_ms))
         self.see(number, broker.replicas.on_controller(CONTROLLER, self.now_ms))
-        self.see(number, broker.clients.on_controller(CONTROLLER, self.now_ms))
+        self.see(number, broker.apis.on_controller(CONTROLLER, self.now_ms))
         self.see(number, broker.lifecycle.on_controller(CONTROLLER, self.now_ms))
         self.see(number, broker.lifecycle.start(self.now_ms))
         broker.lifecycle.on_metadata_offset(self.end_offset - 1)
@@ -180,7 +181,7 @@ class Whole:
         self.see(CONTROLLER, self.controller.on_claim(epoch, self.end_offset, self.now_ms))
         for controller in (None, CONTROLLER):
             for number, broker in self.brokers.items():
-                for machine in (broker.replicas, broker.clients, broker.lifecycle):
+                for machine in (broker.replicas, broker.apis, broker.lifecycle):
                     self.see(number, machine.on_controller(controller, self.now_ms))
 
     def shut_down(self, number: int) -> None:
@@ -266,7 +267,7 @@ class Whole:
             self.see(node, self.controller.on_timer(name, self.now_ms))
             return
         broker = self.brokers[node]
-        for machine in (broker.lifecycle, broker.clients, broker.replicas):
+        for machine in (broker.lifecycle, broker.apis, broker.replicas):
             self.see(node, machine.on_timer(name, self.now_ms))
 
     def see(self, node: int, effects: list[Effect]) -> None:
@@ -334,7 +335,7 @@ class Whole:
                 return
             broker.lifecycle.on_metadata_offset(end_offset - 1)
             if broker.installed and broker.replicas.state.image is delta.before:
-                broker.clients.on_metadata(delta.after, end_offset - 1)
+                broker.apis.on_metadata(delta.after, end_offset - 1)
                 self.see(number, broker.replicas.on_metadata(delta, self.now_ms))
 
         return publish
@@ -357,7 +358,7 @@ class Whole:
             return
         delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
         broker.installed = True
-        broker.clients.on_metadata(delta.after, self.end_offset - 1)
+        broker.apis.on_metadata(delta.after, self.end_offset - 1)
         self.see(number, broker.replicas.on_metadata(delta, self.now_ms))
         self.see(number, broker.lifecycle.set_ready_to_unfence(self.now_ms))
 
@@ -369,7 +370,7 @@ class Whole:
                 return
             if (send.to, source) in self.cuts and response is not None:
                 return
-            for machine in (broker.lifecycle, broker.clients, broker.replicas):
+            for machine in (broker.lifecycle, broker.apis, broker.replicas):
                 if response is None:
                     effects = machine.on_failure(send.correlation_id, self.now_ms)
                 else:
@@ -401,5 +402,5 @@ class Whole:
                 effects, then, self.after_reply = [], self.after_reply, None
                 then()
         else:
-            effects = self.brokers[node].clients.on_request(hear, request, version, self.now_ms)
+            effects = self.brokers[node].apis.on_request(hear, request, version, self.now_ms)
         self.see(node, effects)

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.actors.cluster.client import CLIENT_ID
+from minicluster.actors.cluster.config import OWN
 from minicluster.actors.cluster.mini_cluster import FIRST_CONTROLLER, MiniCluster
 from minicluster.actors.network import Answer, Network
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.kafka_apis import supported_versions
+from minicluster.configs.definitions import broker_configs
 from minicluster.errors import UserError
 from minicluster.protocol import messages as m
 from minicluster.protocol.errors import ProtocolError
@@ -114,24 +116,20 @@ def play(path: Path) -> Iterator[Outcome]:
         yield from _Player(path, cluster).play(lines)
 
 
+# Static settings of the recorded node that its header leaves out; responses show them.
+UNLISTED = {
+    "log.cleaner.threads": "1",
+    "log.index.size.max.bytes": "1048576",
+    "num.io.threads": "2",
+}
+
+
 def _cluster(settings: Mapping[str, Any]) -> MiniCluster:
-    left_out = {"process.roles", "node.id"}
-    config = {name: value for name, value in settings.items() if name not in left_out}
-    cluster = MiniCluster(brokers=1, controllers=1, wire=True, online=False, config=_known(config))
+    known = {n: v for n, v in settings.items() if n in broker_configs() and n not in OWN}
+    config = {**UNLISTED, **known}
+    cluster = MiniCluster(brokers=1, controllers=1, wire=True, online=False, config=config)
     cluster.rt.now_ms = START_MS  # type: ignore[attr-defined]
     return cluster
-
-
-def _known(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a cluster has."""
-    known = {}
-    for name, value in config.items():
-        try:
-            MiniCluster(brokers=1, controllers=1, config={name: value}).rt.close()
-        except UserError:
-            continue
-        known[name] = value
-    return known
 
 
 class _Player:
@@ -235,6 +233,11 @@ def _as_combined(api: str, response: dict[str, Any]) -> dict[str, Any]:
     if api in ("Metadata", "DescribeCluster"):
         for broker in response["brokers"]:
             broker["host"] = LOOPBACK
+    if api == "DescribeConfigs":
+        for result in response["results"]:
+            for config in result["configs"]:
+                if config["name"] == "process.roles":
+                    _set_roles(config)
     if api != "DescribeQuorum":
         return response
     for topic in response.get("topics", ()):
@@ -247,6 +250,12 @@ def _as_combined(api: str, response: dict[str, Any]) -> dict[str, Any]:
     for node in response.get("nodes", ()):
         node["nodeId"] = BROKER
     return response
+
+
+def _set_roles(config: dict[str, Any]) -> None:
+    for held in (config, *(config.get("synonyms") or ())):
+        if held["value"] == "broker":
+            held["value"] = "broker,controller"
 
 
 def _request_text(sent: Sent, width: int = 700) -> str:

@@ -38,6 +38,7 @@ LOCAL_CONFIGS = frozenset(
 )
 _SORTED = {  # API -> field -> by what its items are put in order
     "Metadata": {"topics": ("name", "topicId"), "brokers": ("nodeId",)},
+    "DeleteTopics": {"responses": ("name", "topicId")},  # Kafka shuffles them
     "ListGroups": {"groups": ("groupId",)},
     "DescribeConfigs": {"configs": ("name",), "synonyms": ("source", "name", "value")},
     "DescribeGroups": {"members": ("memberId",)},

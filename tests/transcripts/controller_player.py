@@ -117,6 +117,7 @@ class Player:
             static_config=header["static_config"],
             broker_session_timeout_ms=header["broker_session_timeout_ms"],
             brokers_with_configs_exist=False,
+            validates_configs=False,
         )
         state = ClusterState(rules=rules, settings=settings)
         levels = {

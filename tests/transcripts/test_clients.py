@@ -11,8 +11,26 @@ from tests.transcripts.report import DIFFER, NOT_BUILT, OTHER_MESSAGE, Tally
 
 DATA = Path(__file__).parents[1] / "data" / "clients-transcripts"
 AGREES_IN_FULL = {
-    "admin": ("ListPartitionReassignments",),
-    "data": ("DeleteTopics",),
+    "admin": (
+        "AlterClientQuotas",
+        "AlterConfigs",
+        "AlterPartitionReassignments",
+        "AlterUserScramCredentials",
+        "CreatePartitions",
+        "DeleteTopics",
+        "DescribeAcls",
+        "DescribeClientQuotas",
+        "DescribeCluster",
+        "DescribeDelegationToken",
+        "DescribeQuorum",
+        "DescribeUserScramCredentials",
+        "IncrementalAlterConfigs",
+        "ListConfigResources",
+        "ListGroups",
+        "ListPartitionReassignments",
+        "Metadata",
+    ),
+    "data": ("CreateTopics", "DeleteTopics", "DescribeTopicPartitions"),
 }
 
 

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from minicluster.configs.config_def import ConfigDef
+from minicluster.configs.definitions import broker_configs, topic_configs
 from minicluster.controller.deciding.config_checks import Resource, check_config_changes
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.metadata.image.configs import BROKER, CORDONED_LOG_DIRS, MIN_ISR, TOPIC
+from minicluster.metadata.image.configs import BROKER, MIN_ISR, TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -22,17 +24,6 @@ from minicluster.protocol.records import (
     PartitionChangeRecord,
     VersionedRecord,
 )
-
-LIST_CONFIGS = frozenset(
-    {
-        "cleanup.policy",
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
-        CORDONED_LOG_DIRS,
-    }
-)
-
-LIST_DEFAULTS = {"cleanup.policy": "delete"}  # of the others: empty
 
 
 class ConfigOperation(IntEnum):
@@ -74,14 +65,14 @@ def alter_resource(
             value = change.value
         elif change.operation is ConfigOperation.DELETE:
             value = None
-        elif change.name not in LIST_CONFIGS:
+        elif not _is_list(resource[0], change.name):
             verb = change.operation.name
             return ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"Can't {verb} to key {change.name} because its type is not LIST.",
             ), []
         else:
-            value = _changed_list(old, change)
+            value = _changed_list(resource[0], old, change)
         if value != old or resource[0] == BROKER:
             new[change.name] = value
     error = check_config_changes(state, resource, current, new, newly_created, forwarded)
@@ -156,13 +147,28 @@ def _clear_one_by_one(
     ]
 
 
-def _changed_list(old: str | None, change: ConfigChange) -> str:
+def _definitions(resource_type: int) -> ConfigDef | None:
+    """The definitions that a controller has (KafkaRaftServer.configSchema)."""
+    if resource_type == TOPIC:
+        return topic_configs()
+    return broker_configs() if resource_type == BROKER else None
+
+
+def _is_list(resource_type: int, name: str) -> bool:
+    """Whether entries can be appended and subtracted (KafkaConfigSchema.isSplittable)."""
+    definitions = _definitions(resource_type)
+    return definitions is not None and definitions.is_list(name)
+
+
+def _changed_list(resource_type: int, old: str | None, change: ConfigChange) -> str:
     """A list with entries more or fewer; one that was not set begins with its default.
 
     Source:  ConfigurationControlManager.getParts.
     """
-    text = LIST_DEFAULTS.get(change.name, "") if old is None else old
-    parts = [part for part in text.split(",") if part]
+    definitions = _definitions(resource_type)
+    assert definitions is not None
+    text = definitions.keys[change.name].default if old is None else old
+    parts = [part for part in (text or "").split(",") if part]
     for part in _java_split(change.value or ""):
         if change.operation is ConfigOperation.APPEND and part not in parts:
             parts.append(part)

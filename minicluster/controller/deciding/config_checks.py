@@ -1,15 +1,22 @@
 """The checks of changed configs: the values, the kind of resource, and that it exists.
 
-Leaves out: checking values of names that the controller does not use itself; alter policies.
+Leaves out: alter policies.
 Source:  ConfigurationControlManager.validateAlterConfig, ControllerConfigurationValidator.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from minicluster.configs.config_def import InvalidConfig
+from minicluster.configs.effective import BrokerLevels
+from minicluster.configs.validation import (
+    validate_client_metrics_configs,
+    validate_group_configs,
+    validate_topic_configs,
+)
 from minicluster.controller.errors import ApiError
-from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.configs import (
     BROKER,
@@ -23,10 +30,12 @@ from minicluster.metadata.image.configs import (
 )
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.topics import invalid_name_reason
 
 Resource = tuple[int, str]
 
-RESOURCE_TYPES = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+RESOURCE_TYPES = (TOPIC, BROKER, CLIENT_METRICS, GROUP)
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 def check_config_changes(
@@ -48,11 +57,21 @@ def check_config_changes(
     error = _name_error(resource)
     if error:
         return error
-    for name, value in new.items():
-        problem = _meaning_problem(name, value)
-        if problem:
-            return ApiError(ErrorCode.INVALID_CONFIG, problem)
+    if state.settings.validates_configs:
+        error = _validate(state, resource, current, new)
+        if error:
+            return error
     return ApiError() if newly_created else _existence(state, resource)
+
+
+def broker_levels(state: ClusterState) -> BrokerLevels:
+    """The broker configs that hold on this controller's own node."""
+    configs = state.image.configs
+    return BrokerLevels(
+        configs.of(BROKER, str(state.settings.node_id)),
+        configs.of(BROKER, CLUSTER_DEFAULT),
+        state.settings.static_config,
+    )
 
 
 def _value_problem(
@@ -91,22 +110,49 @@ def _value_problem(
     return ""
 
 
-def _meaning_problem(name: str, value: str | None) -> str:
-    if value is None:
-        return ""
-    if name == MIN_ISR and not (value.strip().isdecimal() and int(value) >= 1):
-        return f"Invalid value {value} for configuration {name}: a number of at least 1 is needed"
-    if name == UNCLEAN_ELECTION and value.strip().lower() not in ("true", "false"):
-        return f"Invalid value {value} for configuration {name}: true or false is needed"
-    return ""
+def _validate(
+    state: ClusterState,
+    resource: Resource,
+    current: Mapping[str, str],
+    new: Mapping[str, str | None],
+) -> ApiError:
+    """All values that the resource is to have, by the definitions of its kind."""
+    kind, name = resource
+    changed = {**current, **new}
+    wanted = {key: value for key, value in changed.items() if value is not None}
+    try:
+        if kind == TOPIC:
+            validate_topic_configs(wanted, current, broker_levels(state))
+        elif kind == CLIENT_METRICS:
+            validate_client_metrics_configs(name, wanted)
+        elif kind == GROUP:
+            validate_group_configs(wanted, broker_levels(state))
+    except InvalidConfig as refusal:
+        return ApiError(refusal.error or ErrorCode.INVALID_CONFIG, refusal.message)
+    return ApiError()
 
 
 def _name_error(resource: Resource) -> ApiError:
     kind, name = resource
+    if kind == TOPIC:
+        if not name:
+            return ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        reason = invalid_name_reason(name)
+        if reason is not None:
+            problem = f"Topic name is invalid: {reason}"
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if kind == BROKER and name != CLUSTER_DEFAULT:
+        if not _INTEGER.fullmatch(name):
+            return ApiError(
+                ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
+            )
+        if int(name) < 0:
+            return ApiError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+    if kind == GROUP and not name:
+        return ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     if kind not in RESOURCE_TYPES:
-        return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
-    if kind == BROKER and name != CLUSTER_DEFAULT and not name.isdecimal():
-        return ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {name}")
+        known = "BROKER_LOGGER" if kind == BROKER_LOGGER else "UNKNOWN"
+        return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {known}")
     return ApiError()
 
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from minicluster.configs.effective import effective_topic_configs
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
     alter_resource,
     clear_elr_records,
 )
+from minicluster.controller.deciding.config_checks import broker_levels
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
     active_replicas,
@@ -189,12 +191,7 @@ def _create_topic(
         error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
-        configs=tuple(
-            CreateTopicsResponse.CreatableTopicConfigs(
-                name=config.name, value=config.value, config_source=1
-            )
-            for config in topic.configs
-        ),
+        configs=_described_configs(state, topic),
     )
 
 
@@ -202,6 +199,22 @@ def _create_topic(
 def id_of_new_topic(state: ClusterState, name: str, new_topic_id: Callable[[], UUID]) -> UUID:
     """A topic's id is its own: a topic that is created again under a name gets another."""
     return new_topic_id()
+
+
+def _described_configs(
+    state: ClusterState, topic: CreatableTopic
+) -> tuple[CreateTopicsResponse.CreatableTopicConfigs, ...]:
+    """Every config of the new topic with where its value comes from (KIP-525)."""
+    own = {config.name: config.value for config in topic.configs if config.value is not None}
+    return tuple(
+        CreateTopicsResponse.CreatableTopicConfigs(
+            name=config.key.name,
+            value=config.value,
+            config_source=config.source,
+            is_sensitive=config.key.is_sensitive,
+        )
+        for config in effective_topic_configs(own, broker_levels(state))
+    )
 
 
 def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, PartitionRegistration]:

@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 from minicluster.broker.kafka_apis import (
-    HANDLERS,
-    ClientApi,
-    ClientApiConfig,
+    APIS,
+    KafkaApis,
     ToReplicas,
     supported_versions,
 )
+from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.effects import Effect, Respond, Send, SetTimer
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode, decode, encode
-from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -46,6 +45,7 @@ from minicluster.rules import Rules
 from tests.protocol.values import error_codes, filled
 
 ORDERS = uuid.UUID(int=0xA)
+SOFTWARE = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
 CONTROLLER, OTHER_CONTROLLER = 101, 102
 
 
@@ -101,8 +101,13 @@ IMAGE = apply_all(
 
 class Story:
     def __init__(self, broker_id: int = 1, rules: Rules = Rules.KAFKA_4_3) -> None:
-        self.api = ClientApi(
-            ClientApiConfig(broker_id=broker_id, cluster_id="a-cluster", rules=rules)
+        self.api = KafkaApis(
+            KafkaApisConfig(
+                broker_id=broker_id,
+                cluster_id="a-cluster",
+                static={"auto.create.topics.enable": "false"},
+                rules=rules,
+            )
         )
         self.api.on_metadata(IMAGE, 77)
         self.now_ms = 0
@@ -167,7 +172,7 @@ def test_metadata_answers_can_be_written_in_every_version(version: int) -> None:
 
 
 def test_api_versions_tells_what_is_served_and_the_finalized_features() -> None:
-    answer: ApiVersionsResponse = Story().answer(ApiVersionsRequest(), 3)
+    answer: ApiVersionsResponse = Story().answer(SOFTWARE, 3)
     offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
     assert offered[1] == (4, 18)
     assert offered[0] == (0, 13)
@@ -239,13 +244,12 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(
-    "key", [key for key, handler in HANDLERS.items() if handler is ClientApi.forward]
+    "kind", [kind for kind, api in APIS.items() if api.serve is KafkaApis.forward]
 )
-def test_every_forwarded_request_times_out_after_a_minute_without_a_controller(key: int) -> None:
-    api = APIS[key]
-    for version in api.request.valid_versions:
+def test_every_forwarded_request_times_out_after_a_minute_without_a_controller(kind: Any) -> None:
+    for version in kind.valid_versions:
         story = Story()
-        (timer,) = story.ask(filled(api.request, version), version)
+        (timer,) = story.ask(filled(kind, version), version)
         assert isinstance(timer, SetTimer)
         assert timer.at_ms == 60_000
         (reply,) = [e for e in story.api.on_timer(timer.name, 60_000) if isinstance(e, Respond)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from minicluster.broker.kafka_apis import ClientApi, ClientApiConfig
+from minicluster.broker.kafka_apis import KafkaApis
+from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.effects import Effect, Respond, Send
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode
@@ -21,7 +22,7 @@ BLOCK = 10
 
 class Story:
     def __init__(self) -> None:
-        self.api = ClientApi(ClientApiConfig(broker_id=1, cluster_id="a-cluster"))
+        self.api = KafkaApis(KafkaApisConfig(broker_id=1, cluster_id="a-cluster"))
         record = RegisterBrokerRecord(
             broker_id=1, broker_epoch=42, incarnation_id=uuid.UUID(int=1), fenced=False
         )

@@ -1,0 +1,1 @@
+"""The requests that a broker responds to from its image, one module each."""

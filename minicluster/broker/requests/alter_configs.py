@@ -1,0 +1,196 @@
+"""The part of AlterConfigs (33) and IncrementalAlterConfigs (44) that a broker does itself.
+
+Versions:  0-2 and 0-1; the version decides nothing.
+
+A broker refuses what it can see to be wrong, above all about its own configs, forwards the rest
+to the controller and puts both results together in the order of the request.
+
+Source:  ConfigAdminManager.preprocess, reassembleIncrementalResponse, reassembleLegacyResponse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from minicluster.broker.state.api_state import ApiState
+from minicluster.configs.config_def import InvalidConfig
+from minicluster.configs.definitions import broker_configs
+from minicluster.configs.dynamic_broker import validate_broker_configs
+from minicluster.metadata.image.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+)
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
+_LOG_LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessed:
+    """A request without what this broker refuses, and the results of that by place."""
+
+    request: Any
+    refused: Mapping[int, Any]
+
+    def whole_response(self, response: Any | None) -> Any:
+        """The controller's response with the refusals in their places."""
+        results = iter(() if response is None else response.responses)
+        count = len(self.refused) + len(self.request.resources)
+        kind = _response_type(self.request)
+        return kind(
+            responses=tuple(
+                self.refused[place] if place in self.refused else next(results)
+                for place in range(count)
+            )
+        )
+
+
+def preprocess(state: ApiState, request: Any) -> Preprocessed:
+    """Check each resource by itself.
+
+    Errors:  per resource INVALID_REQUEST for one that comes twice, for a config that comes twice,
+             for a null value, for another broker, for a kind that there is not; for this broker
+             what ``validate_broker_configs`` refuses.
+    """
+    incremental = isinstance(request, IncrementalAlterConfigsRequest)
+    times = Counter((r.resource_type, r.resource_name) for r in request.resources)
+    item = _response_type(request).AlterConfigsResourceResponse
+    left: list[Any] = []
+    refused: dict[int, Any] = {}
+    for place, resource in enumerate(request.resources):
+        error, message = ErrorCode.NONE, None
+        done = incremental and resource.resource_type == BROKER_LOGGER
+        try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise InvalidConfig("Each resource must appear at most once.")
+            _check(state, resource, incremental)
+        except InvalidConfig as refusal:
+            done = True
+            error, message = refusal.error or ErrorCode.INVALID_REQUEST, refusal.message
+        if not done:
+            left.append(resource)
+            continue
+        refused[place] = item(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+    return Preprocessed(replace(request, resources=tuple(left)), refused)
+
+
+def _response_type(request: Any) -> Any:
+    if isinstance(request, IncrementalAlterConfigsRequest):
+        return IncrementalAlterConfigsResponse
+    return AlterConfigsResponse
+
+
+def _check(state: ApiState, resource: Any, incremental: bool) -> None:
+    kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
+    if len({config.name for config in configs}) < len(configs):
+        raise InvalidConfig("Error due to duplicate config keys")
+    null = [
+        config.name
+        for config in configs
+        if config.value is None and not (incremental and config.config_operation == DELETE)
+    ]
+    if null:
+        raise InvalidConfig(f"Null value not supported for : {', '.join(null)}")
+    if kind == BROKER_LOGGER and incremental:
+        _check_node_id(state, name)
+        _check_loggers(configs)
+    elif kind == BROKER:
+        if name:
+            _check_node_id(state, name)
+        new = {config.name: config.value for config in configs}
+        if incremental:
+            new = _changed(state, name, configs)
+        validate_broker_configs(new, state.broker_levels, per_broker=bool(name))
+    elif kind not in (TOPIC, CLIENT_METRICS, GROUP):
+        raise InvalidConfig(f"Unknown resource type {kind}")
+
+
+def _check_node_id(state: ApiState, name: str) -> None:
+    try:
+        node_id = int(name)
+    except ValueError:
+        raise InvalidConfig(f"Node id must be an integer, but it is: {name}") from None
+    own = state.config.broker_id
+    if node_id != own:
+        raise InvalidConfig(f"Unexpected broker id, expected {own}, but received {name}")
+
+
+def _changed(state: ApiState, name: str, configs: Sequence[Any]) -> dict[str, str]:
+    """All dynamic configs of this broker, or of all, after the changes.
+
+    Source:  ConfigAdminManager.prepareIncrementalConfigs.
+    """
+    levels = state.broker_levels
+    new = dict(levels.dynamic if name else levels.dynamic_default)
+    for config in configs:
+        match config.config_operation:
+            case 0:
+                new[config.name] = config.value
+            case 1:
+                new.pop(config.name, None)
+            case 2 | 3:
+                new[config.name] = _changed_list(config, new.get(config.name))
+            case unknown:
+                raise InvalidConfig(f"Unknown operations type {unknown}")
+    return new
+
+
+def _changed_list(config: Any, old: str | None) -> str:
+    refused = ErrorCode.INVALID_CONFIG
+    key = broker_configs().keys.get(config.name)
+    if key is None:
+        raise InvalidConfig(f"Unknown config name: {config.name}", refused)
+    if key.type_ != "LIST":
+        verb = _OPERATIONS[config.config_operation]
+        raise InvalidConfig(
+            f"Config value {verb} is not allowed for config key: {config.name}", refused
+        )
+    text = key.default if old is None else old
+    entries = text.split(",") if text else []
+    changes = config.value.split(",")
+    if config.config_operation == APPEND:
+        return ",".join([*entries, *(entry for entry in changes if entry not in entries)])
+    return ",".join(entry for entry in entries if entry not in changes)
+
+
+def _check_loggers(configs: Sequence[Any]) -> None:
+    """Only the root logger is there.
+
+    Source:  RuntimeLoggerManager.validateLogLevelConfigs.
+    """
+    for config in configs:
+        operation = config.config_operation
+        if operation in _OPERATIONS:
+            verb = _OPERATIONS[operation].upper()
+            raise InvalidConfig(f"{verb} operation is not allowed for the BROKER_LOGGER resource")
+        if operation not in (SET, DELETE):
+            raise InvalidConfig(
+                f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
+            )
+        if config.name != "root":
+            missing = f"Logger {config.name} does not exist!"
+            raise InvalidConfig(missing, ErrorCode.INVALID_CONFIG)
+        if operation == SET and config.value not in _LOG_LEVELS:
+            raise InvalidConfig(
+                f"Cannot set the log level of {config.name} to {config.value} as it is not a "
+                f"supported log level. Valid log levels are {', '.join(_LOG_LEVELS)}",
+                ErrorCode.INVALID_CONFIG,
+            )

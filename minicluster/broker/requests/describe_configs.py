@@ -1,0 +1,280 @@
+"""DescribeConfigs (32): the configs of topics, brokers, groups and client metrics.
+
+Versions:  1-4; synonyms from 1 on, types and documentation from 3 on.
+Leaves out: loggers, of which a broker here has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from minicluster.broker.state.api_state import ApiState
+from minicluster.configs.config_def import ConfigKey, InvalidConfig
+from minicluster.configs.definitions import (
+    TOPIC_SYNONYMS,
+    broker_configs,
+    client_metrics_configs,
+    group_configs,
+    group_synonym,
+    topic_configs,
+)
+from minicluster.configs.dynamic_broker import broker_config_synonyms, is_dynamic
+from minicluster.configs.effective import (
+    BrokerLevels,
+    ConfigSource,
+    EffectiveConfig,
+    effective_topic_configs,
+)
+from minicluster.metadata.image.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+)
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
+from minicluster.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+from minicluster.protocol.topics import invalid_name_reason
+
+Result = DescribeConfigsResponse.DescribeConfigsResult
+Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
+Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
+
+_TYPES = (
+    "UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD",
+)  # fmt: skip
+_KINDS = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+_UNBOUND_GROUP_CONFIG = ".assignment.interval.ms"
+
+
+def describe_configs(
+    state: ApiState, request: DescribeConfigsRequest, version: int, now_ms: int
+) -> DescribeConfigsResponse:
+    """The configs of every resource, each with where its value comes from.
+
+    Errors:  per resource; INVALID_REQUEST for all of them where one is of no known kind.
+    Source:  ConfigHelper.handleDescribeConfigsRequest.
+    """
+    if any(resource.resource_type not in _KINDS for resource in request.resources):
+        refusal: DescribeConfigsResponse = error_response(
+            request, ErrorCode.INVALID_REQUEST, version=version
+        )
+        return refusal
+    return DescribeConfigsResponse(
+        results=tuple(_result(state, request, resource) for resource in request.resources)
+    )
+
+
+def _result(state: ApiState, request: DescribeConfigsRequest, resource: Any) -> Result:
+    kind, name = resource.resource_type, resource.resource_name
+    error, message, entries = ErrorCode.NONE, "", []
+    try:
+        entries = _ENTRIES[kind](state, name)
+    except InvalidConfig as refusal:
+        error, message = refusal.error or ErrorCode.INVALID_REQUEST, refusal.message
+    wanted = resource.configuration_keys
+    return Result(
+        error_code=error,
+        error_message=message,
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(
+            _shown(entry, request) for entry in entries if not wanted or entry.name in wanted
+        ),
+    )
+
+
+def _shown(entry: Entry, request: DescribeConfigsRequest) -> Entry:
+    """An entry with no more than the request includes."""
+    return Entry(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.config_source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=entry.synonyms if request.include_synonyms else (),
+        config_type=entry.config_type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+
+
+def _entry(
+    name: str,
+    key: ConfigKey | None,
+    value: str | None,
+    synonyms: Iterable[Synonym],
+    *,
+    read_only: bool = False,
+) -> Entry:
+    found = tuple(synonyms)
+    return Entry(
+        name=name,
+        value=None if _is_sensitive(key) else value,
+        read_only=read_only,
+        config_source=found[0].source if found else ConfigSource.DEFAULT_CONFIG,
+        is_sensitive=_is_sensitive(key),
+        synonyms=found,
+        config_type=0 if key is None else _TYPES.index(key.type_),
+        documentation=None if key is None else key.documentation,
+    )
+
+
+def _is_sensitive(key: ConfigKey | None) -> bool:
+    """What is not known may be a secret (KafkaConfig.maybeSensitive)."""
+    return key is None or key.is_sensitive
+
+
+def _topic_entries(state: ApiState, name: str) -> list[Entry]:
+    reason = invalid_name_reason(name)
+    if reason is not None:
+        invalid = ErrorCode.INVALID_TOPIC_EXCEPTION
+        raise InvalidConfig(f"Topic name is invalid: {reason}", invalid)
+    if state.image.topics.named(name) is None:
+        raise InvalidConfig("", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    own, levels = state.image.configs.of(TOPIC, name), state.broker_levels
+    return [
+        _topic_entry(config, own, levels)
+        for config in effective_topic_configs(own, levels)
+        if not config.key.internal
+    ]
+
+
+def _topic_entry(config: EffectiveConfig, own: Mapping[str, str], levels: BrokerLevels) -> Entry:
+    name, value = config.key.name, config.key.normalized(config.value)
+    synonyms = []
+    if name in own:
+        synonyms.append(Synonym(name=name, value=value, source=ConfigSource.TOPIC_CONFIG))
+    if name in TOPIC_SYNONYMS:
+        synonyms += _broker_synonyms(TOPIC_SYNONYMS[name][0], levels)
+    return _entry(name, topic_configs().keys[name], value, synonyms)
+
+
+def _broker_synonyms(name: str, levels: BrokerLevels) -> list[Synonym]:
+    """All values of a broker config and of those behind it, from the strongest level down.
+
+    Source:  ConfigHelper.configSynonyms.
+    """
+    names = broker_config_synonyms(name)
+    keys = broker_configs().keys
+    hidden = _is_sensitive(keys.get(name))
+    found = [
+        Synonym(name=other, value=None if hidden else level[other], source=source)
+        for source, level in levels.levels()
+        for other in names
+        if other in level
+    ]
+    found += [
+        Synonym(name=other, value=None if hidden else default, source=ConfigSource.DEFAULT_CONFIG)
+        for other in names
+        if other in keys and (default := keys[other].default) is not None
+    ]
+    while found and found[0].name != name:
+        found.pop(0)
+    return found
+
+
+def _broker_entries(state: ApiState, name: str) -> list[Entry]:
+    levels = state.broker_levels
+    if not name:
+        return [_default_entry(config, levels) for config in levels.dynamic_default]
+    if _broker_id(name) != state.config.broker_id:
+        raise InvalidConfig(
+            f"Unexpected broker id, expected {state.config.broker_id} or empty string, but "
+            f"received {name}"
+        )
+    known = [key.name for key in broker_configs() if not key.internal]
+    others = {name: None for _, level in levels.levels() for name in level if name not in known}
+    return [_broker_entry(name, levels) for name in (*known, *others)]
+
+
+def _broker_id(name: str) -> int:
+    try:
+        return int(name)
+    except ValueError:
+        raise InvalidConfig(f"Broker id must be an integer, but it is: {name}") from None
+
+
+def _broker_entry(name: str, levels: BrokerLevels) -> Entry:
+    key = broker_configs().keys.get(name)
+    value = levels.value(name)
+    return _entry(
+        name,
+        key,
+        value if key is None else key.normalized(value),
+        _broker_synonyms(name, levels),
+        read_only=not is_dynamic(name),
+    )
+
+
+def _default_entry(name: str, levels: BrokerLevels) -> Entry:
+    """A config of the whole cluster: only its value for all brokers counts."""
+    synonyms = [
+        synonym
+        for synonym in _broker_synonyms(name, levels)
+        if synonym.source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    ]
+    return _entry(
+        name,
+        broker_configs().keys.get(name),
+        levels.dynamic_default[name],
+        synonyms,
+        read_only=not is_dynamic(name),
+    )
+
+
+def _no_loggers(state: ApiState, name: str) -> list[Entry]:
+    if not name:
+        raise InvalidConfig("Broker id must not be empty")
+    if _broker_id(name) != state.config.broker_id:
+        raise InvalidConfig(
+            f"Unexpected broker id, expected {state.config.broker_id} but received {name}"
+        )
+    return []
+
+
+def _client_metrics_entries(state: ApiState, name: str) -> list[Entry]:
+    if not name:
+        raise InvalidConfig("Client metrics subscription name must not be empty")
+    own = state.image.configs.of(CLIENT_METRICS, name)
+    entries = []
+    for key in client_metrics_configs():
+        value = key.normalized(own.get(key.name, key.default))
+        set_here = Synonym(name=key.name, value=value, source=ConfigSource.CLIENT_METRICS_CONFIG)
+        entries.append(_entry(key.name, key, value, [set_here] if key.name in own else []))
+    return entries
+
+
+def _group_entries(state: ApiState, name: str) -> list[Entry]:
+    if not name:
+        raise InvalidConfig("Group name must not be empty")
+    own, levels = state.image.configs.of(GROUP, name), state.broker_levels
+    return [_group_entry(key, own, levels) for key in group_configs()]
+
+
+def _group_entry(key: ConfigKey, own: Mapping[str, str], levels: BrokerLevels) -> Entry:
+    """A group's config; a broker's assignment interval does not count here, as in Kafka 4.3."""
+    synonym = group_synonym(key.name)
+    default = key.default
+    if synonym is not None and not key.name.endswith(_UNBOUND_GROUP_CONFIG):
+        default = levels.value(synonym)
+    value = key.normalized(own.get(key.name, default))
+    synonyms = []
+    if key.name in own:
+        synonyms.append(Synonym(name=key.name, value=value, source=ConfigSource.GROUP_CONFIG))
+    if synonym is not None:
+        synonyms += _broker_synonyms(synonym, levels)
+    elif key.default is not None:
+        source = ConfigSource.DEFAULT_CONFIG
+        synonyms.append(Synonym(name=key.name, value=key.default, source=source))
+    return _entry(key.name, key, value, synonyms)
+
+
+_ENTRIES: Mapping[int, Callable[[ApiState, str], list[Entry]]] = {
+    TOPIC: _topic_entries,
+    BROKER: _broker_entries,
+    BROKER_LOGGER: _no_loggers,
+    CLIENT_METRICS: _client_metrics_entries,
+    GROUP: _group_entries,
+}

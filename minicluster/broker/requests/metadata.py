@@ -1,0 +1,198 @@
+"""Metadata (3): brokers, topics and partitions as published.
+
+Versions:  0-13. In 0 no topic means all topics; later null does. A partition's error for a leader
+           without the client's listener is LISTENER_NOT_FOUND from 6 on, and version 0 leaves
+           out replicas that clients cannot reach. Leader epochs from 7 on, authorized operations
+           from 8 on (of the cluster up to 10), topic ids from 10 on and as a key from 12 on.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from minicluster.broker.requests.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
+from minicluster.broker.state.api_state import ApiState
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.topics import TopicImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
+from minicluster.protocol.messages import MetadataRequest, MetadataResponse
+from minicluster.protocol.topics import INTERNAL_TOPICS, invalid_name_reason
+from minicluster.protocol.uuids import ZERO_UUID
+
+TOPIC_IDS = 12
+_LISTENER_NOT_FOUND = 6
+_CLUSTER_OPERATIONS = range(8, 11)
+_TOPIC_OPERATIONS = 8
+
+Topic = MetadataResponse.MetadataResponseTopic
+Partition = MetadataResponse.MetadataResponsePartition
+
+
+def metadata(
+    state: ApiState, request: MetadataRequest, version: int, now_ms: int
+) -> MetadataResponse:
+    """Brokers that clients can reach, and the requested topics.
+
+    Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; per
+             partition LEADER_NOT_AVAILABLE and the like. INVALID_REQUEST for everything where the
+             version does not know topic ids and the request has one.
+    Source:  KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getTopicMetadata.
+    """
+    named = None if request.topics is None else list(request.topics)
+    if named is not None and version < TOPIC_IDS:
+        for item in named:
+            if item.name is None or item.topic_id != ZERO_UUID:
+                refusal: MetadataResponse = error_response(
+                    request, ErrorCode.INVALID_REQUEST, version=version
+                )
+                return refusal
+    if named is None or (version == 0 and not named):
+        topics = [_topic(state, topic, version) for topic in state.image.topics]
+    else:
+        topics = _requested(state, named, version)
+    if request.include_topic_authorized_operations and version >= _TOPIC_OPERATIONS:
+        topics = [_with_operations(topic) for topic in topics]
+    of_cluster = request.include_cluster_authorized_operations and version in _CLUSTER_OPERATIONS
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponse.MetadataResponseBroker(
+                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker in state.image.cluster.brokers.values()
+            if not broker.fenced and (endpoint := state.endpoint(broker)) is not None
+        ),
+        cluster_id=state.config.cluster_id,
+        controller_id=state.live_broker_id(),
+        cluster_authorized_operations=ON_CLUSTER if of_cluster else NOT_REQUESTED,
+        topics=tuple(topics),
+    )
+
+
+def missing_topics(state: ApiState, request: MetadataRequest, version: int) -> list[str]:
+    """The topics that the request may create: named, with a valid name, and not there."""
+    if request.topics is None or not request.allow_auto_topic_creation:
+        return []
+    if any(item.topic_id != ZERO_UUID for item in request.topics):
+        return []
+    names = dict.fromkeys(item.name for item in request.topics if item.name is not None)
+    return [
+        name
+        for name in names
+        if state.image.topics.named(name) is None and invalid_name_reason(name) is None
+    ]
+
+
+def _requested(state: ApiState, items: Sequence[Any], version: int) -> list[Topic]:
+    """The topics in Kafka's order: unknown ids, then those that are there, then the others.
+
+    One topic id makes the names of all items count for nothing.
+    """
+    topics = state.image.topics
+    ids = list(dict.fromkeys(item.topic_id for item in items if item.topic_id != ZERO_UUID))
+    if ids:
+        unknown = [
+            _no_topic(ErrorCode.UNKNOWN_TOPIC_ID, None, i) for i in ids if topics.get(i) is None
+        ]
+        known = [topic for i in ids if (topic := topics.get(i)) is not None]
+        return [*unknown, *(_topic(state, topic, version) for topic in known)]
+    names = list(dict.fromkeys(item.name or "" for item in items))
+    found = [topic for name in names if (topic := topics.named(name)) is not None]
+    return [
+        *(_topic(state, topic, version) for topic in found),
+        *(_no_such_name(name) for name in names if topics.named(name) is None),
+    ]
+
+
+def _no_such_name(name: str) -> Topic:
+    if invalid_name_reason(name) is not None:
+        return _no_topic(ErrorCode.INVALID_TOPIC_EXCEPTION, name, ZERO_UUID)
+    return _no_topic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, ZERO_UUID)
+
+
+def _no_topic(error: ErrorCode, name: str | None, topic_id: uuid.UUID) -> Topic:
+    return Topic(
+        error_code=error,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+    )
+
+
+def _with_operations(topic: Topic) -> Topic:
+    return Topic(
+        error_code=topic.error_code,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=topic.partitions,
+        topic_authorized_operations=ON_TOPIC,
+    )
+
+
+def _topic(state: ApiState, topic: TopicImage, version: int) -> Topic:
+    return Topic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(
+            _partition(state, index, partition, version) for index, partition in topic.items()
+        ),
+    )
+
+
+def _partition(
+    state: ApiState, index: int, partition: PartitionRegistration, version: int
+) -> Partition:
+    leader = state.image.cluster.broker(partition.leader)
+    reachable = leader is not None and state.endpoint(leader) is not None
+    replicas, isr = partition.replicas, partition.isr
+    if version == 0:
+        replicas, isr = _reachable(state, replicas), _reachable(state, isr)
+    if reachable:
+        complete = len(replicas) == len(partition.replicas) and len(isr) == len(partition.isr)
+        error = ErrorCode.NONE if complete else ErrorCode.REPLICA_NOT_AVAILABLE
+    elif leader is not None and version >= _LISTENER_NOT_FOUND:
+        error = ErrorCode.LISTENER_NOT_FOUND
+    else:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    return Partition(
+        error_code=error,
+        partition_index=index,
+        leader_id=partition.leader if reachable else -1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline_replicas(state, partition),
+    )
+
+
+def _reachable(state: ApiState, replicas: Iterable[int]) -> tuple[int, ...]:
+    found = ((replica, state.image.cluster.broker(replica)) for replica in replicas)
+    return tuple(
+        replica
+        for replica, broker in found
+        if broker is not None and not broker.fenced and state.endpoint(broker) is not None
+    )
+
+
+def offline_replicas(state: ApiState, partition: PartitionRegistration) -> tuple[int, ...]:
+    """The replicas on brokers that are fenced, unknown or out of reach, or in a failed directory.
+
+    Source:  KRaftMetadataCache.getOfflineReplicas.
+    """
+    offline = []
+    for replica, directory in zip(partition.replicas, partition.directories, strict=True):
+        broker = state.image.cluster.broker(replica)
+        if (
+            broker is None
+            or broker.fenced
+            or state.endpoint(broker) is None
+            or not broker.has_online_dir(directory)
+        ):
+            offline.append(replica)
+    return tuple(offline)

@@ -1,0 +1,33 @@
+"""Requests about security that a broker without any refuses: ACLs and delegation tokens.
+
+Versions:  DescribeAcls 1-3, CreateAcls 1-3, DeleteAcls 1-3; CreateDelegationToken 1-3,
+           RenewDelegationToken 1-2, ExpireDelegationToken 1-2, DescribeDelegationToken 1-3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.broker.state.api_state import ApiState
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
+
+
+def refuse_acls(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
+    """SECURITY_DISABLED: no broker here has an authorizer.
+
+    Source:  AclApis.handleDescribeAcls.
+    """
+    message = "No Authorizer is configured on the broker"
+    if type(request).__name__ != "DescribeAclsRequest":
+        message = "No Authorizer is configured."
+    return error_response(request, ErrorCode.SECURITY_DISABLED, message, version=version)
+
+
+def refuse_delegation_tokens(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
+    """Refused: clients come over PLAINTEXT, which may not handle tokens.
+
+    Errors:  DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+    Source:  KafkaApis.handleDescribeTokensRequest, allowTokenRequests.
+    """
+    return error_response(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, version=version)

@@ -1,0 +1,1 @@
+"""The state that the client APIs of a broker share."""

@@ -1,0 +1,86 @@
+"""The image and the configs from which a broker responds to clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from minicluster.configs.definitions import broker_configs
+from minicluster.configs.dynamic_broker import is_dynamic
+from minicluster.configs.effective import BrokerLevels
+from minicluster.metadata.image.cluster import BrokerRegistration, Endpoint
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.rules import Rules
+
+NO_CONTROLLER = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaApisConfig:
+    """One broker's own settings.
+
+    Shapes:  listener: the one that clients use; static: its static configs by Kafka's names.
+    """
+
+    broker_id: int
+    cluster_id: str
+    listener: str = "PLAINTEXT"
+    static: Mapping[str, str] = field(default_factory=dict)
+    rules: Rules = Rules.KAFKA_4_3
+
+
+@dataclass(slots=True)
+class ApiState:
+    """The newest image that this broker has published.
+
+    Units:   metadata_offset is the last offset of the image, -1 before the first one.
+    """
+
+    config: KafkaApisConfig
+    image: MetadataImage = MetadataImage.EMPTY
+    metadata_offset: int = -1
+
+    @property
+    def rules(self) -> Rules:
+        """The release that this broker is of."""
+        return self.config.rules
+
+    @property
+    def own_registration(self) -> BrokerRegistration | None:
+        """This broker as the image has it."""
+        return self.image.cluster.broker(self.config.broker_id)
+
+    @property
+    def broker_levels(self) -> BrokerLevels:
+        """This broker's configs; dynamic ones that no broker may have are passed over.
+
+        Source:  DynamicBrokerConfig.fromPersistentProps.
+        """
+        configs = self.image.configs
+        own = configs.of(BROKER, str(self.config.broker_id))
+        default = configs.of(BROKER, CLUSTER_DEFAULT)
+        keys = broker_configs().keys
+        return BrokerLevels(
+            {name: own[name] for name in own if name not in keys or is_dynamic(name)},
+            {name: default[name] for name in default if name not in keys or is_dynamic(name)},
+            self.config.static,
+        )
+
+    def endpoint(self, broker: BrokerRegistration) -> Endpoint | None:
+        """Where clients reach a broker, None where it does not have their listener."""
+        for endpoint in broker.endpoints:
+            if endpoint.name == self.config.listener:
+                return endpoint
+        return None
+
+    def live_broker_id(self) -> int:
+        """A broker for clients to send administrative requests to: this one if it is unfenced.
+
+        Any broker forwards them to the controller, and Kafka draws one.
+        Source:  KRaftMetadataCache.getRandomAliveBrokerId.
+        """
+        unfenced = [b.id for b in self.image.cluster.brokers.values() if not b.fenced]
+        if self.config.broker_id in unfenced:
+            return self.config.broker_id
+        return unfenced[0] if unfenced else NO_CONTROLLER

@@ -1,0 +1,265 @@
+"""Definitions of configs: types, validators, and how text becomes a value.
+
+Source:  ConfigDef (parseType, convertToString, Range, ValidList, ValidString, …), ConfigException,
+         ThrottledReplicaListValidator, ShareGroupAutoOffsetResetStrategy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.errors import MiniclusterError
+from minicluster.protocol.error_codes import ErrorCode
+
+Value = bool | int | float | str | list[str] | None
+
+_COMMA = re.compile(r"\s*,\s*")
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?", re.ASCII)
+_REPLICA = re.compile(r"([0-9]+:[0-9]+)?", re.ASCII)
+_DURATION = re.compile(
+    r"P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?([+-]?\d+([.,]\d{0,9})?S)?)?", re.IGNORECASE
+)
+_RANGES = {
+    "INT": range(-(1 << 31), 1 << 31),
+    "SHORT": range(-(1 << 15), 1 << 15),
+    "LONG": range(-(1 << 63), 1 << 63),
+}
+
+
+class InvalidConfig(MiniclusterError):
+    """A config that is refused.
+
+    Shapes:  error is that of Kafka's API exception; None: a plain ConfigException, which the
+             controller reports as INVALID_CONFIG and a broker as INVALID_REQUEST.
+    """
+
+    def __init__(self, message: str, error: ErrorCode | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.error = error
+
+
+def invalid_value(name: str, value: Any, why: str) -> InvalidConfig:
+    """The refusal of one value, in the words of ConfigException."""
+    return InvalidConfig(f"Invalid value {shown(value)} for configuration {name}: {why}")
+
+
+def shown(value: Any) -> str:
+    """A value as Java's string concatenation writes it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return java_double(value) if isinstance(value, float) else str(value)
+
+
+def java_double(value: float) -> str:
+    """A double as Double.toString writes it."""
+    if value != 0 and not 1e-3 <= abs(value) < 1e7:
+        mantissa, _, exponent = f"{value!r}".partition("e")
+        if not exponent:
+            mantissa, _, exponent = f"{value:.16e}".partition("e")
+            mantissa = repr(float(mantissa))
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+    return repr(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One config.
+
+    Shapes:  type_: Kafka's name of it (INT, LIST, …); default None: there is none; dynamic:
+             ``per-broker`` or ``cluster-wide``, None for a config that only a restart changes.
+    """
+
+    name: str
+    type_: str
+    default: str | None
+    validator: Mapping[str, Any] | None
+    documentation: str
+    internal: bool = False
+    required: bool = False
+    dynamic: str | None = None
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Its value is shown to nobody."""
+        return self.type_ == "PASSWORD"
+
+    def parse(self, text: str | None) -> Value:
+        """The value of a text, validated.
+
+        Errors:  InvalidConfig.
+        """
+        value = parse_type(self.name, text, self.type_)
+        if self.validator is not None:
+            ensure_valid(self.name, value, self.validator)
+        return value
+
+    def normalized(self, text: str | None) -> str | None:
+        """The text as Kafka writes the value of it."""
+        return to_text(parse_type(self.name, text, self.type_))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDef:
+    """The configs of one kind of resource, in the order in which Kafka checks them."""
+
+    keys: Mapping[str, ConfigKey]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys
+
+    def __iter__(self) -> Iterator[ConfigKey]:
+        return iter(self.keys.values())
+
+    def parse(self, given: Mapping[str, str | None]) -> dict[str, Value]:
+        """Every config's value: the given ones, else the default; others are passed over.
+
+        Errors:  InvalidConfig for the first bad one, or a required one that is missing.
+        """
+        values: dict[str, Value] = {}
+        for key in self:
+            if key.name in given:
+                values[key.name] = key.parse(given[key.name])
+            elif key.required:
+                raise InvalidConfig(
+                    f'Missing required configuration "{key.name}" which has no default value.'
+                )
+            else:
+                values[key.name] = parse_type(key.name, key.default, key.type_)
+        return values
+
+    def is_list(self, name: str) -> bool:
+        """Entries can be appended to it and subtracted from it."""
+        return name in self.keys and self.keys[name].type_ == "LIST"
+
+
+def parse_type(name: str, text: str | None, type_: str) -> Value:
+    """The value of a text of this type; null is no value.
+
+    Errors:  InvalidConfig.
+    """
+    if text is None:
+        return None
+    trimmed = text.strip()
+    match type_:
+        case "BOOLEAN":
+            if trimmed.lower() not in ("true", "false"):
+                raise invalid_value(name, text, "Expected value to be either true or false")
+            return trimmed.lower() == "true"
+        case "INT" | "SHORT" | "LONG":
+            if _INTEGER.fullmatch(trimmed) and int(trimmed) in _RANGES[type_]:
+                return int(trimmed)
+            raise invalid_value(name, text, f"Not a number of type {type_}")
+        case "DOUBLE":
+            if _FLOAT.fullmatch(trimmed):
+                return float(trimmed.rstrip("fFdD"))
+            raise invalid_value(name, text, f"Not a number of type {type_}")
+        case "LIST":
+            return _COMMA.split(trimmed) if trimmed else []
+        case _:
+            return trimmed
+
+
+def to_text(value: Value) -> str | None:
+    """A value as Kafka writes it into a response."""
+    if isinstance(value, list):
+        return ",".join(value)
+    return None if value is None else shown(value)
+
+
+def ensure_valid(name: str, value: Value, validator: Mapping[str, Any]) -> None:
+    """Apply a validator.
+
+    Errors:  InvalidConfig.
+    """
+    match validator["kind"]:
+        case "range":
+            _ensure_in_range(name, value, validator["min"], validator["max"])
+        case "list":
+            _ensure_valid_list(name, value, validator)
+        case "strings":
+            if value not in validator["values"]:
+                allowed = ", ".join(validator["values"])
+                raise invalid_value(name, value, f"String must be one of: {allowed}")
+        case "strings-any-case":
+            if value is None or str(value).upper() not in validator["values"]:
+                allowed = ", ".join(validator["values"])
+                why = f"String must be one of (case insensitive): {allowed}"
+                raise invalid_value(name, value, why)
+        case "gzip-level":
+            if not isinstance(value, int) or not (1 <= value <= 9 or value == -1):
+                why = "Value must be between 1 and 9 or equal to -1"
+                raise invalid_value(name, value, why)
+        case "non-empty":
+            if value == "":
+                raise invalid_value(name, value, "String must be non-empty")
+        case "non-null":
+            if value is None:
+                raise invalid_value(name, value, "entry must be non null")
+        case "throttled-replicas":
+            _ensure_throttled_replicas(name, value)
+        case "offset-reset":
+            _ensure_offset_reset(name, value)
+
+
+def _ensure_in_range(name: str, value: Value, low: float | None, high: float | None) -> None:
+    if value is None:
+        raise invalid_value(name, value, "Value must be non-null")
+    assert isinstance(value, (int, float))
+    if low is not None and value < low:
+        raise invalid_value(name, value, f"Value must be at least {shown(low)}")
+    if high is not None and value > high:
+        raise invalid_value(name, value, f"Value must be no more than {shown(high)}")
+
+
+def _ensure_valid_list(name: str, value: Value, validator: Mapping[str, Any]) -> None:
+    allowed = validator["values"]
+    if value is None:
+        if validator["null"]:
+            return
+        raise InvalidConfig(f"Configuration '{name}' values must not be null.")
+    assert isinstance(value, list)
+    if not value and not validator["empty"]:
+        which = f"[{', '.join(allowed)}]" if allowed else "any non-empty value"
+        raise InvalidConfig(
+            f"Configuration '{name}' must not be empty. Valid values include: {which}"
+        )
+    if len(set(value)) != len(value):
+        raise InvalidConfig(f"Configuration '{name}' values must not be duplicated.")
+    for entry in value:
+        if not entry:
+            raise InvalidConfig(f"Configuration '{name}' values must not be empty.")
+        if allowed and entry not in allowed:
+            raise invalid_value(name, entry, f"String must be one of: {', '.join(allowed)}")
+
+
+def _ensure_throttled_replicas(name: str, value: Value) -> None:
+    assert isinstance(value, list)
+    entries = [entry.strip() for entry in value]
+    if "".join(entries) != "*" and not all(_REPLICA.fullmatch(entry) for entry in entries):
+        why = (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+        raise invalid_value(name, value, why)
+
+
+def _ensure_offset_reset(name: str, value: Value) -> None:
+    text = str(value)
+    duration = text.removeprefix("by_duration:")
+    if text in ("earliest", "latest"):
+        return
+    if duration == text or not _DURATION.fullmatch(duration) or "-" in duration:
+        why = (
+            f"Invalid value `{text}` for configuration {name}. The value must be either "
+            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS.>'."
+        )
+        raise invalid_value(name, value, why)

@@ -1,0 +1,193 @@
+"""The checks of a broker's dynamic configs, before they go to the controller.
+
+Source:  DynamicBrokerConfig.validate, KafkaConfig.validateValues, DynamicThreadPool, LogCleaner.
+Leaves out: plugins (reporters, callbacks, key stores), which no broker here loads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from minicluster.configs.config_def import InvalidConfig, Value
+from minicluster.configs.definitions import broker_configs
+from minicluster.configs.effective import BrokerLevels
+
+QUOTA_CONFIGS = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+"""Dynamic configs of brokers that are none of a broker's static ones (QuotaConfig)."""
+
+_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
+_MECHANISM_CONFIGS = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+_PER_CLUSTER_OF_LISTENERS = (
+    "max.connection.creation.rate",
+    "max.connections",
+    "num.network.threads",
+)
+_THREAD_POOLS = (
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "background.threads",
+)
+_CLEANER_THREADS = "log.cleaner.threads"
+_CLEANER_BYTES = 1 << 20
+
+_SYNONYMS = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+_FLUSH = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+
+
+def is_dynamic(name: str) -> bool:
+    """Whether a broker takes a new value of it while it runs."""
+    key = broker_configs().keys.get(name)
+    return name in QUOTA_CONFIGS if key is None else key.dynamic is not None
+
+
+def broker_config_synonyms(name: str) -> tuple[str, ...]:
+    """The configs that one stands behind the other, the strongest first."""
+    for names in _SYNONYMS:
+        if name in names:
+            return names
+    if name == _FLUSH[0]:
+        return _FLUSH
+    listener = _LISTENER.fullmatch(name)
+    if listener is None:
+        return (name,)
+    base = listener[1]
+    return name, next((c for c in _MECHANISM_CONFIGS if base.endswith(c)), base)
+
+
+def validate_broker_configs(
+    new: Mapping[str, str], broker: BrokerLevels, *, per_broker: bool
+) -> None:
+    """Check all dynamic configs that a broker, or the whole cluster, is to have.
+
+    Shapes:  broker has the values of now.
+    Errors:  InvalidConfig.
+    """
+    keys = broker_configs().keys
+    _none_of(
+        (name for name in new if name in keys and keys[name].dynamic is None),
+        "Cannot update these configs dynamically",
+    )
+    _none_of(
+        (name for name in new if name in keys and _is_security(name)),
+        "These security configs can be dynamically updated only per-listener using the listener "
+        "prefix",
+    )
+    for key in keys.values():
+        if key.dynamic is not None and key.name in new:
+            key.parse(new[key.name])
+    if not per_broker:
+        _none_of(
+            (name for name in new if _is_per_broker(name)),
+            "Cannot update these configs at default cluster level, broker id must be specified",
+        )
+    changed = (
+        BrokerLevels(new, broker.dynamic_default, broker.static)
+        if per_broker
+        else BrokerLevels(broker.dynamic, new, broker.static)
+    )
+    _check_together(changed)
+    _check_threads(broker, changed)
+
+
+def _is_security(name: str) -> bool:
+    return broker_configs().keys[name].dynamic == "per-broker" and name in _SECURITY
+
+
+_SECURITY = frozenset(
+    {
+        "ssl.key.password", "ssl.keystore.certificate.chain", "ssl.keystore.key",
+        "ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type",
+        "ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)  # fmt: skip
+
+
+def _is_per_broker(name: str) -> bool:
+    key = broker_configs().keys.get(name)
+    if key is not None and key.dynamic == "per-broker":
+        return True
+    listener = _LISTENER.fullmatch(name)
+    return listener is not None and listener[1] not in _PER_CLUSTER_OF_LISTENERS
+
+
+def _none_of(names: Iterable[str], why: str) -> None:
+    found = list(names)
+    if found:
+        raise InvalidConfig(f"{why}: [{', '.join(found)}]")
+
+
+def _check_together(levels: BrokerLevels) -> None:
+    """What a broker would not start with."""
+    threads = _int(levels, _CLEANER_THREADS)
+    if threads == 0:
+        raise InvalidConfig("/ by zero")
+    if _int(levels, "log.cleaner.dedupe.buffer.size") // threads <= _CLEANER_BYTES:
+        raise InvalidConfig(
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner "
+            "thread."
+        )
+    retention = levels.value("log.retention.ms")
+    if retention is not None and not (int(retention) >= 1 or int(retention) == -1):
+        raise InvalidConfig(
+            "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or "
+            "equal to 1"
+        )
+
+
+def _check_threads(now: BrokerLevels, changed: BrokerLevels) -> None:
+    """A pool of threads at most halves or doubles at once."""
+    for name in _THREAD_POOLS:
+        old, new = _int(now, name), _int(changed, name)
+        which = f"Dynamic thread count update validation failed for {name}={new}"
+        if new == old:
+            continue
+        if new <= 0:
+            raise _not_reconfigured(f"{which}, value should be at least 1")
+        if new < old // 2:
+            raise _not_reconfigured(
+                f"{which}, value should be at least half the current value {old}"
+            )
+        if new > old * 2:
+            raise _not_reconfigured(
+                f"{which}, value should not be greater than double the current value {old}"
+            )
+    old, new = _int(now, _CLEANER_THREADS), _int(changed, _CLEANER_THREADS)
+    if new < old // 2:
+        raise _not_reconfigured(
+            f"Log cleaner threads cannot be reduced to less than half the current value {old}"
+        )
+    if new > old * 2:
+        raise _not_reconfigured(
+            f"Log cleaner threads cannot be increased to more than double the current value {old}"
+        )
+
+
+def _not_reconfigured(why: str) -> InvalidConfig:
+    return InvalidConfig(
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {why} for configuration "
+        "Invalid dynamic configuration"
+    )
+
+
+def _int(levels: BrokerLevels, name: str) -> int:
+    value: Value = broker_configs().keys[name].parse(levels.value(name))
+    assert isinstance(value, int)
+    return value
