@@ -55,7 +55,7 @@ UNIT_MS = {".hours": 3_600_000, ".minutes": 60_000}
 GROUP_SYNONYMS_MISSING = frozenset(
     {"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"}
 )
-"""Configs of groups that no broker config stands behind (GroupConfig.ALL_GROUP_CONFIG_SYNONYMS)."""
+"""Configs of groups without a broker config behind them (ALL_GROUP_CONFIG_SYNONYMS)."""
 
 
 @cache
@@ -98,7 +98,7 @@ def client_metrics_configs() -> ConfigDef:
 
 
 def in_topic_units(broker_config: str, value: str) -> str:
-    """A broker config's value in the units of the topic config that it stands behind.
+    """A broker config's value in the units of the topic config behind which it is.
 
     Source:  ConfigSynonym.HOURS_TO_MILLISECONDS, MINUTES_TO_MILLISECONDS.
     """

@@ -52,13 +52,13 @@ _FLUSH = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a broker takes a new value of it while it runs."""
+    """True for a config whose new value a running broker takes."""
     key = broker_configs().keys.get(name)
     return name in QUOTA_CONFIGS if key is None else key.dynamic is not None
 
 
 def broker_config_synonyms(name: str) -> tuple[str, ...]:
-    """The configs that one stands behind the other, the strongest first."""
+    """The names of one setting, the strongest first."""
     for names in _SYNONYMS:
         if name in names:
             return names
@@ -135,7 +135,7 @@ def _none_of(names: Iterable[str], why: str) -> None:
 
 
 def _check_together(levels: BrokerLevels) -> None:
-    """What a broker would not start with."""
+    """Refuse values with which a broker would not start."""
     threads = _int(levels, _CLEANER_THREADS)
     if threads == 0:
         raise InvalidConfig("/ by zero")

@@ -13,14 +13,10 @@ from uuid import UUID
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.operations.allocate_producer_ids import allocate_producer_ids
-from minicluster.controller.operations.alter_client_quotas import alter_client_quotas
 from minicluster.controller.operations.alter_configs import alter_configs
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.operations.alter_partition_reassignments import (
     alter_partition_reassignments,
-)
-from minicluster.controller.operations.alter_user_scram_credentials import (
-    alter_user_scram_credentials,
 )
 from minicluster.controller.operations.assign_replicas_to_dirs import assign_replicas_to_dirs
 from minicluster.controller.operations.broker_heartbeat import (
@@ -30,6 +26,10 @@ from minicluster.controller.operations.broker_heartbeat import (
 from minicluster.controller.operations.broker_registration import (
     BrokerRegistrationReply,
     register_broker,
+)
+from minicluster.controller.operations.clients.alter_client_quotas import alter_client_quotas
+from minicluster.controller.operations.clients.alter_user_scram_credentials import (
+    alter_user_scram_credentials,
 )
 from minicluster.controller.operations.controller_registration import register_controller
 from minicluster.controller.operations.create_partitions import create_partitions

@@ -58,9 +58,9 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/replica/test_lifecycle.py::test_with_the_rules_of_3_9_retries_back_off",
     ),
     "drops_old_request_versions": (
-        "tests/replica/test_client_api.py::"
+        "tests/broker/test_kafka_apis.py::"
         "test_api_versions_tells_what_is_served_and_the_finalized_features",
-        "tests/replica/test_client_api.py::test_the_rules_of_3_9_offer_the_versions_of_3_9",
+        "tests/broker/test_kafka_apis.py::test_the_rules_of_3_9_offer_the_versions_of_3_9",
     ),
     "sessions_by_epoch": (f"{_RELEASES}sessions_by_epoch",),
     "register_broker_is_atomic": (f"{_RELEASES}register_broker_is_atomic",),

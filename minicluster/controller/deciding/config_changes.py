@@ -155,7 +155,7 @@ def _definitions(resource_type: int) -> ConfigDef | None:
 
 
 def _is_list(resource_type: int, name: str) -> bool:
-    """Whether entries can be appended and subtracted (KafkaConfigSchema.isSplittable)."""
+    """True for a list: entries can be appended and subtracted (KafkaConfigSchema.isSplittable)."""
     definitions = _definitions(resource_type)
     return definitions is not None and definitions.is_list(name)
 

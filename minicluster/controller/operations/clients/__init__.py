@@ -1,0 +1,1 @@
+"""The operations on what a cluster keeps of its clients: quotas and credentials."""
