@@ -330,7 +330,7 @@ def test_E21_the_shutdown_offset_is_set_once() -> None:
         heartbeats.register(broker_id, False, 0)
         for offset in offsets:
             heartbeats.set_shutdown_offset(broker_id, offset)
-        assert heartbeats.shutdown_offset(broker_id) == offsets[0]
+        assert heartbeats._entry(broker_id).shutdown_offset == offsets[0]
 
 
 def test_E22_unfenced_brokers_stand_in_the_order_of_last_contact() -> None:

@@ -1,8 +1,8 @@
 """Controller transcripts: each operation is decided here and compared with what Kafka decided.
 
-Kafka's own records and answer are then applied, so that one difference does not lead to others.
-Compared are errors, answers and records exactly, but for what hangs on the order of a hash map:
-partition changes in a row count as a multiset, and so do the answers of an election for all topics.
+Kafka's own records and response are then applied, so that one difference does not lead to others.
+Errors, messages, responses and records are compared exactly. Two orders are those of hash maps and
+do not count: of partition changes in a row, and of the results of an election for all topics.
 """
 
 from __future__ import annotations

@@ -24,11 +24,6 @@ class Reassignment:
         """True while anything remains to be added or removed."""
         return bool(self.adding or self.removing)
 
-    @property
-    def original(self) -> Replicas:
-        """The replicas as they would be if nothing were added."""
-        return without(self.replicas, self.adding)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:

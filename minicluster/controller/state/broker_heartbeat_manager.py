@@ -179,21 +179,6 @@ class BrokerHeartbeatManager:
         if not entry.shutting_down:
             entry.shutdown_offset = offset
 
-    def is_fenced(self, broker_id: int) -> bool:
-        """True for a fenced broker, and for one that is not registered."""
-        entry = self._brokers.get(broker_id)
-        return entry is None or entry.fenced
-
-    def shutdown_offset(self, broker_id: int) -> int:
-        """Where the broker's controlled shutdown began, or -1."""
-        entry = self._brokers.get(broker_id)
-        return NO_OFFSET if entry is None else entry.shutdown_offset
-
-    def metadata_offset(self, broker_id: int) -> int:
-        """The metadata offset that the broker has read, or -1."""
-        entry = self._brokers.get(broker_id)
-        return NO_OFFSET if entry is None else entry.metadata_offset
-
     def last_contact_ms(self, broker_id: int) -> int:
         """The time of a broker's last contact (3.9)."""
         return self._entry(broker_id).last_contact_ms
