@@ -225,3 +225,12 @@ def test_up_to_3_9_tasks_are_scheduled_when_there_is_something_to_do() -> None:
     cluster.propose("foo", (1, 2))
     cluster.run(9_001)
     assert cluster.machine.image.cluster.brokers[1].fenced
+
+
+def test_a_cluster_min_isr_that_is_no_number_does_not_end_the_controller() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2))
+    assert cluster.set_config(BROKER, "", MIN_ISR, "x") == 0
+    cluster.fence(2)
+    assert cluster.partition("foo").isr == (1,)

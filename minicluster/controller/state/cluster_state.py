@@ -244,6 +244,8 @@ class ClusterState:
 
     def min_isr(self, topic: TopicImage) -> int:
         """The effective min.insync.replicas: at most as many as partition 0 has replicas."""
-        wanted = int(self.topic_config(topic.name, MIN_ISR))
+        text = self.topic_config(topic.name, MIN_ISR).strip()
+        # Values of broker configs are checked by the broker that forwards them, not here.
+        wanted = int(text) if text.isdecimal() else self.settings.static_min_isr
         first = topic.partitions.get(0)
         return wanted if first is None else min(wanted, len(first.replicas))
