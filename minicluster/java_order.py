@@ -32,6 +32,17 @@ def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
     return _by_bin(members, hash_of, _grown(16, len(members)))
 
 
+def copied_map_order(
+    copied: Sequence[K], then: Sequence[K], hash_of: Callable[[K], int]
+) -> list[K]:
+    """The keys of a HashMap that is made from another one and gets more keys afterwards."""
+    bins = 1
+    while bins < len(copied) * 4 // 3 + 1:
+        bins *= 2
+    members = list(dict.fromkeys((*copied, *then)))
+    return _by_bin(members, hash_of, _grown(bins, len(members)))
+
+
 def java_set_order(first: Sequence[int], then: Sequence[int] = ()) -> list[int]:
     """The members of a HashSet that is made from some ids and gets the others afterwards.
 

@@ -60,9 +60,12 @@ PLAINTEXT = 0
 
 
 def supported_features(rules: Rules) -> dict[str, tuple[int, int]]:
-    """The feature levels that a node of this release offers at registration."""
-    levels = mv.supported_levels(rules)
-    features = {mv.FEATURE_NAME: (levels.start, levels.stop - 1), mv.KRAFT_VERSION: (0, 1)}
+    """The feature levels that a node of this release offers at registration.
+
+    A metadata.version for testing only is not offered (unstable.feature.versions.enable).
+    """
+    levels = rules.metadata_version_lowest, rules.metadata_version_production
+    features = {mv.FEATURE_NAME: levels, mv.KRAFT_VERSION: (0, 1)}
     if rules.metadata_version_latest >= mv.MetadataVersion.V4_0_IV0:
         features |= {
             mv.ELR_VERSION: (0, 1),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -148,6 +148,7 @@ class _Player:
     def play(self, lines: Iterator[dict[str, Any]]) -> Iterator[Outcome]:
         cluster = self.cluster
         cluster.run_for(f"{SETTLE_MS}ms")
+        _make_one_node(cluster)
         start_ms = cluster.now_ms
         for number, step in enumerate(lines, 2):
             if not {"n", "ms", "answers"} <= set(step):
@@ -226,6 +227,14 @@ class _Player:
     def names_of(self, response: Any) -> None:
         """Names that only an answer which is not built would bind get values of their own."""
         self.names.replaced(response)
+
+
+def _make_one_node(cluster: MiniCluster) -> None:
+    """Give the controller the number of the recorded node, whose configs are its own as well."""
+    shell = cluster.processes[FIRST_CONTROLLER].controller
+    assert shell is not None
+    state = shell.controller.state
+    state.settings = replace(state.settings, node_id=BROKER)
 
 
 def _as_combined(api: str, response: dict[str, Any]) -> dict[str, Any]:

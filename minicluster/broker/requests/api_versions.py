@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from minicluster.broker.state.api_state import ApiState
-from minicluster.java_order import hash_map_order, string_hash
+from minicluster.java_order import copied_map_order, hash_map_order, string_hash
 from minicluster.metadata.metadata_version import FEATURE_NAME
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -62,6 +62,7 @@ def api_versions(
 
 
 def _finalized_order(levels: Mapping[str, int]) -> list[str]:
-    """The order of Kafka's map of them, to which the metadata.version comes last."""
+    """The order of FinalizedFeatures: a copied map, which gets the metadata.version last."""
     names = [name for name in levels if name != FEATURE_NAME]
-    return hash_map_order([*names, FEATURE_NAME] if FEATURE_NAME in levels else names, string_hash)
+    last = [FEATURE_NAME] if FEATURE_NAME in levels else []
+    return copied_map_order(names, last, string_hash)

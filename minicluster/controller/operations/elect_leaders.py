@@ -35,7 +35,9 @@ def elect_leaders(
     records: list[VersionedRecord] = []
     results: list[TopicResult] = []
     if request.topic_partitions is None:
-        for topic in state.image.topics:
+        for name in state.indexes.topic_order:
+            topic = state.image.topics.named(name)
+            assert topic is not None
             tried = [
                 (index, elect_leader(state, topic, index, partition, election_type, records))
                 for index, partition in topic.items()

@@ -94,10 +94,10 @@ def update_features(
             )
         )
     results: tuple[UpdateFeaturesResponse.UpdatableFeatureResult, ...] = ()
-    if version < 2:
+    if version < 2 and not error:  # one error is about the request as a whole (KIP-1022)
         results = tuple(
             UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=update.feature, error_code=error.error, error_message=error.message
+                feature=update.feature, error_message=None
             )
             for update in request.feature_updates
         )

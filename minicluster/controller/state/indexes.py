@@ -149,6 +149,7 @@ class Indexes:
         self._directories: dict[UUID, PartitionSet] = {}
         self.elr = ElrIndex()
         self.partition_order: dict[UUID, TimelineHashOrder[int]] = {}
+        self.topic_order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
         self._colliding_names: dict[str, TimelineHashOrder[str]] = {}
         self.leaderless = PartitionSet()
         self.imbalanced = PartitionSet()
@@ -174,6 +175,7 @@ class Indexes:
 
     def add_topic(self, name: str) -> None:
         """Add the name of a new topic."""
+        self.topic_order.put(name)
         if has_collision_chars(name):
             unified = unify_collision_chars(name)
             names = self._colliding_names.setdefault(unified, TimelineHashOrder(string_hash))
@@ -279,6 +281,7 @@ class Indexes:
 
     def remove_topic(self, topic: TopicImage) -> None:
         """Remove a topic and all of its partitions."""
+        self.topic_order.remove(topic.name)
         topic_id = topic.id
         if has_collision_chars(topic.name):
             unified = unify_collision_chars(topic.name)
