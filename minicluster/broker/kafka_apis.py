@@ -75,7 +75,7 @@ class _ProducerIdBlock:
 
 @dataclass(frozen=True, slots=True)
 class _AutoCreation:
-    """A request that creates topics because a client asked for their metadata."""
+    """A request that creates topics because a client requested their metadata."""
 
     names: tuple[str, ...]
 
@@ -113,7 +113,7 @@ class KafkaApis:
         return self._channel.on_controller(controller_id, now_ms)
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Respond, or pass the request on; the token stands for the client."""
+        """Respond, or forward the request; the token identifies the client."""
         api = APIS.get(type(request))
         if api is None:
             refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
@@ -121,7 +121,7 @@ class KafkaApis:
         return api.serve(self, token, request, version, now_ms)
 
     def owns(self, correlation_id: int) -> bool:
-        """Whether a response with this id is for this machine."""
+        """A response with this id is for this machine."""
         return self._channel.owns(correlation_id)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
@@ -215,7 +215,7 @@ FromImage = Callable[[ApiState, Any, int, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """How one request is served; ``way`` is a word for the coverage page."""
+    """The handling of one request; ``way`` is a word for the coverage page."""
 
     serve: Serve
     way: str

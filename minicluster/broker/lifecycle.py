@@ -69,7 +69,7 @@ class BrokerRegistered(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleConfig:
-    """What a broker tells about itself, and its periods."""
+    """The registration of a broker, and its periods."""
 
     broker_id: int
     incarnation_id: uuid.UUID
@@ -113,7 +113,7 @@ class BrokerLifecycle:
         self.ready_to_unfence = False
         self.registered = False
         self.is_fenced = True
-        self.offline_dirs: dict[uuid.UUID, bool] = {}  # directory -> the controller has heard
+        self.offline_dirs: dict[uuid.UUID, bool] = {}  # directory -> the controller has it
         self.cordoned_dirs: tuple[uuid.UUID, ...] | None = None
         self._dir_deadlines: dict[uuid.UUID, int] = {}
         self._ever_registered = False
@@ -144,7 +144,7 @@ class BrokerLifecycle:
         return self._schedule(0, now_ms)
 
     def begin_controlled_shutdown(self, now_ms: int) -> list[Effect]:
-        """Ask the controller to move leaderships away; a broker that does not run just stops."""
+        """Request the controller to move leaderships away; before it runs, a broker just stops."""
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return []
         if self.state in (BrokerState.STARTING, BrokerState.RECOVERY, BrokerState.NOT_RUNNING):
@@ -164,7 +164,7 @@ class BrokerLifecycle:
         return effects + self._enter(BrokerState.SHUTTING_DOWN, reason)
 
     def propagate_directory_failure(self, directory: uuid.UUID, now_ms: int) -> list[Effect]:
-        """Tell the controller that a log directory is lost; unheard for too long, stop.
+        """Report to the controller that a log directory is lost; unheard for too long, stop.
 
         Source:  KIP-858; BrokerLifecycleManager.propagateDirectoryFailure.
         """
@@ -182,7 +182,7 @@ class BrokerLifecycle:
     def set_cordoned_dirs(
         self, directories: tuple[uuid.UUID, ...] | None, now_ms: int
     ) -> list[Effect]:
-        """Name the directories that take no new replicas (KIP-1066); None: say nothing of them."""
+        """Name the directories that take no new replicas (KIP-1066); None: report none."""
         before, self.cordoned_dirs = self.cordoned_dirs, directories
         if directories == before or not (before or directories):
             return []
@@ -224,16 +224,16 @@ class BrokerLifecycle:
         return effects + self.register_again(now_ms)
 
     def owns(self, correlation_id: int) -> bool:
-        """Whether an answer with this id is for this machine."""
+        """A response with this id is for this machine."""
         return self._channel.owns(correlation_id)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
-        """The controller answered."""
+        """The controller responded."""
         effects, answers = self._channel.on_response(correlation_id, response, now_ms)
         return self._answered(effects, answers, now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
-        """No answer will come."""
+        """No response will come."""
         effects, answers = self._channel.on_failure(correlation_id, now_ms)
         return self._answered(effects, answers, now_ms)
 

@@ -122,7 +122,7 @@ def _entry(
 
 
 def _is_sensitive(key: ConfigKey | None) -> bool:
-    """What is not known may be a secret (KafkaConfig.maybeSensitive)."""
+    """An unknown config may be a secret (KafkaConfig.maybeSensitive)."""
     return key is None or key.is_sensitive
 
 

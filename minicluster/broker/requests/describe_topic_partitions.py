@@ -31,7 +31,7 @@ def describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """Topics and partitions from the cursor on, up to the limit.
 
-    Shapes:  no topic means all topics; a cursor in the response says where to go on.
+    Shapes:  no topic means all topics; a cursor in the response has the next place.
     Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a
              cursor before the first partition.
     Source:  DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.describeTopicResponse.

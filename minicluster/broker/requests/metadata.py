@@ -38,7 +38,7 @@ def metadata(
 
     Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; per
              partition LEADER_NOT_AVAILABLE and the like. INVALID_REQUEST for everything where the
-             version does not know topic ids and the request has one.
+             version has no topic ids and the request has one.
     Source:  KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getTopicMetadata.
     """
     named = None if request.topics is None else list(request.topics)
