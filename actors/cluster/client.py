@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from minicluster.actors.network import Answer, Network
 from minicluster.actors.recording.recorder import Recorder
@@ -25,6 +25,7 @@ from minicluster.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from minicluster.scenario.actions.topics import AcksWord
 
 CLIENT_ID = -1
 BACKOFF_MS, BACKOFF_MAX_MS = 100, 1_000  # retry.backoff.ms, retry.backoff.max.ms
@@ -32,7 +33,6 @@ ATTEMPT_TIMEOUT_MS = 30_000
 PRODUCE_VERSION = 9
 INIT_PRODUCER_ID_VERSION = 4
 
-Acks = Literal["0", "1", "all"]
 _ACKS: dict[str, int] = {"0": 0, "1": 1, "all": -1}
 
 # After these the records were not appended; another try cannot write them twice.
@@ -94,7 +94,7 @@ class ProduceOperation(Operation):
     topic: str
     partition: int
     value: str
-    acks: Acks
+    acks: AcksWord
     to: int | None = None  # a node to ask whatever the metadata says
     invoke_seq: int = 0
     offset: int | None = None
@@ -116,7 +116,7 @@ class Load:
     partition: int
     period_ms: int
     until_ms: int
-    acks: Acks
+    acks: AcksWord
     operations: list[ProduceOperation] = field(default_factory=list)
     stopped: bool = False
 
@@ -144,7 +144,7 @@ class Client(ClusterActor):
         topic: str,
         partition: int,
         *,
-        acks: Acks,
+        acks: AcksWord,
         deadline_ms: int,
         to: int | None = None,
         producer: Producer | None = None,

@@ -1,19 +1,16 @@
-"""What a test sees of a cluster: nodes, topics and partitions by their roles.
+"""Handles of a cluster's nodes, topics and partitions.
 
-Each is a name, not a copy: what it says is looked up in the committed metadata when it is asked.
+Each is a name, not a copy: its properties are looked up in the committed metadata at each use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from minicluster.actors.cluster.cluster import Cluster
 from minicluster.errors import UserError
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.partition import PartitionRegistration
-
-if TYPE_CHECKING:
-    from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 
 class Node:
@@ -21,7 +18,7 @@ class Node:
 
     __slots__ = ("_cluster", "id")
 
-    def __init__(self, cluster: MiniCluster, node_id: int) -> None:
+    def __init__(self, cluster: Cluster, node_id: int) -> None:
         self._cluster = cluster
         self.id = node_id
 
@@ -39,13 +36,13 @@ class Node:
 
     @property
     def is_broker(self) -> bool:
-        """Whether it holds data; else it is a controller."""
+        """Whether it is a broker; else it is a controller."""
         return self.id in self._cluster.broker_ids
 
     @property
     def is_running(self) -> bool:
-        """Whether its process runs; a paused process runs, too."""
-        return self._cluster.is_running(self.id)
+        """Whether its process runs; a paused process runs as well."""
+        return self.id in self._cluster.processes
 
     @property
     def registration(self) -> BrokerRegistration | None:
@@ -76,7 +73,7 @@ class Partition:
 
     __slots__ = ("_cluster", "index", "topic")
 
-    def __init__(self, cluster: MiniCluster, topic: str, index: int) -> None:
+    def __init__(self, cluster: Cluster, topic: str, index: int) -> None:
         self._cluster = cluster
         self.topic = topic
         self.index = index
@@ -90,20 +87,19 @@ class Partition:
 
         Errors:  UserError if the topic or the partition does not exist.
         """
-        topic = self._cluster.image.topics.named(self.topic)
-        found = None if topic is None else topic.partitions.get(self.index)
+        found = self._cluster.partition_state(self.topic, self.index)
         if found is None:
             raise UserError(f"there is no partition {self!r}")
         return found
 
     def _nodes(self, ids: tuple[int, ...]) -> tuple[Node, ...]:
-        return tuple(self._cluster.node(node_id) for node_id in ids)
+        return tuple(Node(self._cluster, node_id) for node_id in ids)
 
     @property
     def leader(self) -> Node | None:
         """The leader, None while there is none."""
         leader = self.state.leader
-        return None if leader < 0 else self._cluster.node(leader)
+        return None if leader < 0 else Node(self._cluster, leader)
 
     @property
     def replicas(self) -> tuple[Node, ...]:
@@ -157,7 +153,7 @@ class Topic:
 
     __slots__ = ("_cluster", "name")
 
-    def __init__(self, cluster: MiniCluster, name: str) -> None:
+    def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
         self.name = name
 

@@ -14,8 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from minicluster import effects as fx
-from minicluster.actors.cluster.config import ClusterConfig
 from minicluster.actors.network import Answer, Network, Packet
+from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor, Timer

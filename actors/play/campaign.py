@@ -16,6 +16,7 @@ from minicluster.actors.play.player import Failure, play, play_once, save_run
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step
+from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.shrink import Shrunk, shrink
 
@@ -157,21 +158,24 @@ def shortest(outcome: Outcome, on_replay: Callable[[int], None] = lambda _: None
 
 
 def _nodes(step: Step) -> Iterator[str]:
-    """Whom a step is about: node and topic names."""
+    """The names of the nodes and topics that a step is about."""
+    given = {} if step.action is None else step.action.given
     for name in ("node", "broker", "src", "dst", "topic", "name"):
-        value = step.arguments.get(name)
+        value = given.get(name)
         if value is not None and value != "all":
             yield str(value)
 
 
 def _simpler(step: Step) -> Iterator[Step]:
-    """Shorter and rounder: half of each time, no lost tail, one direction."""
+    """Shorter and rounder: half of each time, no lost tail."""
+    action = step.action
     for name in ("lasting", "down"):
-        value = step.arguments.get(name)
-        if isinstance(value, int) and value >= 2_000:
-            yield replace(step, arguments={**step.arguments, name: value // 2_000 * 1_000})
-    if step.arguments.get("lose_tail") == "unflushed":
-        yield replace(step, arguments={**step.arguments, "lose_tail": "none"})
+        value = getattr(action, name, None)
+        if isinstance(value, Milliseconds) and value >= 2_000:
+            half = Milliseconds(value // 2_000 * 1_000)
+            yield replace(step, action=replace(action, **{name: half}))  # type: ignore[type-var]
+    if getattr(action, "lose_tail", None) == "unflushed":
+        yield replace(step, action=replace(action, lose_tail="none"))  # type: ignore[type-var]
 
 
 def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from minicluster.actors.cluster.config import ClusterConfig
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
 from minicluster.rules import UncleanRecovery
 
-if TYPE_CHECKING:
-    from minicluster.actors.cluster.mini_cluster import MiniCluster
-
 LOOK_EVERY_MS = 100
-Stuck = Callable[["MiniCluster"], list[str]]
+Stuck = Callable[[Cluster], list[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +66,7 @@ def promises(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
     )
 
 
-def converge(cluster: MiniCluster, at_most_ms: int) -> Broken | None:
+def converge(cluster: Cluster, at_most_ms: int) -> Broken | None:
     """Let the cluster run until every promise holds, or one is broken; all faults are gone."""
     healed_ms = cluster.now_ms
     for promise in promises(cluster.config, at_most_ms):
@@ -81,7 +78,7 @@ def converge(cluster: MiniCluster, at_most_ms: int) -> Broken | None:
     return None
 
 
-def _every(cluster: MiniCluster, stuck: Stuck) -> Callable[[], bool]:
+def _every(cluster: Cluster, stuck: Stuck) -> Callable[[], bool]:
     """Whether nothing is stuck, looked at only so often: some of it is costly."""
     next_ms = 0
 
@@ -98,7 +95,7 @@ def _every(cluster: MiniCluster, stuck: Stuck) -> Callable[[], bool]:
 # --- what is stuck ------------------------------------------------------------------------------
 
 
-def no_leader(cluster: MiniCluster) -> list[str]:
+def no_leader(cluster: Cluster) -> list[str]:
     """Which controllers do not agree with a majority on who leads (G2)."""
     machines = {
         node_id: controller.quorum
@@ -120,13 +117,13 @@ def no_leader(cluster: MiniCluster) -> list[str]:
         for node_id, machine in machines.items()
         if node_id in voters and (machine.leader_id, machine.epoch) == (leaders[0], leader.epoch)
     ]
-    active = cluster.active_controller
-    if 2 * len(known) <= len(voters) or active is None or active.id != leaders[0]:
+    active = cluster.active_controller_id()
+    if 2 * len(known) <= len(voters) or active != leaders[0]:
         return told
     return []
 
 
-def behind(cluster: MiniCluster) -> list[str]:
+def behind(cluster: Cluster) -> list[str]:
     """Which nodes' images are not the image of everything committed (G3)."""
     told, image = [], cluster.image
     digest = image.digest()
@@ -147,7 +144,7 @@ def behind(cluster: MiniCluster) -> list[str]:
     return told
 
 
-def not_alive(cluster: MiniCluster) -> list[str]:
+def not_alive(cluster: Cluster) -> list[str]:
     """Which brokers are not registered, unfenced and running (G1)."""
     told = []
     for broker_id in cluster.broker_ids:
@@ -164,7 +161,7 @@ def not_alive(cluster: MiniCluster) -> list[str]:
     return told
 
 
-def leaderless(cluster: MiniCluster) -> list[str]:
+def leaderless(cluster: Cluster) -> list[str]:
     """Which partitions have no leader, or one that has not recovered (G7)."""
     told = []
     # As shipped, the next ISR change says that a leader has recovered: alone, it makes none.
@@ -177,7 +174,7 @@ def leaderless(cluster: MiniCluster) -> list[str]:
     return told
 
 
-def out_of_sync(cluster: MiniCluster) -> list[str]:
+def out_of_sync(cluster: Cluster) -> list[str]:
     """Which partitions miss replicas in their ISR (G6)."""
     return [
         f"{topic.name}-{index} has ISR {list(state.isr)} of {list(state.replicas)}"
@@ -186,7 +183,7 @@ def out_of_sync(cluster: MiniCluster) -> list[str]:
     ]
 
 
-def uncommitted(cluster: MiniCluster) -> list[str]:
+def uncommitted(cluster: Cluster) -> list[str]:
     """Which leaders hold records above their high watermark (G5)."""
     told = []
     for topic, index, state in cluster.image.topics.partitions():
@@ -200,7 +197,7 @@ def uncommitted(cluster: MiniCluster) -> list[str]:
     return told
 
 
-def pending(cluster: MiniCluster) -> list[str]:
+def pending(cluster: Cluster) -> list[str]:
     """Which leaders wait for the answer to an ISR change (G4)."""
     told = []
     for topic, index, state in cluster.image.topics.partitions():

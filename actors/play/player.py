@@ -7,17 +7,18 @@ test say the same things. A step whose selector names nobody changes nothing and
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from minicluster.actors.cluster.admin import NotAnswered
+from minicluster.actors.cluster.actions.performing import ms
+from minicluster.actors.cluster.actions.requests import NotAnswered
 from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.play.liveness import converge
-from minicluster.actors.play.scenario_view import ScenarioView
 from minicluster.actors.recording.followers import InvariantViolated
-from minicluster.actors.recording.run_folder import write_run
 from minicluster.actors.recording.run_place import check_place, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.durations import format_duration
@@ -25,8 +26,12 @@ from minicluster.errors import UserError, WaitTimeout
 from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import NotALog
 from minicluster.scenario import Scenario, ScenarioError, Step, holds, select
-from minicluster.scenario.scenario import scenario_of
-from minicluster.scenario.vocabulary import ACTIONS, Kind
+from minicluster.scenario.actions.action import Action, arguments_of
+from minicluster.scenario.actions.arguments import GROUPS, NODES, Milliseconds, Selector
+from minicluster.scenario.actions.nodes import Liveness, Wait
+from minicluster.scenario.actions.topics import CreateTopic, Produce
+from minicluster.scenario.reading import scenario_of
+from minicluster.scenario.scenario import Condition
 
 OnStep = Callable[[int, str, int], None]
 
@@ -198,101 +203,74 @@ class _Player:
         if step.at_ms is not None:
             wait_ms = max(0, self.began_ms + step.at_ms - self.cluster.now_ms)
         if wait_ms:
-            self.cluster.run_for(format_duration(wait_ms))
+            self.cluster.run_for(Milliseconds(wait_ms))
 
     def _step(self, step: Step) -> None:
         if step.until is not None:
             self._until(step, step.until, step.within_ms)
         elif step.expect is not None:
-            if not holds(step.expect, self.view):
+            if not holds(step.expect.expression, self.view):
                 text = f"step {step.number}: expected {step.expect}, but\n  "
                 state = "\n  ".join(self.cluster.state())
                 raise _Failed(Failure("expect", text + state))
         else:
             assert step.action is not None
-            self._act(step, step.action, dict(step.arguments))
+            self._act(step, step.action)
 
-    def _until(self, step: Step, condition: str, within_ms: int) -> None:
-        if not self.cluster.run_until(lambda: holds(condition, self.view), within_ms):
+    def _until(self, step: Step, condition: Condition, within_ms: int) -> None:
+        held = self.cluster.run_until(lambda: holds(condition.expression, self.view), within_ms)
+        if not held:
             text = f"step {step.number}: {condition} did not come within "
             state = "\n  ".join(self.cluster.state())
             raise _Failed(Failure("until", f"{text}{format_duration(within_ms)}\n  {state}"))
 
     # --- actions ----------------------------------------------------------------------------
 
-    def _act(self, step: Step, action: str, given: dict[str, Any]) -> None:
-        if action == "liveness":
-            self._converge(step, given["bound"])
+    def _act(self, step: Step, action: Action) -> None:
+        if isinstance(action, Liveness):
+            self._converge(step, ms(action.bound))
             return
-        if action == "wait":
+        if isinstance(action, Wait):
             return
-        for name, argument in ACTIONS[action].arguments.items():
-            if given.get(name) is None:
-                continue
-            if argument.kind is Kind.DURATION:
-                given[name] = format_duration(given[name])
-            elif argument.kind is Kind.NODES:
-                given[name] = self._nodes(given[name])
-                if not given[name]:
-                    text = f"{step.arguments[name]} names nobody now"
-                    self.cluster.note(action, [], "note", text)
+        if isinstance(action, Produce):
+            self._check_topic(step.number, action)
+        resolved: dict[str, Any] = {}
+        for name, argument in arguments_of(type(action)).items():
+            value = getattr(action, name)
+            if value is not None and argument.kind is NODES:
+                resolved[name] = self._nodes(value)
+                if not resolved[name]:
+                    text = f"{argument.kind.written(value)} names nobody now"
+                    self.cluster.note(action.method, [], "note", text)
                     return
-        if not given.pop("may_fail", False):
-            self._call(step, action, given)
-            return
+            elif argument.kind is GROUPS:
+                resolved[name] = tuple(self._nodes(group) for group in value)
+        action = replace(action, **resolved)  # type: ignore[type-var]
+        method = getattr(MiniCluster, action.method)
         try:
-            self._call(step, action, given)
+            method.perform(self.cluster, action)
         except UserError as error:
-            self.cluster.note(action, [], "note", str(error))
+            if not step.may_fail:
+                raise
+            self.cluster.note(action.method, [], "note", str(error))
 
-    def _call(self, step: Step, action: str, given: dict[str, Any]) -> None:
-        method = getattr(self.cluster, action)
-        match action:
-            case "partition":
-                groups = [self._nodes(group) for group in given.pop("groups")]
-                method(*groups, **given)
-            case "create_topic" | "delete_topic" | "recreate_topic" | "add_partitions":
-                name = given.pop("name")
-                if given.get("assignment"):
-                    given.pop("partitions")
-                    given.pop("replicas")
-                method(name, **given)
-            case "set_config":
-                method(given.pop("key"), given.pop("value", None), **given)
-            case "elect":
-                method(given.pop("partitions"), given.pop("type"), **given)
-            case "reassign":
-                method(given.pop("partitions"), given.pop("replicas"), **given)
-            case "mutate":
-                method(given["fault"], off=given["off"])
-            case "produce":
-                self._there_is(step.number, given["topic"], given["partition"])
-                method(given.pop("topic"), given.pop("partition"), **given)
-            case "publish_delay":
-                method(given.pop("broker"), given.pop("delay"), **given)
-            case "delay" | "loss" | "duplicate" | "reorder":
-                value = given.pop("mean" if action == "delay" else "p")
-                method(given.pop("src"), given.pop("dst"), value, **given)
-            case _:
-                method(**given)
-
-    def _there_is(self, number: int, topic: str, partition: int) -> None:
+    def _check_topic(self, number: int, produce: Produce) -> None:
         """Refuse a name that no topic ever had; one that is deleted is waited for in vain."""
+        topic, partition = str(produce.topic), produce.partition
         found = self.cluster.image.topics.named(topic)
         if found is None:
-            before = [step for step in self.scenario.steps if step.number < number]
-            made = [step.arguments["name"] for step in before if step.action == "create_topic"]
-            if topic not in made:
+            before = (step.action for step in self.scenario.steps if step.number < number)
+            if topic not in [made.name for made in before if isinstance(made, CreateTopic)]:
                 raise ScenarioError(f"there is no topic {topic}")
         elif partition not in found.partitions:
             count = len(found.partitions)
             raise ScenarioError(f"there is no partition {topic}-{partition}; {topic} has {count}")
 
-    def _nodes(self, selector: Any) -> tuple[int, ...]:
-        selectors = selector if isinstance(selector, list) else [selector]
-        found: Mapping[int, None] = {
-            node: None for one in selectors for node in select(str(one), self.view)
-        }
+    def _nodes(self, nodes: tuple[int | Selector, ...]) -> tuple[int, ...]:
+        found: dict[int, None] = {}
+        for node in nodes:
+            selector = str(node) if isinstance(node, int) else node.expression
+            found |= dict.fromkeys(select(selector, self.view))
         return tuple(found)
 
     def _converge(self, step: Step, bound_ms: int) -> None:

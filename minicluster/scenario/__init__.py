@@ -1,7 +1,8 @@
-"""Scenarios as data: steps, selectors and conditions. Playing them is the actors' part."""
+"""Scenarios as data: actions, selectors, conditions. Playing them is the actors' part."""
 
 from minicluster.scenario.errors import ScenarioError
-from minicluster.scenario.scenario import Scenario, Step, load_scenario, parse_scenario
+from minicluster.scenario.reading import load_scenario, parse_scenario
+from minicluster.scenario.scenario import Scenario, Step
 from minicluster.scenario.selectors import holds, select
 from minicluster.scenario.view import ClusterView
 from minicluster.scenario.vocabulary import ACTIONS

@@ -13,11 +13,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from minicluster.scenario.bounds import LEVELS_MAX, checked_text
 from minicluster.scenario.errors import ScenarioError
+
+EXPRESSION_MAX = 2_000  # characters
 
 _TOKEN = re.compile(r"\s*(?:(==|!=|<=|>=|<|>)|([()\[\],=])|([A-Za-z0-9._-]+))")
 _WORDS = {"and", "or", "not", "in"}
-_PARTITION = re.compile(r"(.+)-(\d+)")
+_PARTITION = re.compile(r"(.+)-([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +100,21 @@ def parse(text: str) -> Expression:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = checked_text(text, "a selector or condition", EXPRESSION_MAX)
         self.tokens: list[str] = []
-        position = 0
-        while text[position:].strip():
+        self.columns: list[int] = []
+        self.at = self.levels = 0
+        position, end = 0, len(text.rstrip())
+        while position < end:
             match = _TOKEN.match(text, position)
             if not match:
-                raise ScenarioError(f"{text!r}: {text[position:].strip()[0]!r} means nothing here")
+                odd = text[position:].lstrip()[0]
+                self.columns.append(text.index(odd, position))
+                self.at = len(self.columns) - 1
+                raise self.error(f"{odd!r} means nothing here")
             self.tokens.append(match[1] or match[2] or match[3])
+            self.columns.append(match.start(match.lastindex or 0))
             position = match.end()
-        self.at = 0
 
     def whole(self) -> Expression:
         found = self.either()
@@ -117,7 +125,9 @@ class _Parser:
         return found
 
     def error(self, why: str) -> ScenarioError:
-        return ScenarioError(f"{self.text!r} cannot be understood: {why}")
+        column = self.columns[self.at] if self.at < len(self.columns) else len(self.text)
+        shown = self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+        return ScenarioError(f"{shown!r} cannot be understood at character {column + 1}: {why}")
 
     def peek(self) -> str | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
@@ -145,7 +155,11 @@ class _Parser:
         return left
 
     def negated(self) -> Expression:
-        return Not(self.negated()) if self.take("not") else self.comparison()
+        times = 0
+        while self.take("not"):
+            times += 1
+        found = self.comparison()
+        return Not(found) if times % 2 else found
 
     def comparison(self) -> Expression:
         left = self.term()
@@ -158,6 +172,14 @@ class _Parser:
         return left
 
     def term(self) -> Expression:
+        self.levels += 1
+        if self.levels > LEVELS_MAX:
+            raise self.error(f"parentheses and lists nest deeper than {LEVELS_MAX} levels")
+        found = self.one_term()
+        self.levels -= 1
+        return found
+
+    def one_term(self) -> Expression:
         if self.take("("):
             inner = self.either()
             self.need(")")
@@ -183,7 +205,11 @@ class _Parser:
                 self.need(",")
             value = self.term()
             if isinstance(value, Word) and self.take("="):
+                if value.text in named:
+                    raise self.error(f"{value.text!r} is given twice")
                 named[value.text] = self.term()
+            elif named:
+                raise self.error("an argument without a name comes before those with one")
             else:
                 found.append(value)
         return tuple(found), named

@@ -24,7 +24,8 @@ from hashlib import blake2b
 from typing import Any
 
 from minicluster.durations import format_duration
-from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, steps_of
+from minicluster.scenario.reading import steps_of
+from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario
 
 WARM_UP_MS = 3_000
 CHAOS_MS = (20_000, 90_000)

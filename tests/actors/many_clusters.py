@@ -12,7 +12,7 @@ import weakref
 from typing import Any
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.mini_cluster import RuntimeName
+from minicluster.actors.cluster.cluster import RuntimeName
 
 WARM = 5  # what the first few load stays for good
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.config import ClusterConfig
+from minicluster.actors.nodes.config import ClusterConfig
 
 ACTORS = Path(__file__).resolve().parents[2] / "actors"
 

@@ -37,7 +37,7 @@ def creation(name: str) -> m.CreateTopicsRequest:
 def ask(cluster: MiniCluster, request: object) -> AdminOperation:
     """Send a request and do not wait for it."""
     operation = AdminOperation(deadline_ms=cluster.now_ms + 60_000, request=request, version=7)
-    cluster._client.hear(operation)
+    cluster.client.hear(operation)
     return operation
 
 
@@ -179,12 +179,12 @@ def test_a_majority_that_loses_its_unflushed_tail_loses_nothing_committed(
     cluster: MiniCluster,
 ) -> None:
     cluster.create_topic("orders")
-    offset = cluster._committed.offset
+    offset = cluster.committed.offset
     cluster.kill(cluster.controllers, lose_tail="unflushed")
     cluster.restart(cluster.controllers)
     cluster.wait_until(lambda: cluster.active_controller is not None, within="10s")
     cluster.run_for("2s")
-    assert cluster._committed.offset > offset
+    assert cluster.committed.offset > offset
     for node in cluster.controllers:
         controller = cluster.processes[node.id].controller
         assert controller is not None
@@ -203,7 +203,7 @@ def test_a_disk_that_lies_loses_what_was_committed_with_its_majority() -> None:
             cluster.disks[n.id].logs["__cluster_metadata-0"].end_offset for n in cluster.controllers
         ]
         assert left == ends
-        assert cluster._committed.offset > max(ends)
+        assert cluster.committed.offset > max(ends)
 
 
 def test_a_controller_on_a_slow_disk_is_late_and_the_quorum_goes_on(cluster: MiniCluster) -> None:
@@ -212,10 +212,10 @@ def test_a_controller_on_a_slow_disk_is_late_and_the_quorum_goes_on(cluster: Min
     cluster.create_topic("orders", within="2s")
     cluster.run_for("10s")
     log = cluster.disks[slow.id].logs["__cluster_metadata-0"]
-    assert cluster._committed.offset - log.end_offset < 10
+    assert cluster.committed.offset - log.end_offset < 10
     cluster.run_for("15s")
     assert cluster.disks[slow.id].write_ms == 0
-    assert abs(cluster._committed.offset + 1 - log.end_offset) <= 1
+    assert abs(cluster.committed.offset + 1 - log.end_offset) <= 1
 
 
 def test_a_leader_on_a_slow_disk_answers_as_late_as_it_writes(cluster: MiniCluster) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.mini_cluster import RuntimeName
+from minicluster.actors.cluster.cluster import RuntimeName
 from minicluster.errors import WaitTimeout
 from tests.actors.many_clusters import one_cluster
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.admin import RequestRefused
+from minicluster.actors.cluster.actions.requests import RequestRefused
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.control import control_records
 from minicluster.protocol import ErrorCode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,11 +149,11 @@ SCENARIOS = {
     ),
     "a field twice": (
         "name: a\nname: b\n" + step("{do: heal}"),
-        "not YAML in line 2: 'name' is given twice",
+        "not a scenario in line 2, column 1: 'name' is given twice",
     ),
     "an argument twice": (
         step("{do: kill, node: broker(1), node: broker(2)}"),
-        "not YAML in line 3: 'node' is given twice",
+        "not a scenario in line 3, column 33: 'node' is given twice",
     ),
     "a comparison with one =": (
         step("{until: leader(orders-0) = 1}"),
@@ -161,7 +162,7 @@ SCENARIOS = {
     "steps that are no list": ("steps: {do: heal}\n", "steps is a list; each begins with a dash"),
     "faults that are no list": (
         "faults: Z01\n" + step("{do: heal}"),
-        "story.yaml: faults is a list of names such as [A1, A3]",
+        "story.yaml:1:9: faults is a list of names such as [A1, A3]",
     ),
     "a bug of Kafka's, planted late": (
         step("{do: mutate, fault: Z52}"),
@@ -201,7 +202,7 @@ def test_a_scenario_that_cannot_be_played(
     assert run(["run", str(path), "--runs", str(tmp_path)]) >= 64
     out, err = capfd.readouterr()
     line = err.splitlines()[-1]
-    assert line.startswith(f"minicluster: {path}: ") and line.count(str(path)) == 1
+    assert re.match(rf"minicluster: {path}(:\d+:\d+)?: ", line) and line.count(str(path)) == 1
     assert says in line
     assert out == "" and "Traceback" not in err and "minicluster: " not in err[: -len(line) - 1]
 
@@ -237,7 +238,7 @@ def test_a_scenario_file_that_is_none(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert run(["run", str(tmp_path / "nowhere.yaml")]) == 65
     assert "there is no such file" in one_line(capfd)
     assert run(["run", str(tmp_path)]) == 65
-    assert "cannot be read: Is a directory" in one_line(capfd)
+    assert ": is no file; give a scenario as a YAML file" in one_line(capfd)
     binary = file("story.yaml", b"\xff\xfe\x00")(tmp_path)
     assert run(["run", str(binary)]) == 65
     assert "it is not a text in UTF-8" in one_line(capfd)

@@ -12,7 +12,8 @@ from minicluster import MiniCluster
 from minicluster.broker.kafka_apis import APIS
 from minicluster.cli import app
 from minicluster.scenario import ACTIONS, parse_scenario
-from minicluster.scenario.selectors import FUNCTIONS, NAMED_SETS, TEXTS, parse_at
+from minicluster.scenario.expression import parse
+from minicluster.scenario.functions import FUNCTIONS, NAMED_SETS, TEXTS
 from tests.house import conformance, coverage
 from tests.house.kips import TITLES
 from tests.house.pages import DOCS, differing_parts, table, with_parts
@@ -60,13 +61,12 @@ def test_every_selector_is_described_once_and_as_it_is_written() -> None:
     names = [re.match(r"\w+", form)[0] for form in TEXTS]  # type: ignore[index]
     assert sorted(names) == sorted([*FUNCTIONS, *NAMED_SETS])
     for form in TEXTS:
-        parse_at(form, "docs")
+        parse(form)
 
 
 def test_every_action_is_a_method_of_the_cluster() -> None:
-    steps_only = {"wait", "liveness"}  # run_for and wait_until, in a test
-    for name in ACTIONS:
-        assert hasattr(MiniCluster, name) or name in steps_only, name
+    for name, action in ACTIONS.items():  # of scenarios alone: run_for and wait_until, in a test
+        assert action.of_scenarios != hasattr(MiniCluster, name), name
 
 
 def test_the_scenario_on_the_page_is_one() -> None:

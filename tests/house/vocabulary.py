@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from minicluster import cli
 from minicluster.faults import Faults
 from minicluster.rules import Rules
-from minicluster.scenario.selectors import TEXTS
-from minicluster.scenario.vocabulary import ACTIONS, Argument, Kind
+from minicluster.scenario.actions.action import Argument, arguments_of
+from minicluster.scenario.actions.arguments import KINDS
+from minicluster.scenario.functions import TEXTS
+from minicluster.scenario.vocabulary import ACTIONS
 from tests.house.pages import table
 
 
@@ -26,25 +30,28 @@ def scenario_parts() -> dict[str, str]:
 def _actions() -> str:
     rows = []
     for name, action in ACTIONS.items():
-        given = "; ".join(_argument(name, argument) for name, argument in action.arguments.items())
-        rows.append((f"`{name}`", action.text, given))
+        given = [_argument(name, argument) for name, argument in arguments_of(action).items()]
+        given += ["`may_fail`: flag (`false`)"] if action.refusable else []
+        [text] = re.findall(r"\A(.+)\n?", action.__doc__ or "")
+        rows.append((f"`{name}`", text, "; ".join(given)))
     return table(("action", "what it does", "arguments"), rows)
 
 
 def _kinds() -> list[tuple[str, str]]:
-    return [(kind.name.lower(), kind.value) for kind in Kind if kind is not Kind.CHOICE]
+    return [(kind.name, kind.text) for kind in KINDS]
 
 
 def _argument(name: str, argument: Argument) -> str:
-    if argument.kind is Kind.CHOICE:
-        takes = " or ".join(f"`{choice}`" for choice in argument.choices)
-    else:
-        takes = argument.kind.name.lower()
+    takes = argument.kind.name
+    if takes == "count":
+        takes = argument.kind.text.removeprefix("a whole number ")
     if argument.required:
         return f"**`{name}`**: {takes}"
-    default = argument.default
+    if argument.default is None:
+        return f"`{name}`: {takes}"
+    default = argument.kind.written(argument.default)
     shown = str(default).lower() if isinstance(default, bool) else default
-    return f"`{name}`: {takes}" + ("" if default is None else f" (`{shown}`)")
+    return f"`{name}`: {takes} (`{shown}`)"
 
 
 def _faults() -> str:

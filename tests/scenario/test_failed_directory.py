@@ -108,8 +108,8 @@ def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an
             ("repair_dir", "note"), ("fail_dir", "start"), ("fail_dir", "note"),
             ("kill", "start"), ("fail_dir", "start"),
         ]  # fmt: skip
-        for wrong in (2, -1):
-            with pytest.raises(UserError, match="has 2 log directories"):
+        for wrong, says in ((2, "has 2 log directories"), (-1, "dir: -1 is not a whole number")):
+            with pytest.raises(UserError, match=says):
                 cluster.fail_dir(1, dir=wrong)
         with pytest.raises(UserError, match="has 0 log directories"):
             cluster.fail_dir(101)

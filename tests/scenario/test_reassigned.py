@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.actors.cluster.admin import RequestRefused
+from minicluster.actors.cluster.actions.requests import RequestRefused
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.play.player import play
 from minicluster.errors import UserError

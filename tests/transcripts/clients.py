@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.actors.cluster.client import CLIENT_ID
-from minicluster.actors.cluster.config import OWN
-from minicluster.actors.cluster.mini_cluster import FIRST_CONTROLLER, MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.network import Answer, Network
+from minicluster.actors.nodes.config import OWN
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.configs.definitions import broker_configs
@@ -26,6 +26,7 @@ from minicluster.errors import UserError
 from minicluster.protocol import messages as m
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.json_form import from_json, to_json
+from minicluster.scenario.scenario import FIRST_CONTROLLER
 from tests.transcripts.clients_compare import Comparison
 from tests.transcripts.clients_forms import Names, with_batches, with_bytes
 from tests.transcripts.report import (

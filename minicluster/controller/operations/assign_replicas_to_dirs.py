@@ -12,7 +12,7 @@ from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import Refused
-from minicluster.controller.refusal import Reason, Refusal
+from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.protocol import ErrorCode
@@ -40,7 +40,6 @@ def assign_replicas_to_dirs(
         )
     broker = state.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
-    refusals: list[Refusal] = []
     offline: dict[TopicPartition, None] = {}
     directories = []
     for directory in request.directories:
@@ -50,17 +49,12 @@ def assign_replicas_to_dirs(
             results = []
             for requested in topic.partitions:
                 key = (topic.topic_id, requested.partition_index)
-                refusal = _refusal(state, broker.id, key)
-                if refusal is not None:
-                    refusals.append(refusal)
-                else:
-                    records += _assign(state, broker.id, directory.id, key)
-                    if lost:
-                        offline[key] = None
+                error = _assign(state, broker.id, directory.id, key, records)
+                if error is ErrorCode.NONE and lost:
+                    offline[key] = None
                 results.append(
                     AssignReplicasToDirsResponse.PartitionData(
-                        partition_index=requested.partition_index,
-                        error_code=ErrorCode.NONE if refusal is None else refusal.error,
+                        partition_index=requested.partition_index, error_code=error
                     )
                 )
             topics.append(
@@ -75,44 +69,28 @@ def assign_replicas_to_dirs(
     return Decision(
         records=tuple(records),
         response=AssignReplicasToDirsResponse(directories=tuple(directories)),
-        refusals=tuple(refusals),
-    )
-
-
-def _refusal(state: ClusterState, broker_id: int, key: TopicPartition) -> Refusal | None:
-    """A broker assigns directories only to partitions of which it is a replica."""
-    topic_id, index = key
-    topic = state.image.topics.get(topic_id)
-    partition = None if topic is None else topic.partitions.get(index)
-    error, reason = ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_A_REPLICA
-    name = f"topic ID {topic_id}" if topic is None else f"partition {topic.name}-{index}"
-    if topic is None:
-        error, reason, name = ErrorCode.UNKNOWN_TOPIC_ID, Reason.UNKNOWN_TOPIC, f"unknown {name}"
-    elif partition is None:
-        error, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Reason.UNKNOWN_PARTITION
-        name = f"unknown {name}"
-    elif broker_id in partition.replicas:
-        return None
-    else:
-        name = f"non assigned {name}"
-    return Refusal(
-        error=error,
-        reason=reason,
-        message=f"AssignReplicasToDirsRequest from broker {broker_id} references {name}",
-        topic="" if topic is None else topic.name,
-        partition=index,
     )
 
 
 def _assign(
-    state: ClusterState, broker_id: int, directory: UUID, key: TopicPartition
-) -> list[VersionedRecord]:
+    state: ClusterState,
+    broker_id: int,
+    directory: UUID,
+    key: TopicPartition,
+    records: list[VersionedRecord],
+) -> ErrorCode:
     topic_id, index = key
-    topic = state.image.topics.by_id[topic_id]
+    topic = state.image.topics.get(topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker_id not in partition.replicas:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
     gates = state.gates
     if state.rules.assigned_directory_empties_elr:
         gates = replace(gates, elr_enabled=False)
-    partition = topic.partitions[index]
     record = change_partition(
         topic_id,
         index,
@@ -123,4 +101,6 @@ def _assign(
         default_dir=state.default_dir,
         min_isr=state.min_isr(topic),
     )
-    return [] if record is None else [record]
+    if record is not None:
+        records.append(record)
+    return ErrorCode.NONE

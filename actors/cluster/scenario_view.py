@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.views import Node
 from minicluster.actors.runtime import chance
+from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.scenario import ScenarioError
-
-if TYPE_CHECKING:
-    from minicluster.actors.cluster.mini_cluster import MiniCluster
-    from minicluster.metadata.image.partition import PartitionRegistration
 
 
 class ScenarioView:
-    """What ``minicluster.scenario.ClusterView`` asks, answered by a cluster."""
+    """A cluster as a ``minicluster.scenario.ClusterView``."""
 
-    def __init__(self, cluster: MiniCluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     @property
@@ -31,12 +28,10 @@ class ScenarioView:
     @property
     def active_controller_id(self) -> int | None:
         """The active controller, None while there is none."""
-        active = self._cluster.active_controller
-        return None if active is None else active.id
+        return self._cluster.active_controller_id()
 
     def _partition(self, topic: str, index: int) -> PartitionRegistration:
-        found = self._cluster.image.topics.named(topic)
-        state = None if found is None else found.partitions.get(index)
+        state = self._cluster.partition_state(topic, index)
         if state is None:
             raise ScenarioError(f"there is no partition {topic}-{index}")
         return state
@@ -75,11 +70,11 @@ class ScenarioView:
 
     def fenced(self, broker: int) -> bool:
         """Whether the broker is fenced or not registered."""
-        return self._cluster.node(broker).is_fenced
+        return Node(self._cluster, broker).is_fenced
 
     def in_controlled_shutdown(self, broker: int) -> bool:
         """Whether the broker's registration says controlled shutdown."""
-        return self._cluster.node(broker).in_controlled_shutdown
+        return Node(self._cluster, broker).in_controlled_shutdown
 
     def running(self, node: int) -> bool:
         """Whether the node's process runs."""

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import Any
 
 import minicluster
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
 from minicluster.log.written_files import WRITTEN, written_files
-from minicluster.protocol.uuids import format_uuid
-from minicluster.replica.log_manager import ReplicaStore
-
-if TYPE_CHECKING:
-    from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.scenario.scenario import to_yaml
 
 FORMAT = 1
 SCENARIO_NAME = "scenario.yaml"
 
 
-def write_run(cluster: MiniCluster, path: Path, *, repeat: str | None = None) -> Path:
+def write_run(cluster: Cluster, path: Path, *, repeat: str | None = None) -> Path:
     """Write a cluster's run folder; an earlier run in the same place is replaced.
 
     Shapes:  repeat: the trace hash of the same scenario and seed played another time.
@@ -37,10 +33,10 @@ def write_run(cluster: MiniCluster, path: Path, *, repeat: str | None = None) ->
     return put_in_place(path, write)
 
 
-def _write_files(cluster: MiniCluster, path: Path) -> dict[str, Any]:
+def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
     """Write everything but the header, and return that."""
     trace_hash = cluster.trace_hash
-    end = {"replica_log": [r for n in cluster.broker_ids for r in replica_rows(cluster, n, "end")]}
+    end = {"replica_log": [row for n in cluster.broker_ids for row in _rows_at_end(cluster, n)]}
     for node_id in cluster.controller_ids:
         disk = cluster.disks[node_id]
         write_controller_directory(
@@ -59,13 +55,12 @@ def _write_files(cluster: MiniCluster, path: Path) -> dict[str, Any]:
     header = _header(cluster, trace_hash)
     header["trace_rows"] = cluster.recorder.write(path / "trace", end)
     if cluster.scenario is not None:
-        text = yaml.safe_dump(dict(cluster.scenario), sort_keys=False, width=100)
-        (path / SCENARIO_NAME).write_text(text, encoding="utf-8")
+        (path / SCENARIO_NAME).write_text(to_yaml(cluster.scenario), encoding="utf-8")
     header[WRITTEN] = {name: file.to_json() for name, file in written_files(path).items()}
     return header
 
 
-def _header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
+def _header(cluster: Cluster, trace_hash: str) -> dict[str, Any]:
     """The content of ``run.json``, but for how many rows each trace table has."""
     return {
         "format": FORMAT,
@@ -98,26 +93,7 @@ def _header(cluster: MiniCluster, trace_hash: str) -> dict[str, Any]:
     }
 
 
-def replica_rows(cluster: MiniCluster, node_id: int, at: str) -> Iterator[dict[str, Any]]:
-    """What a broker's logs hold, record by record (``replica_log``)."""
-    if node_id not in cluster.broker_ids:
-        return
-    disk = cluster.disks[node_id]
-    process = cluster.processes.get(node_id)
-    store = ReplicaStore(disk)
-    for name in store.names():
-        known = store.partition_file(name)
-        topic, _, index = name.rpartition("-")
-        for batch in disk.logs[name].batches:
-            for record in batch.records:
-                yield {
-                    "broker": node_id,
-                    "incarnation": None if process is None else str(process.incarnation),
-                    "topic": topic,
-                    "topic_id": None if known is None else format_uuid(known.topic_id),
-                    "part": int(index),
-                    "offset": record.offset,
-                    "leader_epoch": batch.leader_epoch,
-                    "value_id": (record.value or b"").decode("utf-8", "backslashreplace"),
-                    "at": at,
-                }
+def _rows_at_end(cluster: Cluster, broker_id: int) -> Iterator[dict[str, Any]]:
+    process = cluster.processes.get(broker_id)
+    incarnation = None if process is None else str(process.incarnation)
+    return replica_rows(cluster.disks[broker_id], incarnation, "end")

@@ -1,0 +1,56 @@
+"""A declared action as a method: the signature and the text are the declaration's.
+
+::
+
+    @performs(Cut)
+    def cut(self, do: Cut) -> None: ...
+
+    cluster.cut(follower, leader, lasting="5s")  # the same as the step {do: cut, src: …, dst: …}
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.scenario.actions.action import Action
+from minicluster.scenario.actions.arguments import Duration, Milliseconds
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound=Cluster)
+A = TypeVar("A", bound=Action)
+
+
+def performs(
+    declared: Callable[P, A],
+) -> Callable[[Callable[[S, A], R]], Callable[Concatenate[S, P], R]]:
+    """Make a function of a cluster and an action the method that the action declares."""
+
+    def method_of(perform_it: Callable[[S, A], R]) -> Callable[Concatenate[S, P], R]:
+        @wraps(perform_it)
+        def method(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+            return perform_it(self, declared(*args, **kwargs))
+
+        shape = inspect.signature(declared)
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        shown: Any = method
+        shown.__signature__ = shape.replace(
+            parameters=[itself, *shape.parameters.values()],
+            return_annotation=inspect.signature(perform_it).return_annotation,
+        )
+        owner = getattr(declared, "__self__", declared)  # of a second constructor: the class
+        shown.__doc__ = owner.__doc__
+        shown.perform = perform_it
+        return cast(Callable[Concatenate[S, P], R], method)
+
+    return method_of
+
+
+def ms(duration: Duration) -> Milliseconds:
+    """The duration of an action, which has been read when the action was made."""
+    assert isinstance(duration, Milliseconds)
+    return duration

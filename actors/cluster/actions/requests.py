@@ -1,0 +1,80 @@
+"""Requests to the active controller on behalf of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minicluster.actors.cluster.actions.performing import ms
+from minicluster.actors.cluster.client import AdminOperation, Operation
+from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.durations import format_duration
+from minicluster.errors import UserError
+from minicluster.protocol import ErrorCode, encode
+from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.errors import ProtocolError
+from minicluster.scenario.actions.action import ADMIN_WITHIN
+from minicluster.scenario.actions.arguments import Duration, read_duration
+
+COMMITTED_WITHIN_MS = 5_000
+
+
+class RequestRefused(UserError):
+    """The cluster refused an administrative request."""
+
+    def __init__(self, what: str, error: ErrorCode, message: str | None) -> None:
+        super().__init__(f"{what}: {error.name}{f': {message}' if message else ''}")
+        self.error = error
+
+
+class NotAnswered(UserError):
+    """No controller responded in time."""
+
+
+class Requests(ClusterRoles):
+    """A cluster that takes requests of a test."""
+
+    def admin(self, request: Any, *, within: Duration = ADMIN_WITHIN) -> Any:
+        """Send any request to the active controller and give its response.
+
+        Errors:  UserError for a request that no bytes can carry; NotAnswered.
+        """
+        what = type(request).__name__
+        return self.request(what, request, read_duration(within, f"{what}: within"))
+
+    def request(self, what: str, request: Any, within: Duration) -> Any:
+        """The same under a name that errors begin with."""
+        within_ms = ms(within)
+        version = highest_version(self.rules, request.api_key)
+        try:
+            encode(request, version)
+        except (ProtocolError, ValueError, TypeError, AttributeError) as error:
+            raise UserError(f"{what}: version {version} cannot carry it: {error}") from None
+        operation = AdminOperation(
+            deadline_ms=self.now_ms + within_ms, request=request, version=version
+        )
+        self.client.hear(operation)
+        self.finish([operation], operation.deadline_ms + 1_000)
+        if operation.response is None:
+            why = operation.failure or "no response"
+            limit = format_duration(within_ms)
+            raise NotAnswered(f"{what}: no controller answered within {limit} ({why})")
+        return operation.response
+
+    def finish(self, operations: Sequence[Operation], until_ms: int) -> None:
+        """Let the cluster run until operations are done, or it is too late."""
+        within_ms = max(1, until_ms - self.now_ms)
+        self.run_until(lambda: all(operation.done for operation in operations), within_ms)
+
+    def wait_for_commit(self, condition: Callable[[], bool]) -> None:
+        """Wait for what a response says, which a planted fault (S26) may send before the commit."""
+        self.run_until(condition, COMMITTED_WITHIN_MS)
+
+
+def refuse(what: str, code: int, message: str | None = None) -> None:
+    """Raise what an error code says.
+
+    Errors:  RequestRefused unless the code is NONE.
+    """
+    if code != ErrorCode.NONE:
+        raise RequestRefused(what, ErrorCode(code), message)

@@ -1,0 +1,269 @@
+"""A cluster: what its nodes share, and what is known of it. The actions upon it stand beside it.
+
+::
+
+    Cluster            nodes, disks, network, clock; who is active, who leads, what is committed
+      └─ ClusterRoles  its nodes and topics as handles, and selectors
+           └─ actions/ network, processes, controllers, voters, disks, topics, records
+                └─ MiniCluster   all of these, and a life: start, wait, save, verify, stop
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from minicluster.actors.cluster.client import Client, Load
+from minicluster.actors.cluster.layout import (
+    check_counts,
+    config_of,
+    rules_and_faults,
+    version_of,
+)
+from minicluster.actors.cluster.process import Process
+from minicluster.actors.network import Network
+from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.nodes.quorum_shell import QuorumPlan
+from minicluster.actors.recording.logging import ClusterLog
+from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
+from minicluster.actors.recording.recorder import Recorder
+from minicluster.actors.recording.run_place import checked_run_id
+from minicluster.actors.runtime import chance
+from minicluster.actors.runtime.runtime import Runtime
+from minicluster.actors.runtime.simulated import SimulatedRuntime
+from minicluster.actors.runtime.threaded import ThreadedRuntime
+from minicluster.faults import Faults
+from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
+from minicluster.metadata import metadata_version as mv
+from minicluster.metadata.bootstrap import bootstrap_records, default_features
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.protocol.uuids import format_uuid
+from minicluster.quorum.settings import QuorumSettings
+from minicluster.rules import Rules
+from minicluster.scenario.scenario import FIRST_CONTROLLER
+
+SEEN_WITHIN_MS = 5_000
+RuntimeName = Literal["simulated", "threaded"]
+
+
+class Cluster:
+    """Controllers 101, 102, … and brokers 1, 2, …: their disks, processes and network."""
+
+    rt: Runtime
+    client: Client  # since the start
+
+    def __init__(
+        self,
+        *,
+        brokers: int = 3,
+        controllers: int = 3,
+        seed: int = 0,
+        metadata_version: str | None = None,
+        rules: Rules | str | None = None,
+        faults: Faults | Iterable[str] = (),
+        runtime: RuntimeName = "simulated",
+        wire: bool = False,
+        config: Mapping[str, Any] | None = None,
+        features: Mapping[str, int] | None = None,
+        online: bool = True,
+        checks: Sequence[CommitFollower] = (),
+        scenario: Mapping[str, Any] | None = None,
+        exercises: Sequence[str] = (),
+        run_id: str | None = None,
+    ) -> None:
+        """Lay a cluster out; ``start`` or ``with`` starts it.
+
+        Shapes:  faults: zoo ids; features: levels to format with (default: the release's);
+                 online: the log-only rules watch every commit; checks: more followers of the
+                 commits; scenario and exercises go into ``run.json``.
+        Errors:  UserError in one line for anything that cannot be.
+        """
+        check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
+        self.seed = seed
+        self.runtime_name = runtime
+        self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
+        self.broker_ids = tuple(range(1, brokers + 1))
+        self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers))
+        self.node_ids = (*self.broker_ids, *self.controller_ids)
+        self.rules, self.faults = rules_and_faults(rules, faults)
+        self.given_config = dict(config or {})
+        threaded = runtime == "threaded"
+        self.config = config_of(self.given_config, controllers=controllers, threaded=threaded)
+        self.metadata_version = version_of(metadata_version, self.rules)
+        levels = default_features(self.metadata_version) if features is None else dict(features)
+        if self.config.eligible_leader_replicas is not None:
+            levels[mv.ELR_VERSION] = int(self.config.eligible_leader_replicas)
+        self.bootstrap = bootstrap_records(self.metadata_version, levels, rules=self.rules)
+        self.wire = wire
+        self.scenario = scenario
+        self.exercises = tuple(exercises)
+        self.step: int | None = None  # of a scenario, the one that acts now
+        self.online = online
+        self.checks = tuple(checks)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Make what the nodes share."""
+        simulated = self.runtime_name == "simulated"
+        self.rt = SimulatedRuntime(seed=self.seed) if simulated else ThreadedRuntime(seed=self.seed)
+        cluster_id = uuid.UUID(int=self.rt.rng("cluster").getrandbits(128), version=4)
+        self.recorder = Recorder(self.run_id, self.rt.now)
+        self.log = ClusterLog(self.rt.now)
+        self.network = Network(
+            self.rt,
+            self.recorder,
+            base_delay_ms=(1, 2) if simulated else (0, 0),
+            wire=self.wire,
+        )
+        self.inlet = Inlet()
+        self.committed = CommittedImage()
+        config = self.config
+        self.plan = QuorumPlan(
+            cluster_id=format_uuid(cluster_id),
+            controller_ids=self.controller_ids,
+            voter_ids=self.controller_ids[: config.initial_controllers or None],
+            kraft_version=config.kraft_version,
+            settings=QuorumSettings(
+                election_timeout_ms=config.election_timeout_ms,
+                fetch_timeout_ms=config.fetch_timeout_ms,
+                request_timeout_ms=config.quorum_request_timeout_ms,
+                retry_backoff_ms=config.retry_backoff_ms,
+                election_backoff_max_ms=config.election_backoff_max_ms,
+                append_linger_ms=config.append_linger_ms,
+                fetch_max_wait_ms=config.quorum_fetch_wait_max_ms,
+                auto_join=config.auto_join,
+            ),
+        )
+        self.starts: dict[int, int] = {}  # how often each node has been started
+        self.processes: dict[int, Process] = {}
+        self.loads: list[Load] = []
+        self.disks = {
+            node_id: Disk(node_id=node_id, directory_ids=self.new_directories(node_id))
+            for node_id in self.node_ids
+        }
+        if config.kraft_version:
+            directories = {n: self.disks[n].directory_ids[0] for n in self.plan.voter_ids}
+            checkpoint = self.plan.bootstrap_checkpoint(directories)
+            for node_id in self.plan.voter_ids:
+                self.disks[node_id].log(METADATA_DIRECTORY).snapshots[0, 0] = checkpoint
+        self._call_election()
+
+    def _call_election(self) -> None:
+        """Begin where one controller, chosen by the seed, has just voted for itself.
+
+        It requests the votes of the others as soon as it starts, which spares every test the wait
+        for a first election timeout; all elections after this one take theirs.
+        """
+        key = chance.key(self.seed, "first election")
+        voters = self.plan.voter_ids
+        candidate = voters[chance.draw(key, 0) % len(voters)]
+        disk = self.disks[candidate]
+        disk.write(
+            QUORUM_STATE_NAME,
+            QuorumState(
+                leader_epoch=1, voted_id=candidate, voted_directory_id=disk.directory_ids[0]
+            ),
+        )
+
+    def new_directories(self, node_id: int) -> tuple[uuid.UUID, ...]:
+        """The directory ids of a new disk."""
+        count = self.starts.get(node_id, 0)
+        draws = self.rt.rng(f"directory/{node_id}/{count}")
+        return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in self.config.log_dirs)
+
+    # The committed state, and who has which role in it.
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata image of everything that is committed."""
+        return self.committed.image
+
+    def partition_state(self, topic: str, index: int) -> PartitionRegistration | None:
+        """The committed state of a partition, None if there is none."""
+        found = self.image.topics.named(topic)
+        return None if found is None else found.partitions.get(index)
+
+    def leader_id(self, topic: str, index: int) -> int | None:
+        """The leader of a partition, None while there is none."""
+        state = self.partition_state(topic, index)
+        return None if state is None or state.leader < 0 else state.leader
+
+    def active_controller_id(self) -> int | None:
+        """The controller that leads the quorum in the highest epoch, None while there is none."""
+        best: tuple[int, int] | None = None
+        for node_id in self.controller_ids:
+            process = self.processes.get(node_id)
+            if process is None or process.controller is None or process.paused:
+                continue
+            epoch = process.controller.active_epoch
+            if epoch is not None and (best is None or epoch > best[0]):
+                best = (epoch, node_id)
+        return None if best is None else best[1]
+
+    def is_running(self, node_id: int) -> bool:
+        """Whether the node's process runs; a paused process runs as well."""
+        return node_id in self.processes
+
+    def high_watermark(self, topic: str, index: int) -> int:
+        """The high watermark as the partition's leader has it, -1 where there is none."""
+        leader = self.leader_id(topic, index)
+        process = None if leader is None else self.processes.get(leader)
+        found = self.image.topics.named(topic)
+        if process is None or process.replicas is None or found is None:
+            return -1
+        partition = process.replicas.machine.state.partitions.get((found.id, index))
+        return -1 if partition is None else partition.high_watermark
+
+    def all_unfenced(self) -> bool:
+        """Whether every broker is registered and unfenced."""
+        brokers = self.image.cluster.brokers.rows
+        return all(
+            (broker := brokers.get(broker_id)) is not None and not broker.fenced
+            for broker_id in self.broker_ids
+        )
+
+    # Time.
+
+    @property
+    def now_ms(self) -> int:
+        """The cluster's clock."""
+        return self.rt.now()
+
+    def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
+        """Let the cluster run until a condition holds, or the time is over; whether it held."""
+        held = self.rt.run_until(condition, within_ms)
+        self.see_commits()
+        return held
+
+    def see_commits(self) -> None:
+        """Let the image that tests look at have all that had been committed when this was called.
+
+        Whoever sees an effect of a commit, a response or a process that ended, sees the commit.
+        """
+        committed = self.committed
+        end_offset = self.inlet.next_offset
+        if committed.offset < end_offset - 1:
+            self.rt.run_until(lambda: committed.offset >= end_offset - 1, SEEN_WITHIN_MS)
+
+    # Evidence.
+
+    @property
+    def trace_hash(self) -> str:
+        """A hash over every event so far: the same for the same seed, in every process."""
+        return self.recorder.trace_hash
+
+    def note(self, action: str, targets: Any, phase: str, detail: str = "") -> None:
+        """Leave a row about a disturbance."""
+        self.recorder.trace(
+            "fault",
+            {
+                "step": self.step,
+                "action": action,
+                "targets": targets,
+                "phase": phase,
+                "detail": detail or None,
+            },
+        )

@@ -1,0 +1,122 @@
+"""Starting and ending the processes of a cluster's nodes.
+
+A crash is a crash: the mailboxes are gone, connections break, soft state is lost. What starts again
+is a new incarnation on the same disk.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import Any
+
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.process import Process
+from minicluster.actors.nodes.broker import Broker
+from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
+from minicluster.actors.nodes.quorum_controller import QuorumController
+from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManager
+from minicluster.actors.nodes.shell import NodeContext
+from minicluster.actors.recording.replica_log import replica_rows
+from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.replica.log_manager import ReplicaStore
+
+
+def start_process(cluster: Cluster, node_id: int) -> None:
+    """Start a node's process on its disk; on a broken one it ends before it begins."""
+    cluster.starts[node_id] = count = cluster.starts.get(node_id, 0) + 1
+    disk = cluster.disks[node_id]
+    metadata_directory = cluster.config.metadata_directory(disk.directory_ids)
+    is_broker = node_id in cluster.broker_ids
+    if is_broker and (why := ReplicaStore(disk).cannot_run(metadata_directory)):
+        cluster.note("exit", [node_id], "note", why)
+        return
+    draws = cluster.rt.rng(f"incarnation/{node_id}/{count}")
+    context = NodeContext(
+        node_id=node_id,
+        incarnation=uuid.UUID(int=draws.getrandbits(128), version=4),
+        network=cluster.network,
+        recorder=cluster.recorder,
+        disk=disk,
+        config=cluster.config,
+        rules=cluster.rules,
+        faults=cluster.faults,
+        log=cluster.log.bind(node=node_id),
+        exited=partial(_exited, cluster),
+    )
+    start = _start_broker if is_broker else _start_controller
+    cluster.processes[node_id] = start(cluster, context)
+    cluster.recorder.event("start", node_id, str(context.incarnation))
+
+
+def _start_controller(cluster: Cluster, context: NodeContext) -> Process:
+    name = f"controller-{context.node_id}"
+    actor: Any = None  # until it is there, connections are refused
+    cluster.network.attach(context.node_id, str(context.incarnation), lambda _: actor)
+    cluster.rt.spawn(
+        QuorumController, name, context, cluster.plan, cluster.inlet, cluster.bootstrap
+    )
+    actor = cluster.rt.actor(name)
+    return Process(
+        node_id=context.node_id,
+        incarnation=context.incarnation,
+        actors=(name,),
+        controller=actor,
+    )
+
+
+def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
+    node_id, rt = context.node_id, cluster.rt
+    names = (f"replica-manager-{node_id}", f"publisher-{node_id}", f"broker-{node_id}")
+    rt.spawn(ReplicaManager, names[0], context)
+    replicas: Any = rt.actor(names[0])
+    rt.spawn(MetadataPublisher, names[1], context, None)
+    publisher: Any = rt.actor(names[1])
+    broker: Any = None
+
+    def route(api: str) -> ClusterActor | None:
+        target: ClusterActor | None = replicas if api in REPLICA_APIS else broker
+        return target
+
+    cluster.network.attach(node_id, str(context.incarnation), route)
+    rt.spawn(Broker, names[2], context, cluster.plan, publisher, replicas)
+    broker = rt.actor(names[2])
+    return Process(
+        node_id=node_id,
+        incarnation=context.incarnation,
+        actors=names,
+        broker=broker,
+        replicas=replicas,
+        publisher=publisher,
+    )
+
+
+def end_process(cluster: Cluster, node_id: int) -> None:
+    """End a node's process at once: its mailboxes are gone, its connections break."""
+    process = cluster.processes.pop(node_id)
+    for name in reversed(process.actors):
+        cluster.rt.kill(name)
+    cluster.network.detach(node_id)
+    cluster.recorder.event("end", node_id, str(process.incarnation))
+
+
+def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
+    """Leave rows of what a broker's logs hold (``replica_log``)."""
+    if node_id in cluster.broker_ids:
+        incarnation = str(cluster.processes[node_id].incarnation)
+        for row in replica_rows(cluster.disks[node_id], incarnation, at):
+            cluster.recorder.trace("replica_log", row)
+
+
+def _exited(cluster: Cluster, node_id: int, halted: str) -> None:
+    """Note that a process has ended by itself; it is taken away when its actor's step is over."""
+    process = cluster.processes.get(node_id)
+    cluster.rt.schedule(cluster.now_ms, partial(_take_away, cluster), (process, halted))
+
+
+def _take_away(cluster: Cluster, what: tuple[Process | None, str]) -> None:
+    process, halted = what
+    if process is not None and cluster.processes.get(process.node_id) is process:
+        record_logs(cluster, process.node_id, "crash" if halted else "end")
+        end_process(cluster, process.node_id)
+        cluster.note("exit", [process.node_id], "note", halted)

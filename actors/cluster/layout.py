@@ -1,0 +1,59 @@
+"""The checks of what a cluster is made of, before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from minicluster.actors.cluster.live import LiveFaults
+from minicluster.actors.nodes.config import THREADED, ClusterConfig
+from minicluster.errors import UserError
+from minicluster.faults import Faults
+from minicluster.metadata import metadata_version as mv
+from minicluster.rules import Rules
+from minicluster.scenario.bounds import BROKERS_MAX, CONTROLLERS_MAX, SEED_MAX, whole_number
+
+
+def check_counts(*, brokers: object, controllers: object, seed: object, runtime: object) -> None:
+    """Refuse numbers and words that no cluster has.
+
+    Errors:  UserError in one line.
+    """
+    whole_number(brokers, "brokers", 0, BROKERS_MAX)
+    whole_number(controllers, "controllers", 1, CONTROLLERS_MAX)
+    whole_number(seed, "seed", 0, SEED_MAX)
+    if runtime not in ("simulated", "threaded"):
+        raise UserError(f"runtime: {runtime!r} is not one of simulated, threaded")
+
+
+def config_of(given: Mapping[str, Any], *, controllers: int, threaded: bool) -> ClusterConfig:
+    """The settings of a cluster.
+
+    Errors:  UserError for a setting that is not known or does not fit.
+    """
+    config = (THREADED if threaded else ClusterConfig()).with_settings(given)
+    if config.kraft_version > 1:
+        raise UserError(f"kraft.version: {config.kraft_version} is not one of 0, 1")
+    if config.initial_controllers > controllers:
+        raise UserError(f"initial.controllers: there are only {controllers} controllers")
+    return config
+
+
+def version_of(given: str | None, rules: Rules) -> mv.MetadataVersion:
+    """The metadata.version to format with: the release's own if none is given."""
+    return mv.production_version(rules) if given is None else mv.MetadataVersion.parse(given)
+
+
+def rules_and_faults(
+    rules: Rules | str | None, faults: Faults | Iterable[str]
+) -> tuple[Rules, LiveFaults]:
+    """The release, and the planted faults; zoo ids of Kafka's own bugs become rules."""
+    chosen = Rules.named(rules) if isinstance(rules, str) else rules or Rules.KAFKA_4_3
+    if isinstance(faults, Faults):
+        return chosen, LiveFaults(faults)
+    if isinstance(faults, str):
+        faults = (faults,)
+    ids = list(faults)
+    bugs = [zoo_id for zoo_id in ids if zoo_id in Rules.zoo()]
+    planted = Faults.of(zoo_id for zoo_id in ids if zoo_id not in bugs)
+    return chosen.with_bugs(bugs), LiveFaults(planted)

@@ -1,0 +1,25 @@
+"""One incarnation of a node: its actors."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from minicluster.actors.nodes.broker import Broker
+from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
+from minicluster.actors.nodes.quorum_controller import QuorumController
+from minicluster.actors.nodes.replica_manager import ReplicaManager
+
+
+@dataclass(slots=True, kw_only=True)
+class Process:
+    """One incarnation of a node."""
+
+    node_id: int
+    incarnation: uuid.UUID
+    actors: tuple[str, ...]
+    controller: QuorumController | None = None
+    broker: Broker | None = None
+    replicas: ReplicaManager | None = None
+    publisher: MetadataPublisher | None = None
+    paused: bool = False

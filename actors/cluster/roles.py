@@ -1,0 +1,73 @@
+"""Who is who in a cluster: its nodes and topics as handles, and nodes by selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.scenario_view import ScenarioView
+from minicluster.actors.cluster.views import Node, Topic
+from minicluster.errors import UserError
+from minicluster.scenario.actions.arguments import HasId, Nodes, Selector
+from minicluster.scenario.selectors import select
+
+
+class ClusterRoles(Cluster):
+    """A cluster whose nodes and topics have handles."""
+
+    def node(self, node_id: int) -> Node:
+        """A node by its id.
+
+        Errors:  UserError if there is none.
+        """
+        return Node(self, self._known(node_id))
+
+    @property
+    def brokers(self) -> tuple[Node, ...]:
+        """All brokers, running or not."""
+        return tuple(Node(self, node_id) for node_id in self.broker_ids)
+
+    @property
+    def controllers(self) -> tuple[Node, ...]:
+        """All controllers, running or not."""
+        return tuple(Node(self, node_id) for node_id in self.controller_ids)
+
+    @property
+    def active_controller(self) -> Node | None:
+        """The controller that leads the quorum in the highest epoch, None while there is none."""
+        active = self.active_controller_id()
+        return None if active is None else Node(self, active)
+
+    def topic(self, name: str) -> Topic:
+        """A topic by its name.
+
+        Errors:  UserError if there is none.
+        """
+        if self.image.topics.named(name) is None:
+            raise UserError(f"there is no topic {name}")
+        return Topic(self, name)
+
+    def ids(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of nodes that are named by handles, ids or selectors.
+
+        Errors:  UserError for a node that does not exist, and where a selector names nobody now.
+        """
+        alone = isinstance(nodes, HasId | Selector | str | int)
+        items: Iterable[HasId | Selector | str | int] = (nodes,) if alone else nodes  # type: ignore[assignment]
+        return tuple(node_id for item in items for node_id in self._ids_of(item))
+
+    def _ids_of(self, item: HasId | Selector | str | int) -> tuple[int, ...]:
+        if isinstance(item, int):
+            return (self._known(item),)
+        if isinstance(item, HasId):
+            return (self._known(item.id),)
+        selected = select(item if isinstance(item, str) else item.expression, ScenarioView(self))
+        if not selected:
+            raise UserError(f"{item} names nobody now")
+        return selected
+
+    def _known(self, node_id: int) -> int:
+        if node_id not in self.node_ids:
+            known = ", ".join(str(other) for other in self.node_ids)
+            raise UserError(f"there is no node {node_id}; nodes are {known}")
+        return node_id

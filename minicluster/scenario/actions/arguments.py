@@ -1,0 +1,335 @@
+"""What the arguments of an action may be, from a scenario file and from a test alike.
+
+An argument is read once: where an action is made. A duration is then milliseconds, a node an id or
+a selector that has been parsed; reading what has been read changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
+
+from minicluster.durations import LONGEST_MS, format_duration, parse_duration_ms
+from minicluster.errors import UserError, instead
+from minicluster.faults import Faults
+from minicluster.protocol.api_keys import BY_NAME
+from minicluster.rules import Rules
+from minicluster.scenario import bounds
+from minicluster.scenario.bounds import checked_text, shown, whole_number
+from minicluster.scenario.expression import Expression, Word
+from minicluster.scenario.selectors import parse_selector
+
+
+@runtime_checkable
+class HasId(Protocol):
+    """A handle of a node."""
+
+    @property
+    def id(self) -> int:
+        """The node's id."""
+
+
+@runtime_checkable
+class HasName(Protocol):
+    """A handle of a topic."""
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+
+
+@runtime_checkable
+class OfTopic(Protocol):
+    """A handle of a partition."""
+
+    @property
+    def topic(self) -> str:
+        """The name of its topic."""
+
+    @property
+    def index(self) -> int:
+        """The partition's number."""
+
+
+@runtime_checkable
+class Span(Protocol):
+    """A ``timedelta``."""
+
+    def total_seconds(self) -> float:
+        """The whole duration."""
+
+
+class Milliseconds(int):
+    """A duration that has been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Nodes by their role, looked up when the action is carried out."""
+
+    text: str
+    expression: Expression
+
+    @classmethod
+    def read(cls, text: str, where: str) -> Selector:
+        return cls(text, parse_selector(text, where))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of argument: its name and text for people, and how it is read and written.
+
+    Shapes:  read(value, where) -> what the action holds, or UserError that begins with where;
+             written(what the action holds) -> what a scenario file has.
+    """
+
+    name: str
+    text: str
+    read: Callable[[Any, str], Any]
+    written: Callable[[Any], Any] = lambda value: value
+
+
+def _not(kind_text: str, value: object, where: str) -> UserError:
+    return UserError(f"{where}: {shown(value)} is not {kind_text}")
+
+
+def read_duration(value: object, where: str) -> Milliseconds:
+    """A duration as people write it, or a timedelta, in milliseconds."""
+    if isinstance(value, Milliseconds):
+        return value
+    if isinstance(value, Span):
+        span_ms = round(value.total_seconds() * 1_000)
+        if not 0 <= span_ms <= LONGEST_MS:
+            raise UserError(f"{where}: {value!s} is negative or more than a year")
+        return Milliseconds(span_ms)
+    return Milliseconds(parse_duration_ms(value, what=where))
+
+
+def _text(value: object, where: str) -> str:
+    if isinstance(value, HasName) and not isinstance(value, str):
+        value = value.name
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _not("text", value, where)
+    return checked_text(value if isinstance(value, str) else shown(value), where)
+
+
+def whole(low: int, high: int) -> Kind:
+    """Whole numbers within bounds."""
+    text = f"a whole number from {low:,} to {high:,}"
+    return Kind("count", text, lambda value, where: whole_number(value, where, low, high))
+
+
+def _flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise _not("true or false", value, where)
+    return value
+
+
+def _between(low: float, high: float, text: str) -> Callable[[Any, str], float]:
+    def read(value: object, where: str) -> float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not low <= value <= high:  # type: ignore[operator]
+            raise _not(text, value, where)
+        return value  # type: ignore[return-value]
+
+    return read
+
+
+def _rate(value: object, where: str) -> float:
+    text = f"a number of records per second, above 0 and up to {bounds.RATE_MAX:,}"
+    if value == 0:
+        raise _not(text, value, where)
+    return _between(0, bounds.RATE_MAX, text)(value, where)
+
+
+def choice(*words: str) -> Kind:
+    """One of a few words."""
+
+    def read(value: object, where: str) -> str:
+        word = value if isinstance(value, str) else shown(value)
+        if isinstance(value, bool) or word not in words:
+            raise UserError(f"{where}: {shown(value)} is not one of {', '.join(words)}")
+        return word
+
+    return Kind(" or ".join(f"`{word}`" for word in words), "one of a few words", read)
+
+
+def _acks(value: object, where: str) -> str:
+    return str(choice("0", "1", "all").read("all" if value == -1 else value, where))
+
+
+# Lists. One alone may stand for a list of one.
+
+
+def _items(value: Any) -> Iterable[Any]:
+    alone = isinstance(value, str | int | Selector | HasId | OfTopic) or not isinstance(
+        value, Iterable
+    )
+    return (value,) if alone else value
+
+
+def _one_or_list(items: Sequence[Any]) -> Any:
+    return items[0] if len(items) == 1 else list(items)
+
+
+def _node(value: object, where: str) -> int | Selector:
+    if isinstance(value, Selector):
+        return value
+    if isinstance(value, HasId):
+        return value.id
+    if isinstance(value, str):
+        return Selector.read(value, where)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _not(NODES.text, value, where)
+    return whole_number(value, where, -(2**31), 2**31 - 1)
+
+
+def _nodes(value: object, where: str) -> tuple[int | Selector, ...]:
+    return tuple(_node(item, where) for item in _items(value))
+
+
+def _nodes_written(nodes: tuple[int | Selector, ...]) -> Any:
+    return _one_or_list([node if isinstance(node, int) else str(node) for node in nodes])
+
+
+def _groups(value: Any, where: str) -> tuple[tuple[int | Selector, ...], ...]:
+    if not isinstance(value, list | tuple) or len(value) < 2:
+        raise UserError(f"{where}: give at least two groups of nodes")
+    if any(group is None for group in value):
+        raise _not(GROUPS.text, value, where)
+    return tuple(_nodes(group, where) for group in value)
+
+
+_OF_THE_KIPS = ("AlterIsr", "AlterReplicaState")  # never shipped: in no registry
+
+
+def _apis(value: Any, where: str) -> tuple[str, ...]:
+    names = tuple(_items(value))
+    known = (*BY_NAME, *_OF_THE_KIPS)
+    for name in names:
+        if not isinstance(name, str):
+            raise _not(APIS.text, value, where)
+        if name not in known:  # a fault that is narrowed to it would hit nothing
+            near = name.removesuffix("Request")
+            what = instead(near, known, "write one such as Fetch or Produce")
+            raise UserError(f"{where}: {name[:60]!r} is no API; {what}")
+    return names
+
+
+def _partition(value: object, where: str) -> tuple[str, int]:
+    if isinstance(value, OfTopic):
+        return value.topic, value.index
+    if isinstance(value, tuple) and len(value) == 2:
+        return value
+    text = checked_text(value, where) if isinstance(value, str) else shown(value)
+    if not Word(text).is_partition:
+        raise UserError(f"{where}: {text[:60]!r} is not a partition; write topic-index: orders-0")
+    return Word(text).partition
+
+
+def _partitions(value: Any, where: str) -> tuple[tuple[str, int], ...]:
+    found = [_partition(item, where) for item in _items(value)]
+    for index, (topic, number) in enumerate(found):
+        if (topic, number) in found[:index]:  # Kafka's client takes a set or a map
+            raise UserError(f"{where}: {topic}-{number} is given twice")
+    return tuple(found)
+
+
+def _value(value: object, where: str) -> str:
+    """A config's value, as Kafka writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise _not(VALUE.text, value, where)
+    return checked_text(value if isinstance(value, str) else shown(value), where)
+
+
+def _mapping(value: Any, where: str) -> dict[str, str | None]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise _not(MAPPING.text, value, where)
+    return {
+        checked_text(name, where): None if item is None else _value(item, f"{where}: {name}")
+        for name, item in value.items()
+    }
+
+
+def _assignment(value: Any, where: str) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(value, list | tuple) or len(value) > bounds.PARTITIONS_MAX:
+        raise _not(ASSIGNMENT.text, value, where)
+    found = []
+    for brokers in value:
+        ids = tuple(_node(item, where) for item in _items(brokers))
+        if not all(isinstance(node, int) for node in ids):
+            raise _not(ASSIGNMENT.text, value, where)
+        found.append(ids)
+    return tuple(found)  # type: ignore[arg-type]
+
+
+def _fault(value: object, where: str) -> str:
+    if isinstance(value, str) and value in Faults.switches():
+        return value
+    if value in Rules.zoo():
+        why = "is a bug of Kafka's own: it is there from the start; name it in faults"
+    else:
+        why = f"is no planted fault; known: {', '.join(sorted(Faults.switches()))}"
+    raise UserError(f"{where}: {shown(value)} {why}")
+
+
+TEXT = Kind("text", "text", _text)
+DURATION = Kind("duration", "a duration with its unit, such as 10s", read_duration, format_duration)
+NODES = Kind(
+    "nodes", "a selector such as leader(orders-0), or a list of them", _nodes, _nodes_written
+)
+GROUPS = Kind(
+    "groups",
+    "a list of groups, each a selector or a list of them",
+    _groups,
+    lambda groups: [_nodes_written(group) for group in groups],
+)
+APIS = Kind("apis", "an API name such as Fetch, or a list of them", _apis, _one_or_list)
+FLAG = Kind("flag", "true or false", _flag)
+PROBABILITY = Kind("probability", "a number from 0 to 1", _between(0, 1, "a number from 0 to 1"))
+RATE = Kind("rate", f"records per second, up to {bounds.RATE_MAX:,}", _rate)
+VALUE = Kind("value", "text or a number, or null to remove it", _value)
+MAPPING = Kind("mapping", "names and values", _mapping)
+PARTITIONS = Kind(
+    "partitions",
+    "a partition such as orders-0, or a list of them",
+    _partitions,
+    lambda partitions: _one_or_list([f"{topic}-{index}" for topic, index in partitions]),
+)
+ASSIGNMENT = Kind(
+    "assignment",
+    "a list of lists of broker ids",
+    _assignment,
+    lambda assignment: [list(brokers) for brokers in assignment],
+)
+FAULT = Kind("fault", "the id of a planted fault, such as Z01", _fault)
+ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks)
+
+KINDS = (
+    TEXT, DURATION, NODES, GROUPS, APIS, FLAG, PROBABILITY, RATE, VALUE, MAPPING, PARTITIONS,
+    ASSIGNMENT, FAULT,
+)  # fmt: skip
+"""The kinds that docs/scenarios.md explains; whole numbers and choices show what they take."""
+
+# The types of arguments as a test writes them; the kind says how each is read.
+Node: TypeAlias = HasId | Selector | str | int
+Duration = Annotated[str | Span | Milliseconds, DURATION]
+Nodes = Annotated[Node | Iterable[Node], NODES]
+Groups = Annotated[Sequence[Node | Iterable[Node]], GROUPS]
+Apis = Annotated[str | Sequence[str], APIS]
+TopicName = Annotated[str | HasName, TEXT]
+Partitions = Annotated[OfTopic | str | Iterable[OfTopic | str], PARTITIONS]
+Assignment = Annotated[Sequence[Sequence[HasId | int]], ASSIGNMENT]
+Configs = Annotated[Mapping[str, str | int | float | bool | None], MAPPING]
+Value = Annotated[str | int | float | bool, VALUE]
+Text = Annotated[str, TEXT]
+Probability = Annotated[float, PROBABILITY]
+Rate = Annotated[float, RATE]
+Fault = Annotated[str, FAULT]
+Flag = Annotated[bool, FLAG]

@@ -1,0 +1,134 @@
+"""The actions on the network: what is lost, late, held, doubled."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from minicluster.scenario.actions.action import Action
+from minicluster.scenario.actions.arguments import (
+    Apis,
+    Duration,
+    Flag,
+    Groups,
+    Nodes,
+    Probability,
+)
+
+Distribution = Literal["fixed", "uniform", "exponential"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Action):
+    """Lose what src sends to dst; in both directions with both, only some APIs with api."""
+
+    src: Nodes
+    dst: Nodes
+    _: KW_ONLY
+    api: Apis | None = None
+    both: Flag = False
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Action):
+    """Lose everything between groups of nodes; one way (earlier to later) if not symmetric."""
+
+    groups: Groups
+    _: KW_ONLY
+    symmetric: Flag = True
+    lasting: Duration | None = None
+
+    @classmethod
+    def between(
+        cls, *groups: Nodes, symmetric: bool = True, lasting: Duration | None = None
+    ) -> Partition:
+        """The same with the groups as arguments, as the method takes them."""
+        return cls(groups, symmetric=symmetric, lasting=lasting)
+
+
+@dataclass(frozen=True, slots=True)
+class Isolate(Action):
+    """Cut nodes off from all others."""
+
+    node: Nodes
+    _: KW_ONLY
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heal(Action):
+    """Remove network faults: all of them, or those of some links."""
+
+    src: Nodes | None = None
+    dst: Nodes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delay(Action):
+    """Deliver late what src sends to dst: min plus a draw that makes up the mean."""
+
+    src: Nodes
+    dst: Nodes
+    mean: Duration
+    _: KW_ONLY
+    min: Duration | None = None
+    distribution: Distribution = "exponential"
+    api: Apis | None = None
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss(Action):
+    """Lose some of what src sends to dst."""
+
+    src: Nodes
+    dst: Nodes
+    p: Probability
+    _: KW_ONLY
+    api: Apis | None = None
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate(Action):
+    """Deliver some of what src sends to dst twice."""
+
+    src: Nodes
+    dst: Nodes
+    p: Probability
+    _: KW_ONLY
+    api: Apis | None = None
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder(Action):
+    """Let some of what src sends to dst be overtaken."""
+
+    src: Nodes
+    dst: Nodes
+    p: Probability
+    _: KW_ONLY
+    api: Apis | None = None
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold(Action):
+    """Keep what src sends to dst until release."""
+
+    src: Nodes
+    dst: Nodes
+    _: KW_ONLY
+    api: Apis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Action):
+    """Deliver what was held, in its order, and hold no more."""
+
+    src: Nodes | None = None
+    dst: Nodes | None = None
+    _: KW_ONLY
+    api: Apis | None = None

@@ -1,0 +1,233 @@
+"""The actions on nodes: processes, controllers, disks, planted faults; and those of a play."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, ClassVar, Literal
+
+from minicluster.scenario import bounds
+from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
+from minicluster.scenario.actions.arguments import (
+    Duration,
+    Fault,
+    Flag,
+    Nodes,
+    whole,
+)
+
+LoseTail = Literal["none", "unflushed", "all"]
+DirectoryIndex = Annotated[int, whole(0, bounds.DIRECTORIES_MAX - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause(Action):
+    """Stop the steps of nodes; their messages wait, time goes on (SIGSTOP)."""
+
+    node: Nodes
+    _: KW_ONLY
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(Action):
+    """Let paused nodes go on (SIGCONT)."""
+
+    node: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Kill(Action):
+    """Stop nodes at once (SIGKILL); optionally lose what was not flushed, or everything."""
+
+    node: Nodes
+    _: KW_ONLY
+    lose_tail: LoseTail = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart(Action):
+    """Start nodes again, as new incarnations; one that runs is killed first."""
+
+    node: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Bounce(Action):
+    """Kill nodes and start them again after a while."""
+
+    node: Nodes
+    _: KW_ONLY
+    down: Duration = "1s"
+    lose_tail: LoseTail = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Wipe(Action):
+    """Give nodes new, empty disks; one that runs is killed first."""
+
+    node: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown(Action):
+    """Let brokers hand over and stop (SIGTERM); a controller just stops."""
+
+    node: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class PublishDelay(Action):
+    """Let brokers see committed metadata late; 0s ends it."""
+
+    broker: Nodes
+    delay: Duration
+    _: KW_ONLY
+    lasting: Duration | None = None
+
+
+# Controllers.
+
+
+@dataclass(frozen=True, slots=True)
+class FailOver(Action):
+    """Kill the active controller; start it again when another has taken over.
+
+    With one controller, or where no other takes over in time, it is started again as well.
+    """
+
+    _: KW_ONLY
+    within: Duration = "30s"
+
+
+@dataclass(frozen=True, slots=True)
+class Resign(Action):
+    """Let the active controller give up its epoch; the others elect anew."""
+
+    node: Nodes = "active_controller()"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Action):
+    """Let controllers write a snapshot of what is committed (KIP-630)."""
+
+    node: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Compact(Action):
+    """Let controllers drop their log before their newest snapshot; who lags must load that."""
+
+    node: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeKraftVersion(Action):
+    """Raise kraft.version to 1, so that voters can change (UpdateFeatures).
+
+    Errors:  RequestRefused with the controller's reason, such as a voter whose support for it the
+             leader does not know yet; NotAnswered.
+    """
+
+    refusable: ClassVar[bool] = True
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class AddVoter(Action):
+    """Let controllers that only observe vote, one after the other (KIP-853; kraft.version 1).
+
+    Errors:  RequestRefused with the leader's reason; NotAnswered.
+    """
+
+    refusable: ClassVar[bool] = True
+    node: Nodes
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoter(Action):
+    """Let voters only observe from now on, one after the other.
+
+    Errors:  RequestRefused with the leader's reason; NotAnswered.
+    """
+
+    refusable: ClassVar[bool] = True
+    node: Nodes
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+# Disks.
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDisk(Action):
+    """Let each write of a controller to its log or election state take a while; 0s ends it.
+
+    Brokers do not wait for their disks: Kafka acknowledges what is in memory.
+    """
+
+    node: Nodes
+    delay: Duration
+    _: KW_ONLY
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlushOff(Action):
+    """Let disks flush nothing and report that they did, or flush again with off.
+
+    A crash with ``lose_tail="unflushed"`` then takes what the node has promised to keep.
+    """
+
+    node: Nodes
+    _: KW_ONLY
+    off: Flag = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailDir(Action):
+    """Break a log directory of brokers, counted from 0 (config log.dirs names them).
+
+    A broker without any other, or whose metadata log lies in it (``metadata.log.dir``), halts.
+    """
+
+    broker: Nodes
+    dir: DirectoryIndex = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RepairDir(Action):
+    """Mend a log directory of brokers; one that runs notices when it starts again."""
+
+    broker: Nodes
+    dir: DirectoryIndex = 0
+
+
+# The run.
+
+
+@dataclass(frozen=True, slots=True)
+class Mutate(Action):
+    """Plant a fault from here on, or take it out again with off."""
+
+    fault: Fault
+    _: KW_ONLY
+    off: Flag = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Action):
+    """Do nothing; use with after."""
+
+    of_scenarios: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness(Action):
+    """Undo every fault, start every node, and wait until the cluster has converged."""
+
+    of_scenarios: ClassVar[bool] = True
+    bound: Duration = "60s"

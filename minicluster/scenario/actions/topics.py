@@ -1,0 +1,172 @@
+"""The actions on topics, configs and records."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, ClassVar, Literal
+
+from minicluster.scenario import bounds
+from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
+from minicluster.scenario.actions.arguments import (
+    ACKS,
+    Assignment,
+    Configs,
+    Duration,
+    Flag,
+    Nodes,
+    OfTopic,
+    Partitions,
+    Rate,
+    Text,
+    TopicName,
+    Value,
+    whole,
+)
+
+ElectionType = Literal["PREFERRED", "UNCLEAN"]
+AcksWord = Literal["0", "1", "all"]
+Acks = Annotated[AcksWord | int, ACKS]
+Replicas = Annotated[int, whole(1, bounds.REPLICAS_MAX)]
+PartitionCount = Annotated[int, whole(1, bounds.PARTITIONS_MAX)]
+PartitionIndex = Annotated[int, whole(0, bounds.PARTITIONS_MAX - 1)]
+Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Action):
+    """Create a topic.
+
+    Errors:  RequestRefused with the controller's reason; NotAnswered.
+    """
+
+    refusable: ClassVar[bool] = True
+    name: Text
+    _: KW_ONLY
+    partitions: PartitionCount = 1
+    replicas: Replicas = 3
+    min_isr: Replicas | None = None
+    unclean: Flag | None = None
+    assignment: Assignment | None = None
+    configs: Configs | None = None
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(Action):
+    """Delete a topic."""
+
+    refusable: ClassVar[bool] = True
+    name: TopicName
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class RecreateTopic(Action):
+    """Delete a topic and create it with the same replicas and configs, under a new id.
+
+    Errors:  UserError if there is no such topic; RequestRefused; NotAnswered.
+    """
+
+    refusable: ClassVar[bool] = True
+    name: TopicName
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(Action):
+    """Let a topic have so many partitions in all (CreatePartitions).
+
+    Errors:  RequestRefused, also for a total that is not more than there are; NotAnswered.
+    """
+
+    refusable: ClassVar[bool] = True
+    name: TopicName
+    total: PartitionCount
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Reassign(Action):
+    """Move partitions to other replicas, the preferred leader first; null cancels a move.
+
+    The response comes when the move has begun; ``Partition.is_reassigning`` holds while it lasts.
+
+    Errors:  RequestRefused with the controller's reason; NotAnswered.
+    Source:  KIP-455.
+    """
+
+    refusable: ClassVar[bool] = True
+    partitions: Partitions
+    replicas: Nodes | None
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class SetConfig(Action):
+    """Set a config of a topic, of brokers or, with neither, of the cluster; null removes it."""
+
+    refusable: ClassVar[bool] = True
+    key: Text
+    value: Value | None
+    _: KW_ONLY
+    topic: TopicName | None = None
+    broker: Nodes | None = None
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Elect(Action):
+    """Elect leaders (ElectLeaders).
+
+    Shapes:  -> the error of each partition, by its name.
+    """
+
+    refusable: ClassVar[bool] = True
+    partitions: Partitions
+    type: ElectionType = "PREFERRED"
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Unregister(Action):
+    """Remove the registration of brokers that are down (UnregisterBroker)."""
+
+    refusable: ClassVar[bool] = True
+    broker: Nodes
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Produce(Action):
+    """Produce a count of records and wait for the outcomes, or go on at a rate per second.
+
+    Shapes:  without a rate: one record unless count says otherwise; the list holds an outcome
+             each. With a rate: records per second, for ``lasting`` or until ``pause_load``; the
+             list fills while they are sent. ``idempotent`` numbers the records of a count, so that
+             they can be sent again without coming twice (KIP-98). Each try has 30s; a record has as
+             long, or 2m if it is sent again, unless ``within`` says otherwise. ``to`` names a node
+             to send to, whatever the metadata says.
+    """
+
+    topic: TopicName | OfTopic
+    partition: PartitionIndex = 0
+    _: KW_ONLY
+    count: Records | None = None
+    rate: Rate | None = None
+    acks: Acks = "all"
+    idempotent: Flag = False
+    lasting: Duration | None = None
+    to: Nodes | None = None
+    within: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.topic, OfTopic):
+            object.__setattr__(self, "partition", self.topic.index)
+            object.__setattr__(self, "topic", self.topic.topic)
+        Action.__post_init__(self)

@@ -1,0 +1,240 @@
+"""Reading scenarios: a file, a text, or values; a slip costs no run.
+
+Every error is one line: the file with line and column, the step, what is wrong, what to write.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from minicluster.durations import parse_duration_ms
+from minicluster.errors import UserError, instead
+from minicluster.faults import Faults
+from minicluster.rules import Rules
+from minicluster.scenario.bounds import (
+    BROKERS_MAX,
+    CONTROLLERS_MAX,
+    FILE_BYTES_MAX,
+    LEVELS_MAX,
+    NAME_MAX,
+    SEED_MAX,
+    STEPS_MAX,
+    checked_text,
+    shown,
+    whole_number,
+)
+from minicluster.scenario.errors import ScenarioError
+from minicluster.scenario.scenario import DEFAULT_WITHIN_MS, Condition, Scenario, Step
+from minicluster.scenario.selectors import parse_condition
+from minicluster.scenario.vocabulary import ACTIONS, action_of
+from minicluster.scenario.yaml_text import QUOTE_HINT, Document, read_yaml
+
+RUNTIMES = ("simulated", "threaded")
+_HEADER = ("name", "description", "cluster", "faults", "exercises", "steps")
+_CLUSTER = ("controllers", "brokers", "seed", "rules", "metadata_version", "runtime", "config")
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario file.
+
+    Errors:  ScenarioError: the file, the step, what is wrong.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ScenarioError(f"{path}: is no file; give a scenario as a YAML file")
+        if status.st_size > FILE_BYTES_MAX:
+            raise ScenarioError(
+                f"{path}: has {status.st_size:,} bytes; a scenario has at most {FILE_BYTES_MAX:,}"
+            )
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ScenarioError(f"{path}: there is no such file") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}: cannot be read: it is not a text in UTF-8") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ScenarioError(f"{path}: cannot be read: {why}") from None
+    return parse_scenario(text, where=str(path), name=path.stem)
+
+
+def parse_scenario(text: str, *, where: str = "scenario", name: str = "scenario") -> Scenario:
+    """Read a scenario from the text of a file."""
+    return _scenario(read_yaml(text, where), name)
+
+
+def scenario_of(value: Any, *, where: str, name: str = "scenario") -> Scenario:
+    """Check a scenario that has been read already, as plain values."""
+    _check_plain(value, where)
+    return _scenario(Document(where, value), name)
+
+
+def _scenario(read: Document, name: str) -> Scenario:
+    value, where = read.value, read.where
+    if not isinstance(value, dict):
+        raise ScenarioError(f"{where}: a scenario is a mapping with a list of steps")
+    _known(read, value, _HEADER)
+    cluster = value.get("cluster") or {}
+    if not isinstance(cluster, dict):
+        raise ScenarioError(
+            f"{read.at('cluster')}: cluster is a mapping: {{controllers: 3, brokers: 3}}"
+        )
+    _known(read, cluster, _CLUSTER, "cluster")
+    faults = _words(read, "faults")
+    try:
+        rules = Rules.named(str(cluster.get("rules", "kafka-4.3")))
+        switches = _switches(faults)
+        checked_name = checked_text(str(value.get("name") or name), "name", NAME_MAX)
+    except UserError as error:
+        raise ScenarioError(f"{where}: {error}") from None
+    runtime = str(cluster.get("runtime", "simulated"))
+    if runtime not in RUNTIMES:
+        place = read.at("cluster", "runtime")
+        raise ScenarioError(f"{place}: runtime: {runtime!r} is none; {instead(runtime, RUNTIMES)}")
+    version = cluster.get("metadata_version")
+    config = cluster.get("config") or {}
+    if not isinstance(config, dict):
+        place = read.at("cluster", "config")
+        raise ScenarioError(f"{place}: cluster config is a mapping of names and values")
+    return Scenario(
+        name=checked_name,
+        description=str(value.get("description") or ""),
+        controllers=_count(read, cluster, "controllers", 3, 1, CONTROLLERS_MAX),
+        brokers=_count(read, cluster, "brokers", 3, 1, BROKERS_MAX),
+        seed=_count(read, cluster, "seed", 1, 0, SEED_MAX),
+        rules=rules.name,
+        metadata_version=None if version is None else str(version),
+        runtime=runtime,
+        config=config,
+        faults=switches,
+        exercises=tuple(_words(read, "exercises")),
+        steps=_steps(read),
+    )
+
+
+def _steps(read: Document) -> tuple[Step, ...]:
+    values = read.value.get("steps")
+    if not values:
+        raise ScenarioError(f"{read.where}: the list of steps is missing or empty")
+    place = read.at("steps")
+    if not isinstance(values, list):
+        raise ScenarioError(f"{place}: steps is a list; each begins with a dash: - {{do: heal}}")
+    if len(values) > STEPS_MAX:
+        raise ScenarioError(f"{place}: {len(values)} steps; at most {STEPS_MAX} are allowed")
+    return steps_of(values, read.where, read)
+
+
+def steps_of(values: Sequence[Any], where: str, read: Document | None = None) -> tuple[Step, ...]:
+    """Check a list of steps."""
+    places = read or Document(where, values)
+    return tuple(
+        _step(number, value, f"{places.at('steps', number - 1)}: step {number}")
+        for number, value in enumerate(values, 1)
+    )
+
+
+def _step(number: int, value: Any, where: str) -> Step:
+    if not isinstance(value, dict):
+        raise ScenarioError(f"{where}: a step is a mapping such as {{do: heal}}")
+    kinds = [word for word in ("do", "until", "expect") if word in value]
+    if len(kinds) != 1:
+        raise ScenarioError(f"{where}: a step has one of do, until and expect")
+    [kind] = kinds
+    rest = {name: item for name, item in value.items() if name not in ("at", "after", kind)}
+    if odd := next((name for name in rest if ")" in name or "]" in name), None):
+        raise ScenarioError(f"{where}: {odd!r} is the rest of a value: {QUOTE_HINT}")
+    at, after = value.get("at"), value.get("after")
+    if at is not None and after is not None:
+        raise ScenarioError(f"{where}: a step has at or after, not both")
+    when: dict[str, Any] = {
+        "at_ms": None if at is None else _duration_ms(at, f"{where}: at"),
+        "after_ms": 0 if after is None else _duration_ms(after, f"{where}: after"),
+    }
+    if kind == "do":
+        return _action_step(number, str(value["do"]), rest, where, when)
+    names = ("until", "within") if kind == "until" else ("expect",)
+    for name in rest:
+        if name not in names:
+            raise ScenarioError(f"{where}: {name!r} is not known here; {instead(name, names)}")
+    text = value[kind]
+    if not isinstance(text, str):
+        raise ScenarioError(f"{where}: {shown(text)} is no condition; write isr(orders-0) == 2")
+    condition = Condition(text, parse_condition(text, where))
+    if kind == "expect":
+        return Step(number=number, expect=condition, **when)
+    within = rest.get("within")
+    within_ms = DEFAULT_WITHIN_MS if within is None else _duration_ms(within, f"{where}: within")
+    return Step(number=number, until=condition, within_ms=within_ms, **when)
+
+
+def _action_step(
+    number: int, method: str, given: dict[str, Any], where: str, when: Mapping[str, Any]
+) -> Step:
+    may_fail = False
+    if method in ACTIONS and ACTIONS[method].refusable:
+        may_fail = given.pop("may_fail", False)
+        if not isinstance(may_fail, bool):
+            raise ScenarioError(f"{where}: may_fail: {shown(may_fail)} is not true or false")
+    action = action_of(method, given, where)
+    return Step(number=number, action=action, may_fail=may_fail, **when)
+
+
+def _duration_ms(value: Any, where: str) -> int:
+    try:
+        return parse_duration_ms(value, what=where)
+    except UserError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def _known(read: Document, value: Mapping[Any, Any], names: Sequence[str], *path: str) -> None:
+    for name in value:
+        if name not in names:
+            place = ": ".join([read.at(*path, name), *path])
+            raise ScenarioError(f"{place}: {name!r} is not known here; {instead(name, names)}")
+
+
+def _words(read: Document, name: str) -> list[str]:
+    words = read.value.get(name) or []
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ScenarioError(f"{read.at(name)}: {name} is a list of names such as [A1, A3]")
+    return words
+
+
+def _switches(ids: Sequence[str]) -> tuple[str, ...]:
+    """The zoo ids of a header, in the zoo's order: planted faults, then bugs of Kafka's own.
+
+    Errors:  UserError for an id that is neither.
+    """
+    bugs = [zoo_id for zoo_id in Rules.zoo() if zoo_id in ids]
+    planted = Faults.of(zoo_id for zoo_id in ids if zoo_id not in bugs).on
+    return (*planted, *bugs)
+
+
+def _count(
+    read: Document, value: Mapping[str, Any], name: str, default: int, low: int, high: int
+) -> int:
+    try:
+        return whole_number(value.get(name, default), name, low, high)
+    except UserError as error:
+        raise ScenarioError(f"{read.at('cluster', name)}: {error}") from None
+
+
+def _check_plain(value: Any, where: str) -> None:
+    """Refuse what no scenario file can hold, in values that were read from elsewhere."""
+    left: list[tuple[Any, int]] = [(value, 0)]
+    while left:
+        item, level = left.pop()
+        if level > LEVELS_MAX:
+            raise ScenarioError(f"{where}: lists and mappings nest deeper than {LEVELS_MAX} levels")
+        if isinstance(item, dict):
+            left += [(each, level + 1) for pair in item.items() for each in pair]
+        elif isinstance(item, list):
+            left += [(each, level + 1) for each in item]
+        elif isinstance(item, str):
+            try:
+                checked_text(item, where)
+            except UserError as error:
+                raise ScenarioError(str(error)) from None

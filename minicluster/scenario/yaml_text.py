@@ -1,0 +1,158 @@
+"""YAML as plain values: text, numbers, truths, null, lists, and mappings whose names are text.
+
+PyYAML splits the text into events; the values are built here, so that nothing but plain values
+comes out, each with its line and column, and nothing grows beyond the text. Anchors, aliases and
+tags are refused: a scenario needs none, and an alias of an alias is a file of 500 bytes with a
+billion values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import yaml
+
+from minicluster.errors import UserError
+from minicluster.scenario.bounds import DIGITS_MAX, LEVELS_MAX, checked_text
+from minicluster.scenario.errors import ScenarioError
+
+QUOTE_HINT = "a value with a bracket or a comma needs quotes"
+Path = tuple[str | int, ...]
+_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_BOOL, _NULL = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a text holds, and where each value begins.
+
+    Shapes:  value: plain values; places: names and indexes on the way to a value -> line, column,
+             both from 1.
+    """
+
+    where: str
+    value: Any
+    places: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+
+    def at(self, *path: str | int) -> str:
+        """The place of a value for an error: ``my.yaml:3:5``, without numbers if it has none."""
+        found = self.places.get(path)
+        return self.where if found is None else f"{self.where}:{found[0]}:{found[1]}"
+
+
+def read_yaml(text: str, where: str) -> Document:
+    """Read a text of one YAML document.
+
+    Errors:  ScenarioError in one line with the line and the column.
+    """
+    builder = _Builder(text, where)
+    try:
+        return builder.document()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        why = f"{problem or 'cannot be read'} ({QUOTE_HINT})"
+        if isinstance(error, yaml.reader.ReaderError):
+            line = text.count("\n", 0, error.position) + 1
+            column = error.position - text.rfind("\n", 0, error.position)
+            place, why = f" in line {line}, column {column}", f"{error.reason}"
+        raise ScenarioError(f"{where}: not YAML{place}: {why}") from None
+
+
+class _Builder:
+    def __init__(self, text: str, where: str) -> None:
+        self.where = where
+        self.places: dict[Path, tuple[int, int]] = {}
+        self._events: Iterator[Any] = iter(yaml.parse(text, yaml.SafeLoader))
+        self._resolver: Any = yaml.resolver.Resolver()
+        self._numbers = yaml.constructor.SafeConstructor()
+
+    def document(self) -> Document:
+        event = self._next()
+        while not isinstance(event, yaml.NodeEvent | yaml.StreamEndEvent):
+            event = self._next()
+        value = None if isinstance(event, yaml.StreamEndEvent) else self._value(event, ())
+        event = self._next() if not isinstance(event, yaml.StreamEndEvent) else event
+        while not isinstance(event, yaml.StreamEndEvent):
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._refuse(event, "a second document begins; a scenario is one")
+            event = self._next()
+        return Document(self.where, value, self.places)
+
+    def _next(self) -> Any:
+        return next(self._events)
+
+    def _refuse(self, event: Any, why: str) -> NoReturn:
+        mark = event.start_mark
+        place = f"in line {mark.line + 1}, column {mark.column + 1}"
+        raise ScenarioError(f"{self.where}: not a scenario {place}: {why}")
+
+    def _value(self, event: Any, path: Path) -> Any:
+        self.places[path] = (event.start_mark.line + 1, event.start_mark.column + 1)
+        if isinstance(event, yaml.AliasEvent):
+            self._refuse(event, f"*{event.anchor} is an alias; write the value out")
+        if event.anchor is not None:
+            self._refuse(event, f"&{event.anchor} is an anchor, which nothing may refer to")
+        if event.tag is not None and event.tag != "!":
+            self._refuse(event, f"{event.tag} is a tag; write plain text, numbers, true or false")
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if len(path) >= LEVELS_MAX:
+            self._refuse(event, f"lists and mappings nest deeper than {LEVELS_MAX} levels")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._list(path)
+        return self._mapping(path)
+
+    def _list(self, path: Path) -> list[Any]:
+        found: list[Any] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            found.append(self._value(event, (*path, len(found))))
+        return found
+
+    def _mapping(self, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            name = self._name(event)
+            if name in found:  # one of the two values would be lost
+                self._refuse(event, f"{name[:60]!r} is given twice")
+            found[name] = self._value(self._next(), (*path, name))
+        return found
+
+    def _name(self, event: Any) -> str:
+        """A name is its text, also where YAML 1.1 sees a truth, as in ``off: true``."""
+        if not isinstance(event, yaml.ScalarEvent) or event.tag not in (None, "!") or event.anchor:
+            self._refuse(event, "a name is plain text, no list, mapping, alias or tag")
+        if not event.value or (event.implicit[0] and event.value in ("~", "null", "<<")):
+            self._refuse(event, f"{event.value!r} is no name")
+        return self._text(event)
+
+    def _text(self, event: Any) -> str:
+        try:
+            return checked_text(event.value, "text")
+        except UserError as error:
+            self._refuse(event, str(error).removeprefix("text: "))
+
+    def _scalar(self, event: Any) -> Any:
+        """A value by the core types of YAML 1.1; a date is text."""
+        text = self._text(event)
+        if not event.implicit[0]:
+            return text
+        tag = self._resolver.resolve(yaml.ScalarNode, text, event.implicit)
+        if tag == _NULL:
+            return None
+        if tag not in (_INT, _FLOAT, _BOOL):
+            return text
+        if len(text) > DIGITS_MAX and tag != _BOOL:
+            self._refuse(event, f"a number of {len(text)} characters; {DIGITS_MAX} are allowed")
+        node = yaml.ScalarNode(tag, text)
+        try:
+            if tag == _BOOL:
+                return self._numbers.construct_yaml_bool(node)
+            if tag == _INT:
+                return self._numbers.construct_yaml_int(node)
+            return self._numbers.construct_yaml_float(node)
+        except ValueError:
+            self._refuse(event, f"{text!r} looks like a number and is none; quote it if it is text")
