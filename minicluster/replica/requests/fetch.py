@@ -52,6 +52,10 @@ class FetchedPartition:
     data: Any
 
 
+_READ_COMMITTED = 1
+_UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
     """The sender of a fetch, and how much it wants at least and at most."""
@@ -62,6 +66,7 @@ class FetchParams:
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
+    reads_committed: bool
 
     @property
     def is_from_follower(self) -> bool:
@@ -93,6 +98,7 @@ def handle_fetch(
         max_wait_ms=request.max_wait_ms,
         min_bytes=request.min_bytes,
         max_bytes=request.max_bytes,
+        reads_committed=request.isolation_level == _READ_COMMITTED,
     )
     wanted = [
         FetchedPartition(topic.topic, topic.topic_id, key, data)
@@ -237,7 +243,7 @@ def _read(
         results.size += size
         results.has_error_or_divergence |= info.diverging_epoch is not None
         results.data.append(
-            _partition_data(item, info, Records(batches) if batches else _NO_RECORDS)
+            _partition_data(params, item, info, Records(batches) if batches else _NO_RECORDS)
         )
     return results
 
@@ -287,7 +293,9 @@ def required_leader_epoch(partition: Partition, current_leader_epoch: int) -> in
 # --- response ---------------------------------------------------------------------------------
 
 
-def _partition_data(item: FetchedPartition, info: LogReadInfo, records: Records) -> Any:
+def _partition_data(
+    params: FetchParams, item: FetchedPartition, info: LogReadInfo, records: Records
+) -> Any:
     diverging = info.diverging_epoch
     return FetchResponse.PartitionData(
         partition_index=item.data.partition,
@@ -297,6 +305,7 @@ def _partition_data(item: FetchedPartition, info: LogReadInfo, records: Records)
         diverging_epoch=FetchResponse.EpochEndOffset()
         if diverging is None
         else FetchResponse.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset),
+        aborted_transactions=() if params.reads_committed else None,
         records=records,
     )
 
@@ -315,6 +324,8 @@ def _error(
         error_code=error,
         high_watermark=-1,
         current_leader=leader,
+        # A topic that is not there is refused before its log is read (KafkaApis).
+        aborted_transactions=() if error in _UNKNOWN_TOPIC else None,
         records=_NO_RECORDS,
     )
 

@@ -44,7 +44,6 @@ class ProducePartitionStatus:
     index: int
     key: Key | None
     error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
     appended: LogAppendInfo | None = None
     waits: bool = False
 
@@ -68,7 +67,7 @@ def handle_produce(
                     raise ReplicaError(ErrorCode.INVALID_REQUIRED_ACKS, f"{acks} acks")
                 _append(state, status, data.records, acks, version, now_ms)
             except ReplicaError as refusal:
-                status.error, status.message = refusal.error, str(refusal)
+                status.error = refusal.error
     if acks == ACKS_NONE:
         state.respond(token, None)
         return
@@ -214,6 +213,6 @@ def _partition_response(
         error_code=status.error,
         base_offset=-1 if appended is None else appended.first_offset,
         log_start_offset=-1 if appended is None else appended.log_start_offset,
-        error_message=status.message,
+        error_message=None,  # the error code says it all, as long as there are no record errors
         current_leader=leader,
     )
