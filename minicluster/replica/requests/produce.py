@@ -213,6 +213,6 @@ def _partition_response(
         error_code=status.error,
         base_offset=-1 if appended is None else appended.first_offset,
         log_start_offset=-1 if appended is None else appended.log_start_offset,
-        error_message=None,  # the error code says it all, as long as there are no record errors
+        error_message=None,  # Kafka has one for record errors alone
         current_leader=leader,
     )
