@@ -10,6 +10,7 @@ and so it goes on trying.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,15 +111,24 @@ class ProduceOperation(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Load:
-    """Records at a rate until a time."""
+    """Records at a rate until a time.
+
+    Units:   rate: records per second; from_ms, until_ms: cluster time.
+    """
 
     topic: str
     partition: int
-    period_ms: int
+    rate: float
+    from_ms: int
     until_ms: int
     acks: AcksWord
     operations: list[ProduceOperation] = field(default_factory=list)
     stopped: bool = False
+
+    @property
+    def next_ms(self) -> int:
+        """The time of the next record: of the n-th, n / rate after the first."""
+        return self.from_ms + math.floor(len(self.operations) * 1_000 / self.rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,16 +227,21 @@ class Client(ClusterActor):
     # Load.
 
     def _load(self, load: Load) -> None:
-        now_ms = self.now()
-        if load.stopped or now_ms >= load.until_ms:
-            load.stopped = True
+        if load.stopped:
             return
-        operation = self.new_operation(
-            load.topic, load.partition, acks=load.acks, deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS
-        )
-        load.operations.append(operation)
-        self._produce(operation)
-        self.after(load.period_ms, load)
+        now_ms = self.now()
+        while (
+            load.next_ms < load.until_ms and load.next_ms <= now_ms
+        ):  # above 1,000 per second: several in one millisecond
+            operation = self.new_operation(
+                load.topic, load.partition, acks=load.acks, deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS
+            )
+            load.operations.append(operation)
+            self._produce(operation)
+        if load.next_ms < load.until_ms:
+            self.after(load.next_ms - now_ms, load)
+        else:
+            load.stopped = True
 
     def _produce(self, operation: ProduceOperation) -> None:
         now_ms = self.now()

@@ -8,8 +8,16 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.configs.definitions import broker_configs
-from minicluster.durations import parse_duration_ms
+from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
+from minicluster.scenario.bounds import (
+    DIGITS_MAX,
+    DIRECTORIES_MAX,
+    PARTITIONS_MAX,
+    REPLICAS_MAX,
+    checked_text,
+    whole_number,
+)
 
 # Kafka's name -> the field that holds it (all of these in milliseconds).
 DURATIONS: Mapping[str, str] = {
@@ -42,11 +50,31 @@ COUNTS: Mapping[str, str] = {
     "metadata.max.retention.bytes": "metadata_retention_bytes",
     "num.partitions": "num_partitions",
 }
+COUNTS_MAX: Mapping[str, int] = {
+    "default.replication.factor": REPLICAS_MAX,
+    "metadata.max.retention.bytes": 2**63 - 1,
+    "num.partitions": PARTITIONS_MAX,
+}
 SWITCHES: Mapping[str, str] = {
     "auto.leader.rebalance.enable": "auto_leader_rebalance",
     "controller.quorum.auto.join.enable": "auto_join",
     "eligible.leader.replicas.enable": "eligible_leader_replicas",
 }
+# Without a duration, these would elect, expire or repeat at the same instant for ever.
+ABOVE_ZERO = frozenset(
+    {
+        "broker.heartbeat.interval.ms",
+        "broker.session.timeout.ms",
+        "controller.quorum.election.timeout.ms",
+        "controller.quorum.fetch.timeout.ms",
+        "controller.quorum.request.timeout.ms",
+        "leader.imbalance.check.interval.ms",
+        "replica.high.watermark.checkpoint.interval.ms",
+        "replica.lag.time.max.ms",
+        "request.timeout.ms",
+        "unclean.leader.election.interval.ms",
+    }
+)
 # Names divided by commas, as in Kafka; here they are no paths, only names.
 LOG_DIRS = "log.dirs"
 METADATA_LOG_DIR = "metadata.log.dir"
@@ -161,22 +189,27 @@ THREADED = ClusterConfig(
 
 
 def _milliseconds(name: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
-    return parse_duration_ms(value, what=f"config: {name}")
+    what = f"config: {name}"
+    text = checked_text(value, what).strip() if isinstance(value, str) else ""
+    if text.isdecimal() and text.isascii() and len(text) <= DIGITS_MAX:
+        value = int(text)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return whole_number(value, what, int(name in ABOVE_ZERO), LONGEST_MS)
+    found = parse_duration_ms(value, what=what)
+    return whole_number(found, what, int(name in ABOVE_ZERO), LONGEST_MS)
 
 
 def _count(name: str, value: Any) -> int:
-    text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal():
-        raise UserError(f"config: {name}: {value!r} is not a whole number")
-    return int(text)
+    what = f"config: {name}"
+    text = value.strip() if isinstance(value, str) else ""
+    if text.isdecimal() and text.isascii() and len(text) <= DIGITS_MAX:
+        value = int(text)
+    return whole_number(value, what, 0, COUNTS_MAX.get(name, 2**31 - 1))
 
 
 def _directories(value: Any) -> tuple[str, ...]:
     names = [name.strip() for name in str(value).split(",")]
+    whole_number(len(names), f"config: {LOG_DIRS}: how many", 1, DIRECTORIES_MAX)
     if not all(names) or len(set(names)) < len(names):
         raise UserError(f"config: {LOG_DIRS}: {value!r} is no list of different names: d0,d1")
     return tuple(names)

@@ -27,7 +27,7 @@ LEVELS_MAX = 32  # nested lists, mappings, parentheses
 def whole_number(value: object, what: str, low: int, high: int) -> int:
     """A whole number within its bounds.
 
-    Errors:  UserError that says which numbers are allowed.
+    Errors:  UserError with the numbers that are allowed.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise UserError(f"{what}: {shown(value)} is not a whole number from {low} to {high}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from minicluster.errors import UserError
 from minicluster.scenario.bounds import LEVELS_MAX, checked_text
 from minicluster.scenario.errors import ScenarioError
 
@@ -31,7 +32,7 @@ class Word:
 
     @property
     def is_partition(self) -> bool:
-        """Whether the word is ``topic-index``."""
+        """True for ``topic-index``."""
         return _PARTITION.fullmatch(self.text) is not None
 
     @property
@@ -95,12 +96,16 @@ def parse(text: str) -> Expression:
 
     Errors:  ScenarioError that shows the text and where it stops making sense.
     """
+    try:
+        checked_text(text, "a selector or condition", EXPRESSION_MAX)
+    except UserError as error:
+        raise ScenarioError(str(error)) from None
     return _Parser(text).whole()
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.text = checked_text(text, "a selector or condition", EXPRESSION_MAX)
+        self.text = text
         self.tokens: list[str] = []
         self.columns: list[int] = []
         self.at = self.levels = 0

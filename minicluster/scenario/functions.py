@@ -21,7 +21,7 @@ NAMED_SETS: Mapping[str, str] = {
 
 
 class Type(Enum):
-    """What an expression is, known before anything runs."""
+    """The type of an expression, found before anything runs."""
 
     NODES = "nodes"
     NUMBER = "a number"
@@ -60,7 +60,7 @@ class Function:
 
 
 def as_nodes(value: Value) -> tuple[int, ...]:
-    """A value as ids; one id stands for a list of one."""
+    """A value as ids; one id is a list of one."""
     return value if isinstance(value, tuple) else (int(value),)
 
 
@@ -280,4 +280,4 @@ TEXTS: Mapping[str, str] = {
     **NAMED_SETS,
     **{function.form: function.text for function in _ALL},
 }
-"""What each named set and function is, written as it is used."""
+"""The meaning of each named set and function, by its form."""

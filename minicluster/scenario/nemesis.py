@@ -5,7 +5,7 @@ half has every kind at its usual rate. All is drawn before anything runs, and ea
 on the seed and its own name, so that a random run and a script are the same kind of thing and a
 step that is left out changes no other.
 
-What the disturbances keep to (the fault atlas): one broker alone, always the same, may lose what
+Limits of the disturbances (the fault atlas): one broker alone, always the same, may lose what
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
 copies lost; controllers flush before anything counts, so each may lose its tail; one of three or
 more controllers may leave the voters, and lose its disk, where voters can change; no lasting fault
@@ -61,7 +61,7 @@ class Draws:
         return self.fraction(name) < p
 
     def count(self, name: str, mean: float) -> int:
-        """How many events of a rate happen (Poisson)."""
+        """The number of events of a rate (Poisson)."""
         left, n = math.exp(-mean), 0
         product = self.fraction(f"{name}/0")
         while product > left:
@@ -72,7 +72,7 @@ class Draws:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What a seed's cluster looks like."""
+    """The shape of a seed's cluster."""
 
     brokers: int
     controllers: int
@@ -417,7 +417,7 @@ def _load(draws: Draws) -> Iterator[Step]:
 
 
 def _background(draws: Draws) -> Iterator[tuple[int, Step]]:
-    """What the network does to every message, all the time."""
+    """Faults of every link, all the time."""
     link: Step = {"src": "all", "dst": "all"}
     for kind in ("loss", "duplicate"):
         if draws.flip(kind):

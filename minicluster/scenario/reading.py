@@ -93,7 +93,9 @@ def _scenario(read: Document, name: str) -> Scenario:
     runtime = str(cluster.get("runtime", "simulated"))
     if runtime not in RUNTIMES:
         place = read.at("cluster", "runtime")
-        raise ScenarioError(f"{place}: runtime: {runtime!r} is none; {instead(runtime, RUNTIMES)}")
+        raise ScenarioError(
+            f"{place}: runtime: {shown(runtime)} is none; {instead(runtime, RUNTIMES)}"
+        )
     version = cluster.get("metadata_version")
     config = cluster.get("config") or {}
     if not isinstance(config, dict):
@@ -145,7 +147,7 @@ def _step(number: int, value: Any, where: str) -> Step:
     [kind] = kinds
     rest = {name: item for name, item in value.items() if name not in ("at", "after", kind)}
     if odd := next((name for name in rest if ")" in name or "]" in name), None):
-        raise ScenarioError(f"{where}: {odd!r} is the rest of a value: {QUOTE_HINT}")
+        raise ScenarioError(f"{where}: {shown(odd)} is the rest of a value: {QUOTE_HINT}")
     at, after = value.get("at"), value.get("after")
     if at is not None and after is not None:
         raise ScenarioError(f"{where}: a step has at or after, not both")
@@ -158,7 +160,7 @@ def _step(number: int, value: Any, where: str) -> Step:
     names = ("until", "within") if kind == "until" else ("expect",)
     for name in rest:
         if name not in names:
-            raise ScenarioError(f"{where}: {name!r} is not known here; {instead(name, names)}")
+            raise ScenarioError(f"{where}: {shown(name)} is not known here; {instead(name, names)}")
     text = value[kind]
     if not isinstance(text, str):
         raise ScenarioError(f"{where}: {shown(text)} is no condition; write isr(orders-0) == 2")
@@ -193,7 +195,7 @@ def _known(read: Document, value: Mapping[Any, Any], names: Sequence[str], *path
     for name in value:
         if name not in names:
             place = ": ".join([read.at(*path, name), *path])
-            raise ScenarioError(f"{place}: {name!r} is not known here; {instead(name, names)}")
+            raise ScenarioError(f"{place}: {shown(name)} is not known here; {instead(name, names)}")
 
 
 def _words(read: Document, name: str) -> list[str]:

@@ -43,11 +43,31 @@ def parse_selector(text: str, where: str) -> Expression:
 
 
 def parse_condition(text: str, where: str) -> Expression:
-    """Parse a condition; what always holds or never is none."""
+    """Parse a condition; an expression that always holds, or never, is none."""
     found = _parse(text, where, (Type.TRUTH,), "a condition")
-    if isinstance(found, Word):
-        raise ScenarioError(f"{where}: {text!r} is always so; write one such as isr(orders-0) == 2")
+    if _is_constant(found):
+        raise ScenarioError(
+            f"{where}: {text[:80]!r} reads nothing of the cluster; "
+            "write one such as isr(orders-0) == 2"
+        )
     return found
+
+
+def _is_constant(expression: Expression) -> bool:
+    """Nothing but numbers and truths, such as 1 == 1."""
+    match expression:
+        case Word(text):
+            return text not in NAMED_SETS
+        case Call():
+            return False
+        case Nodes(members):
+            return all(_is_constant(member) for member in members)
+        case Not(of):
+            return _is_constant(of)
+        case Both(_, left, right) | Comparison(_, left, right):
+            return _is_constant(left) and _is_constant(right)
+        case _:
+            assert_never(expression)
 
 
 def _parse(text: str, where: str, wanted: tuple[Type, ...], kind: str) -> Expression:
@@ -96,7 +116,7 @@ def check(expression: Expression) -> Type:
 def _need(expression: Expression, *wanted: Type) -> Type:
     found = check(expression)
     if found not in wanted:
-        raise ScenarioError(f"{found.value} stands where {wanted[0].value} is needed")
+        raise ScenarioError(f"{found.value} is given where {wanted[0].value} is needed")
     return found
 
 
@@ -108,14 +128,15 @@ def _type_of_word(text: str) -> Type:
     if _NUMBER.fullmatch(text):
         return Type.NUMBER
     raise ScenarioError(
-        f"{text!r} is no selector; write broker(1), leader(topic-0), brokers, controllers or all"
+        f"{text[:60]!r} is no selector; "
+        "write broker(1), leader(topic-0), brokers, controllers or all"
     )
 
 
 def _check_call(call: Call) -> Type:
     name, given = call.name, call.arguments
     if name not in FUNCTIONS:
-        raise ScenarioError(f"{name}() is no selector; {instead(name, sorted(FUNCTIONS))}")
+        raise ScenarioError(f"{name[:60]}() is no selector; {instead(name, sorted(FUNCTIONS))}")
     function = FUNCTIONS[name]
     may_be_left_out = function.takes in (Takes.NOTHING, Takes.NODES_OR_BROKERS)
     most = 0 if function.takes is Takes.NOTHING else 1
@@ -124,7 +145,7 @@ def _check_call(call: Call) -> Type:
     for word, value in call.named.items():
         if word != "n" or not function.numbered:
             takes = "n alone, as in n=1" if function.numbered else "no argument with a name"
-            raise ScenarioError(f"{name}(): {word}= is not known; it takes {takes}")
+            raise ScenarioError(f"{name}(): {word[:60]}= is not known; it takes {takes}")
         _need(value, Type.NUMBER)
     if function.takes is Takes.PARTITION:
         if not isinstance(given[0], Word):
@@ -153,7 +174,7 @@ def select(selector: str | Expression, view: ClusterView) -> tuple[int, ...]:
 
 
 def holds(condition: str | Expression, view: ClusterView) -> bool:
-    """Whether a condition is true now."""
+    """True if a condition holds now."""
     if isinstance(condition, str):
         condition = parse_condition(condition, "condition")
     return bool(evaluate(condition, view))

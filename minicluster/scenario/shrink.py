@@ -1,12 +1,12 @@
 """Shrinking: from steps that break a promise to the few of them that matter.
 
 A candidate is played from the start and counts only if *the same* invariant is broken, whatever
-else goes wrong; who plays decides that. Chance must be stateless (a hash of seed and step number,
+else goes wrong; the player decides that. Chance must be stateless (a hash of seed and step number,
 never a shared stream), so that leaving out one step does not change the others.
 
 Passes, in this order, again and again until none of them helps:
 
-1. cut: what comes after the step at which the promise was broken;
+1. end: what comes after the step at which the promise was broken;
 2. ddmin: halves, quarters, … and at last single steps are left out;
 3. groups: all steps of one broker, one partition, one producer are left out together;
 4. simpler: each step is replaced by a simpler one (shorter wait, rounder time, fewer records).
@@ -32,7 +32,7 @@ REPLAYS_MAX = 2_000
 class Shrunk(Generic[T]):
     """The steps that remain.
 
-    Shapes:  complete says that no single step can be left out; otherwise the replays ran out.
+    Shapes:  complete: no single step can be left out; otherwise the replays ran out.
     """
 
     steps: tuple[T, ...]
@@ -53,7 +53,7 @@ class _Trials(Generic[T]):
         self._play, self._replays_max = play, replays_max
 
     def accept(self, candidate: Sequence[T]) -> bool:
-        """Play a candidate; where the promise is broken again, it is the best, cut right there."""
+        """Play a candidate; where the promise is broken again, it is the best, ended there."""
         if self.replays >= self._replays_max:
             raise _OutOfReplays
         self.replays += 1
@@ -103,7 +103,7 @@ def _ddmin(trials: _Trials[T]) -> None:
             start = max(0, end - size)
             if trials.accept(best[:start] + best[end:]):
                 shorter = True
-                # What came after the piece may have been cut off as well.
+                # The steps after the piece may be gone as well.
                 end = min(start, len(trials.best))
             else:
                 end = start

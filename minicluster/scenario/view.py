@@ -1,4 +1,4 @@
-"""What selectors and conditions may ask of a cluster."""
+"""The facts of a cluster that selectors and conditions read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ClusterView(Protocol):
 
     @property
     def active_controller_id(self) -> int | None:
-        """The controller that leads the quorum, as far as a majority knows."""
+        """The controller that leads the quorum, in the eyes of a majority."""
 
     def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
         """The replicas in their order.
@@ -39,22 +39,22 @@ class ClusterView(Protocol):
         """The partition epoch."""
 
     def recovering(self, topic: str, partition: int) -> bool:
-        """Whether the leader is marked as recovering (KIP-704)."""
+        """True while the leader is marked as recovering (KIP-704)."""
 
     def reassigning(self, topic: str, partition: int) -> bool:
-        """Whether the partition is on the way to other replicas (KIP-455)."""
+        """True while the partition is on the way to other replicas (KIP-455)."""
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """The leader's high watermark, -1 where there is none."""
 
     def fenced(self, broker: int) -> bool:
-        """Whether the broker is fenced; one that is not registered counts as fenced."""
+        """True while the broker is fenced; one that is not registered counts as fenced."""
 
     def in_controlled_shutdown(self, broker: int) -> bool:
-        """Whether the broker's registration says controlled shutdown (KIP-841)."""
+        """True while the broker's registration has inControlledShutdown (KIP-841)."""
 
     def running(self, node: int) -> bool:
-        """Whether the node's process runs."""
+        """True while the node's process runs."""
 
     def choose(self, key: str, bound: int) -> int:
         """A draw below the bound that depends only on the seed and the key."""

@@ -8,6 +8,7 @@ from typing import Any
 from minicluster.errors import UserError, instead
 from minicluster.scenario.actions import network, nodes, topics
 from minicluster.scenario.actions.action import Action, arguments_of
+from minicluster.scenario.bounds import shown
 from minicluster.scenario.errors import ScenarioError
 
 _ALL: tuple[type[Action], ...] = (
@@ -32,13 +33,13 @@ def action_of(method: str, given: Mapping[str, Any], where: str) -> Action:
     Errors:  ScenarioError naming the step, the argument and what it takes.
     """
     if method not in ACTIONS:
-        raise ScenarioError(f"{where}: {method!r} is no action; {instead(method, ACTIONS)}")
+        raise ScenarioError(f"{where}: {shown(method)} is no action; {instead(method, ACTIONS)}")
     action = ACTIONS[method]
     declared = arguments_of(action)
     for name in given:
         if name not in declared:
             what = instead(name, declared, f"it takes {', '.join(declared) or 'nothing'}")
-            raise ScenarioError(f"{where}: {method} has no argument {name!r}; {what}")
+            raise ScenarioError(f"{where}: {method} has no argument {shown(name)}; {what}")
     read = {}
     for name, argument in declared.items():
         if name not in given and argument.required:
@@ -48,4 +49,7 @@ def action_of(method: str, given: Mapping[str, Any], where: str) -> Action:
                 read[name] = argument.read(given[name], f"{where}: {name}")
             except UserError as error:
                 raise ScenarioError(str(error)) from None
-    return action(**read)
+    try:
+        return action(**read)
+    except UserError as error:  # arguments that do not go together
+        raise ScenarioError(f"{where}: {error}") from None

@@ -26,7 +26,7 @@ _BOOL, _NULL = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a text holds, and where each value begins.
+    """The values of a text, and where each begins.
 
     Shapes:  value: plain values; places: names and indexes on the way to a value -> line, column,
              both from 1.
@@ -53,13 +53,13 @@ def read_yaml(text: str, where: str) -> Document:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
-        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         why = f"{problem or 'cannot be read'} ({QUOTE_HINT})"
         if isinstance(error, yaml.reader.ReaderError):
             line = text.count("\n", 0, error.position) + 1
             column = error.position - text.rfind("\n", 0, error.position)
-            place, why = f" in line {line}, column {column}", f"{error.reason}"
-        raise ScenarioError(f"{where}: not YAML{place}: {why}") from None
+            place, why = f":{line}:{column}", f"{error.reason}"
+        raise ScenarioError(f"{where}{place}: not YAML: {why}") from None
 
 
 class _Builder:
@@ -87,8 +87,7 @@ class _Builder:
 
     def _refuse(self, event: Any, why: str) -> NoReturn:
         mark = event.start_mark
-        place = f"in line {mark.line + 1}, column {mark.column + 1}"
-        raise ScenarioError(f"{self.where}: not a scenario {place}: {why}")
+        raise ScenarioError(f"{self.where}:{mark.line + 1}:{mark.column + 1}: {why}")
 
     def _value(self, event: Any, path: Path) -> Any:
         self.places[path] = (event.start_mark.line + 1, event.start_mark.column + 1)

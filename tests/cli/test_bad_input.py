@@ -149,11 +149,11 @@ SCENARIOS = {
     ),
     "a field twice": (
         "name: a\nname: b\n" + step("{do: heal}"),
-        "not a scenario in line 2, column 1: 'name' is given twice",
+        "story.yaml:2:1: 'name' is given twice",
     ),
     "an argument twice": (
         step("{do: kill, node: broker(1), node: broker(2)}"),
-        "not a scenario in line 3, column 33: 'node' is given twice",
+        "story.yaml:3:33: 'node' is given twice",
     ),
     "a comparison with one =": (
         step("{until: leader(orders-0) = 1}"),
@@ -181,7 +181,7 @@ SCENARIOS = {
     "unknown fault": ("faults: [Z99]\n" + step("{do: heal}"), "'Z99' is no switch; known: Z01"),
     "unknown rules": ("cluster: {rules: kafka-1.0}\n" + step("{do: heal}"), "kafka-1.0"),
     "unknown version": ("cluster: {metadata_version: 9.9-IV9}\n" + step("{do: heal}"), "9.9-IV9"),
-    "not YAML": ("steps: [", "not YAML in line"),
+    "not YAML": ("steps: [", "story.yaml:1:9: not YAML: "),
     "no mapping": ("just words\n", "a scenario is a mapping with a list of steps"),
     "more replicas than brokers": (
         "steps:\n  - {do: create_topic, name: orders, replicas: 4}\n",

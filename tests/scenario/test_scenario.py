@@ -90,7 +90,7 @@ def test_a_wrong_step_is_named_with_what_to_write(steps: str, message: str) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("steps: [", "not YAML in line 1"),
+        ("steps: [", "scenario:1:9: not YAML: "),
         ("- 1", "a scenario is a mapping"),
         ("cluster: {brokers: none}\nsteps: [{do: heal}]", "brokers: 'none' is not a whole number"),
         ("cluster: {rules: kafka-1.0}\nsteps: [{do: heal}]", "'kafka-1.0' is not known"),

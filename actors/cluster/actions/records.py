@@ -8,7 +8,6 @@ from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.actions.requests import Requests
 from minicluster.actors.cluster.client import Load, ProduceOperation, Producer
 from minicluster.durations import LONGEST_MS
-from minicluster.errors import UserError
 from minicluster.scenario.actions import topics as declared
 from minicluster.scenario.actions.arguments import Duration, read_duration
 
@@ -22,9 +21,6 @@ class RecordActions(Requests):
     @performs(declared.Produce)
     def produce(self, do: declared.Produce) -> list[ProduceOperation]:
         if do.rate is not None:
-            if do.idempotent or do.count is not None:
-                odd = "idempotent" if do.idempotent else "count"
-                raise UserError(f"produce: {odd} does not go with a rate")
             return self._start_load(do, do.rate)
         longest: Duration = do.within or (DELIVERY_WITHIN if do.idempotent else WITHIN)
         deadline_ms = self.now_ms + ms(read_duration(longest, "produce: within"))
@@ -59,7 +55,8 @@ class RecordActions(Requests):
         load = Load(
             topic=str(do.topic),
             partition=do.partition,
-            period_ms=max(1, round(1000 / rate)),
+            rate=rate,
+            from_ms=self.now_ms,
             until_ms=self.now_ms + lasting_ms,
             acks=cast(declared.AcksWord, do.acks),
         )

@@ -36,11 +36,11 @@ ADMIN_WITHIN = "30s"
 
 
 class Action:
-    """What all actions have in common: their arguments are read when they are made."""
+    """The base of all actions: their arguments are read when they are made."""
 
     __slots__ = ()
     method: ClassVar[str]
-    refusable: ClassVar[bool] = False  # a step may say that the cluster may refuse it
+    refusable: ClassVar[bool] = False  # a step may allow the cluster to refuse it (may_fail)
     of_scenarios: ClassVar[bool] = False  # a step alone, no method
 
     def __init_subclass__(cls, **given: Any) -> None:

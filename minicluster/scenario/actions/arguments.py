@@ -1,4 +1,4 @@
-"""What the arguments of an action may be, from a scenario file and from a test alike.
+"""The kinds of arguments that an action has, from a scenario file and from a test alike.
 
 An argument is read once: where an action is made. A duration is then milliseconds, a node an id or
 a selector that has been parsed; reading what has been read changes nothing.
@@ -162,7 +162,7 @@ def _acks(value: object, where: str) -> str:
     return str(choice("0", "1", "all").read("all" if value == -1 else value, where))
 
 
-# Lists. One alone may stand for a list of one.
+# Lists. One item alone is a list of one.
 
 
 def _items(value: Any) -> Iterable[Any]:
@@ -317,7 +317,7 @@ KINDS = (
 )  # fmt: skip
 """The kinds that docs/scenarios.md explains; whole numbers and choices show what they take."""
 
-# The types of arguments as a test writes them; the kind says how each is read.
+# The types of arguments as a test writes them; the kind reads each.
 Node: TypeAlias = HasId | Selector | str | int
 Duration = Annotated[str | Span | Milliseconds, DURATION]
 Nodes = Annotated[Node | Iterable[Node], NODES]

@@ -49,7 +49,7 @@ class Partition(Action):
 
 @dataclass(frozen=True, slots=True)
 class Isolate(Action):
-    """Cut nodes off from all others."""
+    """Lose everything between nodes and all others, in both directions."""
 
     node: Nodes
     _: KW_ONLY

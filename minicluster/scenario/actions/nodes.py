@@ -124,8 +124,8 @@ class Compact(Action):
 class UpgradeKraftVersion(Action):
     """Raise kraft.version to 1, so that voters can change (UpdateFeatures).
 
-    Errors:  RequestRefused with the controller's reason, such as a voter whose support for it the
-             leader does not know yet; NotAnswered.
+    Errors:  RequestRefused with the controller's reason, such as a voter whose support for it has
+             not reached the leader; NotAnswered.
     """
 
     refusable: ClassVar[bool] = True

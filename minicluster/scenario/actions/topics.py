@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 
+from minicluster.errors import UserError
 from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
 from minicluster.scenario.actions.arguments import (
@@ -146,12 +147,12 @@ class Unregister(Action):
 class Produce(Action):
     """Produce a count of records and wait for the outcomes, or go on at a rate per second.
 
-    Shapes:  without a rate: one record unless count says otherwise; the list holds an outcome
+    Shapes:  without a rate: one record, or count of them; the list holds an outcome
              each. With a rate: records per second, for ``lasting`` or until ``pause_load``; the
              list fills while they are sent. ``idempotent`` numbers the records of a count, so that
              they can be sent again without coming twice (KIP-98). Each try has 30s; a record has as
-             long, or 2m if it is sent again, unless ``within`` says otherwise. ``to`` names a node
-             to send to, whatever the metadata says.
+             long, or 2m if it is sent again, or ``within``. ``to`` names a node
+             to send to, leader or not.
     """
 
     topic: TopicName | OfTopic
@@ -170,3 +171,12 @@ class Produce(Action):
             object.__setattr__(self, "partition", self.topic.index)
             object.__setattr__(self, "topic", self.topic.topic)
         Action.__post_init__(self)
+        of_a_count = {"count": self.count, "to": self.to, "within": self.within}
+        if self.rate is None and self.lasting is not None:
+            raise UserError("produce: lasting needs a rate: records per second")
+        if self.rate is not None:
+            if self.idempotent:
+                raise UserError("produce: idempotent does not go with a rate")
+            for name, value in of_a_count.items():
+                if value is not None:
+                    raise UserError(f"produce: {name} does not go with a rate")
