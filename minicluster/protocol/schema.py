@@ -17,11 +17,16 @@ it when that version is first used. A type checker reads the same lines as datac
 **Invariant:** an instance never changes. Every class has a mutable twin with the same
 slots; a decoder and ``__init__`` fill the twin and turn it into the class at the end, which costs
 a third of setting each field of a frozen dataclass.
+
+A class compiles nothing when it is declared: its ``__init__`` is compiled for the first instance,
+and what compares, hashes and guards instances is written once, in ``Struct``. A start declares some
+250 classes, and five compiled methods for each would take longer than the start.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -46,6 +51,36 @@ class Struct:
     __slots__ = ()
     schema: ClassVar[tuple[FieldSpec, ...]]
     twin: ClassVar[type]
+    _values: ClassVar[Callable[[Any], Any]]
+    """The function that gives the values of all fields, for comparing."""
+
+    def __init__(self, **given: Any) -> None:
+        """Compile the class's own ``__init__``, which takes the place of this one."""
+        cls: Any = self.__class__
+        cls.__init__ = _compile_init(cls)
+        cls.__init__(self, **given)
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        values = self.__class__._values
+        return values(self) == values(other)  # type: ignore[no-any-return]
+
+    def __hash__(self) -> int:
+        return hash(self.__class__._values(self))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {spec.name: getattr(self, spec.name) for spec in self.schema}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         """The call that makes an equal value: fields at their default are left out."""
@@ -208,21 +243,33 @@ def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
             setattr(cls, name, default)
     if cls.__doc__ is None:
         cls.__doc__ = f"{cls.__qualname__}."  # or dataclass would inspect it to make one
-    built: Any = dataclass(frozen=True, slots=True, kw_only=True, init=False, repr=False)(cls)
+    # Nothing of what a dataclass can generate is needed: see Struct.
+    built: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
     fields = dataclasses.fields(built)
     built.schema = tuple(_spec(f, structs) for f in fields)
     names = tuple(f.name for f in fields)
-    built.twin = type(cls.__name__, cls.__bases__, {"__slots__": names})
-    if names:
-        space = {"become": _set_class, "Twin": built.twin, "Class": built}
-        space |= {f"default_{f.name}": f.default for f in fields}
-        arguments = "".join(f", {name}=default_{name}" for name in names)
-        lines = [f"def __init__(self, *{arguments}):", " become(self, Twin)"]
-        lines += [f" self.{name} = {name}" for name in names]
-        lines.append(" self.__class__ = Class")
-        exec("\n".join(lines), space)
-        built.__init__ = space["__init__"]
+    built._values = operator.attrgetter(*names) if names else _no_values
+    mutable = {"__slots__": names, "__init__": object.__init__}
+    mutable |= {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    built.twin = type(cls.__name__, cls.__bases__, mutable)
     return built
+
+
+def _no_values(_: Any) -> tuple[()]:
+    return ()
+
+
+def _compile_init(cls: type[Struct]) -> Callable[..., None]:
+    """An ``__init__`` that fills the twin and turns it into the class."""
+    space = {"become": _set_class, "Twin": cls.twin, "Class": cls}
+    space |= {f"default_{spec.name}": spec.default for spec in cls.schema}
+    names = [spec.name for spec in cls.schema]
+    arguments = "".join(f", {name}=default_{name}" for name in names)
+    lines = [f"def __init__(self, {'*' if names else ''}{arguments}):", " become(self, Twin)"]
+    lines += [f" self.{name} = {name}" for name in names]
+    lines.append(" self.__class__ = Class")
+    exec("\n".join(lines), space)
+    return space["__init__"]  # type: ignore[no-any-return]
 
 
 def _spec(field: dataclasses.Field[Any], structs: Mapping[str, type[Struct]]) -> FieldSpec:

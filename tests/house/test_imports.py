@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("pykka", "pyspark", "pyarrow", "structlog", "yaml", "typer")
+HEAVY = ("asyncio", "pykka", "pyspark", "pyarrow", "rich", "structlog", "yaml", "typer")
 
 
 def loaded_by(statement: str) -> list[str]:
@@ -52,3 +52,8 @@ def test_a_top_level_import_is_refused(folder: str) -> None:
     )
     assert done.returncode != 0
     assert f"import minicluster.{folder}" in done.stderr or "No module named" in done.stderr
+
+
+def test_a_started_cluster_has_loaded_no_console_no_yaml_and_no_table() -> None:
+    start = "from minicluster import MiniCluster\nwith MiniCluster():\n    pass"
+    assert loaded_by(start) == ["pykka"]
