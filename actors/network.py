@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from minicluster.actors.recording.recorder import Exchange, Recorder
 from minicluster.actors.runtime import chance
@@ -121,6 +121,13 @@ class Endpoint:
     exchanges: dict[int, Exchange] = field(default_factory=dict)  # asked of it, still open
 
 
+class Caller(Protocol):
+    """An actor, or the listeners on behalf of a client."""
+
+    def hear(self, answer: Answer, /) -> None:
+        """Take the response to a request, or the reason why there is none."""
+
+
 class Network:
     """All links of a cluster.
 
@@ -143,6 +150,7 @@ class Network:
         self.links: dict[tuple[int, int], Link] = {}
         self.conditions: list[Condition] = []
         self.on_packet: Callable[[Packet], None] | None = None
+        self.on_node: Callable[[int, bool], None] | None = None  # a process is up, or gone
         self._lock = threading.RLock()
         self._next_id = 0
 
@@ -154,11 +162,15 @@ class Network:
         """A node's process is up and takes connections."""
         with self._lock:
             self.endpoints[node] = Endpoint(incarnation=incarnation, route=route)
+            if self.on_node is not None:
+                self.on_node(node, True)
 
     def detach(self, node: int) -> None:
         """A node's process is gone: its connections break, and whoever waits for it hears so."""
         with self._lock:
             endpoint = self.endpoints.pop(node, None)
+            if self.on_node is not None:
+                self.on_node(node, False)
             for (_, dst), link in self.links.items():
                 if dst == node:
                     link.epoch += 1
@@ -179,7 +191,7 @@ class Network:
         dst: int,
         body: Any,
         version: int,
-        caller: ClusterActor | None,
+        caller: Caller | None,
         context: Any = None,
         correlation_id: int = 0,
         timeout_ms: int | None = None,

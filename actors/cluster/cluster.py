@@ -33,6 +33,7 @@ from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
+from minicluster.errors import UserError
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
@@ -64,7 +65,8 @@ class Cluster:
         metadata_version: str | None = None,
         rules: Rules | str | None = None,
         faults: Faults | Iterable[str] = (),
-        runtime: RuntimeName = "simulated",
+        runtime: RuntimeName | None = None,
+        listeners: bool = False,
         wire: bool = False,
         config: Mapping[str, Any] | None = None,
         features: Mapping[str, int] | None = None,
@@ -81,9 +83,13 @@ class Cluster:
                  commits; scenario and exercises go into ``run.json``.
         Errors:  UserError in one line for anything that cannot be.
         """
+        runtime = runtime or ("threaded" if listeners else "simulated")
         check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
         self.seed = seed
-        self.runtime_name = runtime
+        if listeners and runtime == "simulated":
+            raise UserError('listeners: clients live in real time; take runtime="threaded"')
+        self.runtime_name: RuntimeName = runtime
+        self.listens = listeners
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
         self.broker_ids = tuple(range(1, brokers + 1))
         self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers))

@@ -28,8 +28,11 @@ from minicluster.actors.cluster.client import Client, Directory
 from minicluster.actors.cluster.conditions import describe, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.listeners.endpoints import Endpoints
+from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.recording.followers import OnlineChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
+from minicluster.broker.kafka_apis import supported_versions
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.scenario.actions.arguments import Duration, read_duration
 
@@ -43,6 +46,7 @@ class MiniCluster(NetworkActions, ControllerActions, DiskActions, TopicActions, 
     """Controllers 101, 102, … and brokers 1, 2, … in one test process."""
 
     _started = False
+    listeners: Listeners | None = None
 
     # Life.
 
@@ -64,11 +68,35 @@ class MiniCluster(NetworkActions, ControllerActions, DiskActions, TopicActions, 
         client = self.rt.actor("client")
         assert isinstance(client, Client)
         self.client = client
+        if self.listens:
+            self._open_listeners()
         for node_id in (*self.controller_ids, *self.broker_ids):
             start_process(self, node_id)
         if wait:
             self._wait(self.all_unfenced, START_WITHIN_MS)
         return self
+
+    def _open_listeners(self) -> None:
+        plan = self.plan
+        made_up = lambda node_id: (plan.host(node_id), plan.port(node_id))  # noqa: E731
+        self.listeners = Listeners(
+            self.network,
+            Endpoints(self.broker_ids, made_up),
+            supported_versions(self.rules),
+            max_request_bytes=self.config.max_request_bytes,
+            log=self.log.bind(actor="listeners"),
+        )
+        self.rt.at_close.append(self.listeners.close)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of the brokers, as Kafka's clients take them.
+
+        Errors:  UserError for a cluster without listeners, or one that is not started.
+        """
+        if self.listeners is None:
+            raise UserError("bootstrap_servers: start the cluster with listeners=True")
+        return self.listeners.endpoints.bootstrap_servers
 
     def stop(self) -> None:
         """Stop everything.

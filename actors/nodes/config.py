@@ -49,6 +49,7 @@ COUNTS: Mapping[str, str] = {
     "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
     "metadata.max.retention.bytes": "metadata_retention_bytes",
     "num.partitions": "num_partitions",
+    "socket.request.max.bytes": "max_request_bytes",
 }
 COUNTS_MAX: Mapping[str, int] = {
     "default.replication.factor": REPLICAS_MAX,
@@ -123,6 +124,7 @@ class ClusterConfig:
     metadata_retention_bytes: int = 100 * 1024 * 1024
     metadata_retention_ms: int = 7 * 24 * 3_600_000
     num_partitions: int = 1
+    max_request_bytes: int = 100 * 1024 * 1024
     log_dirs: tuple[str, ...] = ("d0",)  # each broker's directories by name
     metadata_log_dir: str | None = None  # None: one of its own (Kafka's default: the first)
     auto_leader_rebalance: bool = True

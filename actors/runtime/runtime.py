@@ -169,6 +169,7 @@ class Runtime(ABC):
         self._spawning = threading.RLock()
         self._interrupt: BaseException | None = None
         self.raised = False  # a crash has reached the test
+        self.at_close: list[Callable[[], None]] = []  # calls that come before the actors stop
 
     def spawn(
         self, cls: Callable[P, A], name: str, /, *args: P.args, **kwargs: P.kwargs
@@ -224,6 +225,8 @@ class Runtime(ABC):
 
         Errors:  LeakedThread when a thread of this runtime is still alive after all.
         """
+        while self.at_close:
+            self.at_close.pop()()
         for name in reversed(list(self._actors)):
             self.stop(name)
         self._close()

@@ -1,0 +1,1 @@
+"""Sockets on which Kafka's clients reach the brokers of a cluster."""

@@ -1,0 +1,256 @@
+"""The listeners of a cluster: one thread of I/O, one port for each broker.
+
+    client ──bytes──▶ Listeners ──Network.request──▶ broker's actor
+    client ◀─bytes─── Listeners ◀──────Answer─────── Network
+
+Metadata names the made-up endpoints of the cluster's plan, so that a run does not depend on which
+ports were free. Endpoints in responses become the real ones here, at the border.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minicluster.actors.listeners.connection import ClientConnection, Close, Deliver, Effect, Write
+from minicluster.actors.listeners.endpoints import Endpoints
+from minicluster.actors.network import Answer, Network
+from minicluster.actors.recording.logging import NodeLog
+from minicluster.errors import MiniclusterError
+
+FIRST_CLIENT = -2  # ids of clients descend from here; -1 is the cluster's own client
+RECEIVE_BYTES = 256 * 1024
+BACKLOG = 1024
+STOP_TIMEOUT_S = 5.0
+_NO_LINGER = struct.pack("ii", 1, 0)  # a close then sends RST
+
+
+class Connection:
+    """A client's socket and what is under way on it."""
+
+    __slots__ = ("exchange", "machine", "node_id", "socket", "unsent")
+
+    def __init__(self, node_id: int, accepted: socket.socket, machine: ClientConnection) -> None:
+        self.node_id = node_id
+        self.socket: socket.socket | None = accepted
+        self.machine = machine
+        self.exchange: Any = None
+        self.unsent = bytearray()
+
+
+class Listeners:
+    """The server side of all connections of a cluster's clients."""
+
+    def __init__(
+        self,
+        network: Network,
+        endpoints: Endpoints,
+        served: Mapping[int, range],
+        *,
+        max_request_bytes: int,
+        log: NodeLog,
+    ) -> None:
+        self.network = network
+        self.endpoints = endpoints
+        self.served = served
+        self.max_request_bytes = max_request_bytes
+        self.log = log
+        self.clients: dict[str, int] = {}
+        self._connections: set[Connection] = set()
+        self._listening: dict[int, socket.socket] = {}
+        self._calls: deque[Callable[[], None]] = deque()
+        self._selector = selectors.DefaultSelector()
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ, None)
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="minicluster-io", daemon=True)
+        network.on_node = self.node_changed
+        self._thread.start()
+
+    # From other threads.
+
+    def node_changed(self, node_id: int, up: bool) -> None:
+        """A process takes connections, or is gone: its port refuses, its connections end."""
+        if node_id in self.endpoints.nodes:
+            change = self._listen if up else self._unlisten
+            self._call(lambda: change(node_id))
+
+    def hear(self, answer: Answer, /) -> None:
+        """A request of a client has its response, or never gets one."""
+        self._call(lambda: self._answered(answer))
+
+    def client_node(self, client_id: str) -> int:
+        """The node id that links to a client have."""
+        return self.clients.setdefault(client_id, FIRST_CLIENT - len(self.clients))
+
+    def close(self) -> None:
+        """End every connection, free every port, end the thread."""
+        self._closed = True
+        self._wake()
+        self._thread.join(STOP_TIMEOUT_S)
+        self.endpoints.close()
+
+    # In the thread of I/O.
+
+    def _call(self, call: Callable[[], None]) -> None:
+        self._calls.append(call)
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: there is no one to wake
+            self._waker.send(b"\0")
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                for key, mask in self._selector.select():
+                    self._ready(key.fileobj, key.data, mask)
+                while self._calls:
+                    self._calls.popleft()()
+        except Exception as error:
+            self.network.rt.interrupted(error)
+        finally:
+            for connection in list(self._connections):
+                self._drop(connection)
+            for node_id in list(self._listening):
+                self._unlisten(node_id)
+            self._selector.close()
+            self._woken.close()
+            self._waker.close()
+
+    def _ready(self, ready: Any, data: Any, mask: int) -> None:
+        if data is None:
+            with contextlib.suppress(BlockingIOError):
+                self._woken.recv(4096)
+        elif isinstance(data, int):
+            self._accept(ready, data)
+        else:
+            if mask & selectors.EVENT_WRITE:
+                self._write(data)
+            if mask & selectors.EVENT_READ and data.socket is not None:
+                self._read(data)
+
+    def _listen(self, node_id: int) -> None:
+        listening = self.endpoints.listen(node_id, BACKLOG)
+        self._listening[node_id] = listening
+        self._selector.register(listening, selectors.EVENT_READ, node_id)
+
+    def _unlisten(self, node_id: int) -> None:
+        listening = self._listening.pop(node_id, None)
+        if listening is not None:
+            self._selector.unregister(listening)
+            listening.close()
+        for connection in [c for c in self._connections if c.node_id == node_id]:
+            self._drop(connection)
+
+    def _accept(self, listening: socket.socket, node_id: int) -> None:
+        try:
+            accepted, _ = listening.accept()
+        except OSError:  # the client has left before
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        machine = ClientConnection(self.served, self.max_request_bytes)
+        connection = Connection(node_id, accepted, machine)
+        self._connections.add(connection)
+        self._selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _read(self, connection: Connection) -> None:
+        assert connection.socket is not None
+        try:
+            data = connection.socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._perform(connection, connection.machine.on_bytes(data))
+        else:
+            self._drop(connection)
+
+    def _perform(self, connection: Connection, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Write(data):
+                    connection.unsent += data
+                case Deliver():
+                    self._deliver(connection, effect)
+                case Close(reason):
+                    self.log.warning("connection.closed", node=connection.node_id, reason=reason)
+                    self._drop(connection)
+        self._write(connection)
+
+    def _deliver(self, connection: Connection, deliver: Deliver) -> None:
+        connection.exchange = self.network.request(
+            src=self.client_node(deliver.client_id),
+            dst=connection.node_id,
+            body=deliver.request,
+            version=deliver.version,
+            caller=self,
+            context=connection,
+            correlation_id=deliver.correlation_id,
+        )
+
+    def _answered(self, answer: Answer) -> None:
+        connection: Connection = answer.exchange.context
+        if connection.socket is None or connection.exchange is not answer.exchange:
+            return
+        connection.exchange = None
+        if answer.failure is None:
+            try:
+                response = self.endpoints.advertise(answer.response)
+                effects = connection.machine.on_response(response)
+            except MiniclusterError as error:
+                effects = [Close(str(error))]
+            self._perform(connection, effects)
+        elif answer.failure == "unanswered":
+            self._perform(connection, connection.machine.on_no_response())
+        else:
+            self._drop(connection)
+
+    def _write(self, connection: Connection) -> None:
+        """Send what the socket takes; the rest goes when the client has read."""
+        if connection.socket is None:
+            return
+        if connection.unsent:
+            try:
+                del connection.unsent[: connection.socket.send(connection.unsent)]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._drop(connection)
+                return
+        events = selectors.EVENT_READ if connection.machine.reads and not connection.unsent else 0
+        events |= selectors.EVENT_WRITE if connection.unsent else 0
+        self._watch(connection, events)
+
+    def _watch(self, connection: Connection, events: int) -> None:
+        known = self._selector.get_map().get(connection.socket)  # type: ignore[arg-type]
+        watched = 0 if known is None else known.events
+        if events == watched:
+            return
+        assert connection.socket is not None
+        if not watched:
+            self._selector.register(connection.socket, events, connection)
+        elif not events:
+            self._selector.unregister(connection.socket)
+        else:
+            self._selector.modify(connection.socket, events, connection)
+
+    def _drop(self, connection: Connection, *, reset: bool = False) -> None:
+        if connection.socket is None:
+            return
+        self._watch(connection, 0)
+        if reset:
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        connection.socket.close()
+        connection.socket = None
+        self._connections.discard(connection)
