@@ -78,12 +78,14 @@ class Cluster:
     ) -> None:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
-        Shapes:  faults: zoo ids; features: levels to format with (default: the release's);
+        Shapes:  listeners: clients connect, each broker has a port, the runtime is threaded;
+                 faults: zoo ids; features: levels to format with (default: the release's);
                  online: the log-only rules watch every commit; checks: more followers of the
                  commits; scenario and exercises go into ``run.json``.
         Errors:  UserError in one line for anything that cannot be.
         """
-        runtime = runtime or ("threaded" if listeners else "simulated")
+        if runtime is None:
+            runtime = "threaded" if listeners else "simulated"
         check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
         self.seed = seed
         if listeners and runtime == "simulated":

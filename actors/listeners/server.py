@@ -22,12 +22,12 @@ from minicluster.actors.listeners.connection import ClientConnection, Close, Del
 from minicluster.actors.listeners.endpoints import Endpoints
 from minicluster.actors.network import Answer, Network
 from minicluster.actors.recording.logging import NodeLog
+from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
 
 FIRST_CLIENT = -2  # ids of clients descend from here; -1 is the cluster's own client
 RECEIVE_BYTES = 256 * 1024
 BACKLOG = 1024
-STOP_TIMEOUT_S = 5.0
 _NO_LINGER = struct.pack("ii", 1, 0)  # a close then sends RST
 
 
