@@ -9,13 +9,13 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minicluster.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from minicluster.actors.cluster.mini_cluster import MiniCluster as MiniCluster
     from minicluster.faults import Faults as Faults
     from minicluster.rules import Rules as Rules
     from minicluster.verify import verify as verify
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "MiniCluster": "minicluster.actors.cluster.mini_cluster",
@@ -24,7 +24,7 @@ _HOMES = {
     "verify": "minicluster.verify",
 }
 
-__all__ = ["Faults", "MiniCluster", "Rules", "verify"]
+__all__ = ["Faults", "MiniCluster", "Rules", "__version__", "verify"]
 
 # A checkout on a file system without symbolic links has no minicluster/actors folder.
 if not (Path(__file__).parent / "actors").is_dir():

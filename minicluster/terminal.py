@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from minicluster import __version__
 from minicluster.errors import printable
+from minicluster.version import VERSION
 
 
 class Output(Console):
@@ -83,7 +83,7 @@ def report_crash(error: BaseException, arguments: Iterable[str]) -> None:
     first = next(iter(str(error).splitlines()), "")
     what = f"internal error: {type(error).__name__}{': ' * bool(first)}{first[:200]}"
     content = (
-        f"minicluster {__version__}, Python {platform.python_version()}, "
+        f"minicluster {VERSION}, Python {platform.python_version()}, "
         f"{platform.platform()}\n"
         f"{' '.join(['minicluster', *map(repr, arguments)])}\n\n"
         + "".join(traceback.format_exception(error))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import minicluster
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.recording.run_place import put_in_place
@@ -15,6 +14,7 @@ from minicluster.log.directory import METADATA_DIRECTORY, write_controller_direc
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
 from minicluster.log.written_files import WRITTEN, written_files
 from minicluster.scenario.scenario import to_yaml
+from minicluster.version import VERSION
 
 FORMAT = 1
 SCENARIO_NAME = "scenario.yaml"
@@ -65,7 +65,7 @@ def _header(cluster: Cluster, trace_hash: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "run_id": cluster.run_id,
-        "minicluster": minicluster.__version__,
+        "minicluster": VERSION,
         "seed": cluster.seed,
         "runtime": cluster.runtime_name,
         "wire": cluster.wire,

@@ -30,6 +30,7 @@ BOTTOM = (
     "planting",
     "rules",
     "trace",
+    "version",
 )
 MAY_IMPORT = {
     "protocol": (),
