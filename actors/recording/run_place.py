@@ -97,7 +97,11 @@ def check_place(shown: Path) -> Path:
 
     Errors:  UserError where the place cannot be a run folder; OSError of the file system.
     """
-    place = shown.resolve()
+    try:
+        os.fsencode(shown)
+        place = shown.resolve()
+    except ValueError:  # half of a surrogate pair, or a zero byte
+        raise UserError(f"{str(shown)!a}: no folder can have this name") from None
     if len(place.name.encode("utf-8", "surrogatepass")) > FILE_NAME_BYTES_MAX:
         raise UserError(
             f"{str(shown)[:60]}…: a folder's name has at most {FILE_NAME_BYTES_MAX} bytes"
@@ -217,10 +221,13 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 def _claimed(parent: Path, stem: str, held: ExitStack) -> Path:
     while True:
         folder = parent / f"{stem}{os.getpid()}-{next(_number)}"
-        with suppress(FileExistsError, FileNotFoundError):
+        try:
             folder.mkdir()
+        except FileExistsError:
+            continue
+        with suppress(FileNotFoundError):  # another process took it for abandoned before the lock
             held.enter_context(_locked(folder))
-            if folder.exists():  # else another process took it for abandoned before the lock
+            if folder.exists():
                 return folder
 
 

@@ -202,3 +202,18 @@ def test_where_the_process_works_and_files_are_no_place(
         cluster.save(".")
     with pytest.raises(UserError, match="at most 255 bytes"):
         cluster.save(tmp_path / ("x" * 300))
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_a_name_that_the_file_system_has_not_is_refused(
+    name: str, cluster: MiniCluster, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="no folder can have this name") as refused:
+        cluster.save(tmp_path / name)
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs Linux's /proc")
+def test_where_no_folder_can_be_made_it_ends_with_the_systems_error(cluster: MiniCluster) -> None:
+    with pytest.raises(OSError):
+        cluster.save("/proc/run")
