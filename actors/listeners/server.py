@@ -21,7 +21,6 @@ from typing import Any
 from minicluster.actors.listeners.connection import ClientConnection, Close, Deliver, Effect, Write
 from minicluster.actors.listeners.endpoints import Endpoints
 from minicluster.actors.network import Answer, Network
-from minicluster.actors.recording.logging import NodeLog
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
 
@@ -54,7 +53,7 @@ class Listeners:
         served: Mapping[int, range],
         *,
         max_request_bytes: int,
-        log: NodeLog,
+        log: Any,  # a structlog logger bound to the listeners
     ) -> None:
         self.network = network
         self.endpoints = endpoints

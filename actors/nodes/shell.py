@@ -17,7 +17,6 @@ from minicluster import effects as fx
 from minicluster.actors.network import Answer, Network, Packet
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
-from minicluster.actors.recording.logging import NodeLog
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor, Timer
 from minicluster.faults import Faults
@@ -37,7 +36,7 @@ class NodeContext:
     config: ClusterConfig
     rules: Rules
     faults: Faults
-    log: NodeLog
+    log: Any  # a structlog logger bound to the node
     exited: Callable[[int, str], None]  # the process of this node ends by itself; why, if halted
 
 

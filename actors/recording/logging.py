@@ -1,69 +1,55 @@
 """One structured logger per cluster, on the cluster's clock.
 
-Entries are kept for failure reports and are the same in every repetition of a simulated run. They
-go nowhere else, so the logging of the user's program is left alone. No library: those that log in
-this way load their console with them, which takes longer than the start of a cluster.
+``structlog.configure()`` is global and belongs to the user's program, so it is never called: each
+cluster wraps a logger of its own. Entries are kept for failure reports and are the same in every
+repetition of a simulated run.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
+
+import structlog
 
 KEPT_ENTRIES = 1_000
 
-Entry = Mapping[str, Any]
-
-
-class NodeLog:
-    """A logger with what each of its entries has in common."""
-
-    __slots__ = ("_cluster", "_context")
-
-    def __init__(self, cluster: ClusterLog, context: Entry) -> None:
-        self._cluster = cluster
-        self._context = context
-
-    def bind(self, **context: Any) -> NodeLog:
-        """A logger for one actor; bind once, not per message."""
-        return NodeLog(self._cluster, {**self._context, **context})
-
-    def info(self, event: str, **values: Any) -> None:
-        """Something happened."""
-        self._cluster.keep("info", event, self._context, values)
-
-    def warning(self, event: str, **values: Any) -> None:
-        """Something happened that should be rare."""
-        self._cluster.keep("warning", event, self._context, values)
-
-    def error(self, event: str, **values: Any) -> None:
-        """Something happened that ends a process."""
-        self._cluster.keep("error", event, self._context, values)
-
 
 class ClusterLog:
-    """The cluster's latest entries."""
+    """The cluster's logger and its latest entries."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self.entries: deque[Entry] = deque(maxlen=KEPT_ENTRIES)
-        self._clock = clock
+    def __init__(self, clock: Callable[[], int], *, level: int = logging.INFO) -> None:
+        self.entries: deque[MutableMapping[str, Any]] = deque(maxlen=KEPT_ENTRIES)
 
-    def bind(self, **context: Any) -> NodeLog:
-        """A logger for one node."""
-        return NodeLog(self, context)
+        def stamp(_: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+            event["at_ms"] = clock()
+            event["level"] = method
+            return event
 
-    def keep(self, level: str, event: str, context: Entry, values: Entry) -> None:
-        """Add an entry."""
-        entry = {**context, **values, "event": event, "at_ms": self._clock(), "level": level}
-        self.entries.append(entry)
+        def keep(_: Any, __: str, event: MutableMapping[str, Any]) -> Any:
+            self.entries.append(event)
+            raise structlog.DropEvent
+
+        self.root: Any = structlog.wrap_logger(
+            structlog.testing.ReturnLogger(),
+            processors=[stamp, keep],
+            context_class=dict,
+            wrapper_class=structlog.make_filtering_bound_logger(level),
+            cache_logger_on_first_use=True,
+        ).bind()  # once and for all: what wrap_logger gives puts itself together at each bind
+
+    def bind(self, **context: Any) -> Any:
+        """A logger for one actor; bind once, not per message."""
+        return self.root.bind(**context)
 
     def lines(self, count: int = 30) -> list[str]:
         """The latest entries as lines for a person."""
         return [_line(entry) for entry in list(self.entries)[-count:]]
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: MutableMapping[str, Any]) -> str:
     rest = {k: v for k, v in entry.items() if k not in ("at_ms", "level", "event", "actor")}
     values = " ".join(f"{key}={value}" for key, value in rest.items())
     at_s = entry["at_ms"] / 1000
