@@ -19,12 +19,26 @@ from tests.house.pages import table, versions
 ROOT = Path(__file__).resolve().parents[2]
 DONE, PARTLY, NOT = "done", "partly", "not"
 
-# What an API that is answered leaves out; every other one that a machine answers is done.
-PARTLY_ANSWERED = {
+# The limits of an API that is served; every other one that a machine serves is done.
+SERVED_IN_PART = {
     "Produce": "no transactions",
     "Fetch": "no sessions, no preferred read replica",
     "ListOffsets": "no tiered storage, no transactions",
-    "Metadata": "no auto-creation, no authorization",
+    "Metadata": "no authorization",
+    "ListGroups": "there are no groups yet: the list is empty",
+    **{
+        name: "refused, as Kafka does without an authorizer"
+        for name in ("DescribeAcls", "CreateAcls", "DeleteAcls")
+    },
+    **{
+        name: "refused, as Kafka does without a secret key"
+        for name in (
+            "CreateDelegationToken",
+            "RenewDelegationToken",
+            "ExpireDelegationToken",
+            "DescribeDelegationToken",
+        )
+    },
     "InitProducerId": "no transactional ids",
     "UpdateFeatures": "the other controllers' support is not checked",
 }
@@ -50,13 +64,13 @@ def _apis() -> str:
     rows = []
     for key, api in APIS.items():
         name = api.request.__name__
-        served = client_api.APIS.get(api.request)
-        broker = "" if served is None else served.way
+        by_broker = client_api.APIS.get(api.request)
+        broker = "" if by_broker is None else by_broker.way
         by_controller = "decides" if name in controller else ""
         by_quorum = "responds" if name in quorum else ""
-        answered = by_controller or by_quorum or broker in ("responds", "replicas")
-        state = NOT if not answered else PARTLY if api.name in PARTLY_ANSWERED else DONE
-        note = PARTLY_ANSWERED.get(api.name, "") if answered else "messages only"
+        served = by_controller or by_quorum or broker in ("responds", "replicas")
+        state = NOT if not served else PARTLY if api.name in SERVED_IN_PART else DONE
+        note = SERVED_IN_PART.get(api.name, "") if served else "messages only"
         declared = versions(api.request.valid_versions)
         rows.append((str(key), api.name, declared, by_controller, broker, by_quorum, state, note))
     counts = {state: sum(row[6] == state for row in rows) for state in (DONE, PARTLY, NOT)}
