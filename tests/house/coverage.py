@@ -26,19 +26,18 @@ SERVED_IN_PART = {
     "ListOffsets": "no tiered storage, no transactions",
     "Metadata": "no authorization",
     "ListGroups": "there are no groups yet: the list is empty",
-    **{
-        name: "refused, as Kafka does without an authorizer"
-        for name in ("DescribeAcls", "CreateAcls", "DeleteAcls")
-    },
-    **{
-        name: "refused, as Kafka does without a secret key"
-        for name in (
+    **dict.fromkeys(
+        ("DescribeAcls", "CreateAcls", "DeleteAcls"), "refused, as Kafka does without an authorizer"
+    ),
+    **dict.fromkeys(
+        (
             "CreateDelegationToken",
             "RenewDelegationToken",
             "ExpireDelegationToken",
             "DescribeDelegationToken",
-        )
-    },
+        ),
+        "refused, as Kafka does without a secret key",
+    ),
     "InitProducerId": "no transactional ids",
     "UpdateFeatures": "the other controllers' support is not checked",
 }
