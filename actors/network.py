@@ -1,12 +1,12 @@
-"""The network between the nodes: every request and every reply crosses it.
+"""The network between the nodes: every request and every response crosses it.
 
-    caller ──request──▶ Network ──(link src>dst: delay, loss, cut, hold…)──▶ inbox of dst
-    caller ◀──answer─── Network ◀─(link dst>src: the same, on its own)─────── reply of dst
+    caller ──request───▶ Network ──(link src>dst: delay, loss, hold…)────▶ inbox of dst
+    caller ◀─response─── Network ◀─(link dst>src: conditions of its own)── response of dst
 
-Requests and replies travel on links of one direction each, so a cut ``b>a`` alone gives "it was
-done, but the answer got lost". Packets of one API on one link keep their order (one TCP connection
-per purpose, as between real brokers) unless ``reorder`` is asked for. What the n-th packet of a
-link meets is a function of the seed, the link and n (``chance``).
+Requests and responses travel on links of one direction each. A ``cut`` of ``b>a`` alone therefore
+loses the response to a request that was handled. Packets of one API on one link keep their order,
+unless ``reorder`` holds: real brokers have one TCP connection per purpose. The fate of the n-th
+packet of a link is a function of the seed, the link and n (``chance``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LATENCY, _LOSS, _DUPLICATE, _DUPLICATE_LATENCY, _REORDER, _EXTRA = range(6)
 
 
 class Packet:
-    """A request or a reply under way."""
+    """A request or a response in flight."""
 
     __slots__ = ("body", "epoch", "exchange", "is_reply", "link")
 
@@ -44,7 +44,7 @@ class Packet:
 
     @property
     def src(self) -> int:
-        """The node that sent this packet (not: that asked)."""
+        """The node that sent this packet: of a response, the receiver of the request."""
         return self.exchange.dst if self.is_reply else self.exchange.src
 
     @property
@@ -59,7 +59,7 @@ class Packet:
 
     @property
     def version(self) -> int:
-        """The version that request and reply are written in."""
+        """The version of the request and of its response."""
         return self.exchange.version
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Packet:
 
 
 class Answer:
-    """What a caller hears: the response, or why there is none."""
+    """The end of an exchange for its caller: the response, or the failure."""
 
     __slots__ = ("exchange", "failure", "response")
 
@@ -80,7 +80,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Condition:
-    """Something that holds for the packets of one link until it is lifted.
+    """A disturbance of the packets of one link, until it is lifted.
 
     Units:   probability 0..1; mean_ms and min_ms milliseconds.
     """
@@ -114,18 +114,18 @@ class Link:
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """A node that can be reached: which actor takes which API."""
+    """A node with a running process, and the actor that takes each API."""
 
     incarnation: str
     route: Callable[[str], ClusterActor | None]
-    exchanges: dict[int, Exchange] = field(default_factory=dict)  # asked of it, still open
+    exchanges: dict[int, Exchange] = field(default_factory=dict)  # requests to it, still open
 
 
 class Caller(Protocol):
     """An actor, or the listeners on behalf of a client."""
 
     def hear(self, answer: Answer, /) -> None:
-        """Take the response to a request, or the reason why there is none."""
+        """Take the response to a request, or its failure."""
 
 
 class Network:
@@ -154,19 +154,19 @@ class Network:
         self._lock = threading.RLock()
         self._next_id = 0
 
-    # Nodes come and go.
+    # Processes that start and end.
 
     def attach(
         self, node: int, incarnation: str, route: Callable[[str], ClusterActor | None]
     ) -> None:
-        """A node's process is up and takes connections."""
+        """Open a node for connections; its process has started."""
         with self._lock:
             self.endpoints[node] = Endpoint(incarnation=incarnation, route=route)
             if self.on_node is not None:
                 self.on_node(node, True)
 
     def detach(self, node: int) -> None:
-        """A node's process is gone: its connections break, and whoever waits for it hears so."""
+        """Close a node, whose process has ended; its callers are disconnected."""
         with self._lock:
             endpoint = self.endpoints.pop(node, None)
             if self.on_node is not None:
@@ -182,7 +182,7 @@ class Network:
                     if exchange.src == node:
                         exchange.caller = None  # an open exchange keeps no dead process alive
 
-    # Requests and replies.
+    # Requests and responses.
 
     def request(
         self,
@@ -196,7 +196,10 @@ class Network:
         correlation_id: int = 0,
         timeout_ms: int | None = None,
     ) -> Exchange:
-        """Send a request; the caller hears an ``Answer`` once, whatever happens."""
+        """Send a request; the caller gets one ``Answer``.
+
+        There is none when a link loses a packet of a request without a timeout.
+        """
         with self._lock:
             self._next_id = number = self._next_id + 1
             home = self.endpoints.get(src)
@@ -227,7 +230,7 @@ class Network:
             return exchange
 
     def handling(self, packet: Packet) -> None:
-        """The receiver takes the request out of its inbox."""
+        """Record that the receiver takes the request out of its inbox."""
         exchange = packet.exchange
         sequence = self.recorder.event("handle", exchange)
         if exchange.handle_seq is None:
@@ -235,7 +238,7 @@ class Network:
             exchange.handled_ms = self.rt.now_ms
 
     def reply(self, packet: Packet, body: Any) -> None:
-        """Answer a request."""
+        """Send the response to a request."""
         exchange = packet.exchange
         with self._lock:
             reply = Packet(exchange, body, True)
@@ -246,7 +249,7 @@ class Network:
                 exchange.response = body
 
     def forget(self, packet: Packet) -> None:
-        """A request needs no answer."""
+        """Close the exchange of a request that has no response (Produce with acks=0)."""
         exchange = packet.exchange
         with self._lock:
             if exchange.open:
@@ -255,7 +258,7 @@ class Network:
     # Disturbances.
 
     def add(self, condition: Condition) -> Condition:
-        """Let a condition hold for its link from now on; a cut loses what is under way."""
+        """Let a condition hold for its link; a ``cut`` of all APIs loses the packets in flight."""
         with self._lock:
             self.conditions.append(condition)
             link = self._link(condition.src, condition.dst)
@@ -265,7 +268,7 @@ class Network:
             return condition
 
     def lift(self, conditions: Iterable[Condition]) -> None:
-        """End conditions; what they held goes on its way."""
+        """End conditions and release the packets that they held."""
         with self._lock:
             for condition in conditions:
                 if condition in self.conditions:
@@ -275,7 +278,7 @@ class Network:
                 self.release(condition)
 
     def release(self, condition: Condition) -> None:
-        """Let what a condition has held go on its way, in the order in which it came."""
+        """Deliver the packets that a condition has held, in the order in which they were sent."""
         with self._lock:
             held = list(condition.held)
             condition.held.clear()
@@ -287,13 +290,13 @@ class Network:
         self.lift(list(self.conditions))
 
     def blocked(self, src: int, dst: int, api: str = "") -> bool:
-        """Whether a cut stops packets (of an API) from one node to another."""
+        """True when a ``cut`` stops packets (of an API) from one node to another."""
         link = self.links.get((src, dst))
         return link is not None and any(
             c.kind == "cut" and (c.covers(api) if api else not c.apis) for c in link.conditions
         )
 
-    # The way of a packet.
+    # From sender to receiver.
 
     def _link(self, src: int, dst: int) -> Link:
         link = self.links.get((src, dst))
@@ -303,7 +306,7 @@ class Network:
         return link
 
     def _travel(self, packet: Packet) -> str:
-        """Decide what happens to a packet on its link; says it in a word or two."""
+        """Decide the fate of a packet on its link, and return the fate's name."""
         if self.wire:
             packet.body = through_the_wire(packet.body, packet.exchange.version)
         if self.on_packet is not None:
@@ -327,7 +330,7 @@ class Network:
         return self._disturbed(packet, link, draw, now_ms, delay_ms)
 
     def _disturbed(self, packet: Packet, link: Link, draw: int, now_ms: int, delay_ms: int) -> str:
-        """The way of a packet on a link with conditions."""
+        """The fate of a packet on a link with conditions."""
         api = packet.exchange.api
         fate, reorder, copies = "", False, 1
         for index, condition in enumerate(link.conditions):
@@ -362,7 +365,7 @@ class Network:
         return fate
 
     def _arrive(self, packet: Packet, link: Link, at_ms: int) -> None:
-        """Schedule the arrival, not before an earlier packet of the same API."""
+        """Schedule the arrival, never before that of an earlier packet of the same API."""
         api = packet.exchange.api
         latest_ms = link.arrivals.get(api, 0)
         if at_ms < latest_ms:
@@ -374,7 +377,7 @@ class Network:
             self.rt.post(at_ms, self._deliver, packet)
 
     def _send_on(self, packet: Packet, now_ms: int) -> None:
-        """A packet that was held goes on, past the conditions that hold now."""
+        """Deliver a packet that was held; only a ``cut`` still counts, and loses it."""
         link = packet.link
         assert link is not None
         packet.epoch = link.epoch
@@ -404,7 +407,7 @@ class Network:
             actor.hear(packet)
 
     def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
-        """Tell the caller, once."""
+        """End an exchange with a response or a failure."""
         exchange.open = False
         exchange.answered_ms = self.rt.now_ms
         if exchange.timer is not None:
@@ -424,7 +427,7 @@ class Network:
                 self._close(exchange, None, "timeout")
 
     def _disconnected(self, exchange: Exchange) -> None:
-        """The caller's connection breaks, unless a cut keeps even that news from it."""
+        """Fail an exchange as disconnected, unless a ``cut`` stops the packet that resets it."""
         with self._lock:
             if exchange.open and not self.blocked(exchange.dst, exchange.src, exchange.api):
                 self._close(exchange, None, "disconnected")
@@ -447,7 +450,7 @@ def api_name(body: Any) -> str:
 
 
 def through_the_wire(body: Any, version: int) -> Any:
-    """Encode and decode a message, which proves that the bytes carry all that is needed."""
+    """Encode and decode a message: its receiver has only what the bytes carry."""
     return decode(type(body), encode(body, version), version)
 
 

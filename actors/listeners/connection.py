@@ -61,7 +61,7 @@ class ClientConnection:
 
     @property
     def reads(self) -> bool:
-        """Whether more bytes are wanted now."""
+        """True while more bytes may be read."""
         return self._in_progress is None or len(self._received) < READ_AHEAD_BYTES
 
     def on_bytes(self, data: bytes) -> list[Effect]:

@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Endpoints:
-    """Which address each broker has, and which made-up one the metadata has for it."""
+    """The real address of each broker, and the made-up one that the metadata has for it."""
 
     def __init__(self, nodes: Sequence[int], made_up: Callable[[int], tuple[str, int]]) -> None:
         self.nodes: dict[int, tuple[str, int]] = {}

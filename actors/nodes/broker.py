@@ -3,7 +3,7 @@
     controllers ◀──heartbeats── Broker ──install──▶ MetadataPublisher ──images──▶ ReplicaManager
          └──metadata fetches──▶ (observer of the quorum) ──commits──▶ MetadataPublisher
 
-Only what the publisher has published counts here, so a broker can live in the past.
+A broker acts on published metadata only, so its view may lag behind the committed log.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def supported_features(rules: Rules) -> dict[str, tuple[int, int]]:
 
 
 class BeginShutdown:
-    """Ask the broker to hand over and stop (SIGTERM)."""
+    """Begin a controlled shutdown of the broker (SIGTERM)."""
 
 
 class Broker(QuorumShell):
@@ -137,7 +137,7 @@ class Broker(QuorumShell):
         self._leader = -1
 
     def _static_configs(self) -> dict[str, str]:
-        """The configs that this node's properties file would have."""
+        """The configs of this node's properties file."""
         plan, node_id = self.plan, str(self.node_id)
         here = f"{LISTENER}://{plan.host(self.node_id)}:{plan.port(self.node_id)}"
         voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
@@ -224,14 +224,14 @@ class Broker(QuorumShell):
             case _:
                 super().on_tell(message)
 
-    # The quorum's news.
+    # Effects of the quorum machine.
 
     def on_commit(self, commit: qx.Commit) -> None:
-        self.publisher.hear(CommitSeen(commit.batches, self._known_high_watermark()))
+        self.publisher.hear(CommitSeen(commit.batches, self._high_watermark_or_none()))
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
         self.publisher.hear(
-            SnapshotSeen(snapshot.snapshot_id, snapshot.content, self._known_high_watermark())
+            SnapshotSeen(snapshot.snapshot_id, snapshot.content, self._high_watermark_or_none())
         )
 
     def on_leader_change(self, change: qx.LeaderChange) -> None:
@@ -243,11 +243,11 @@ class Broker(QuorumShell):
             self.perform(self.lifecycle.on_controller(controller, self.now()))
             self.perform(self.apis.on_controller(controller, self.now()))
 
-    def _known_high_watermark(self) -> int | None:
+    def _high_watermark_or_none(self) -> int | None:
         mark = self.quorum.high_watermark
         return None if mark < 0 else mark
 
-    # The lifecycle's news.
+    # Effects of the lifecycle.
 
     def _registered(self, registered: BrokerRegistered) -> None:
         self.log.info("broker.registered", epoch=registered.broker_epoch)
@@ -262,7 +262,7 @@ class Broker(QuorumShell):
             self.replicas.hear(EndReplicas())
 
     def _ready(self, what: str) -> None:
-        """Ask to be unfenced once the first image is in force everywhere in this broker."""
+        """Request to be unfenced once both machines of this broker have applied the first image."""
         if what in self._waiting_for:
             self._waiting_for.discard(what)
             if not self._waiting_for:

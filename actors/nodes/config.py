@@ -61,7 +61,7 @@ SWITCHES: Mapping[str, str] = {
     "controller.quorum.auto.join.enable": "auto_join",
     "eligible.leader.replicas.enable": "eligible_leader_replicas",
 }
-# Without a duration, these would elect, expire or repeat at the same instant for ever.
+# At zero, these would elect, expire or repeat at the same instant for ever.
 ABOVE_ZERO = frozenset(
     {
         "broker.heartbeat.interval.ms",
@@ -76,12 +76,12 @@ ABOVE_ZERO = frozenset(
         "unclean.leader.election.interval.ms",
     }
 )
-# Names divided by commas, as in Kafka; here they are no paths, only names.
+# Names divided by commas, as in Kafka; here they are names without paths.
 LOG_DIRS = "log.dirs"
 METADATA_LOG_DIR = "metadata.log.dir"
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
-# What the cluster itself gives each node.
+# Configs that the cluster itself sets for each node.
 OWN = frozenset(
     {
         "advertised.listeners",
@@ -129,7 +129,7 @@ class ClusterConfig:
     metadata_log_dir: str | None = None  # None: one of its own (Kafka's default: the first)
     auto_leader_rebalance: bool = True
     eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
-    kraft_version: int = 0  # 1: the voters stand in the log and can change (KIP-853)
+    kraft_version: int = 0  # 1: the voters are records of the log and can change (KIP-853)
     initial_controllers: int = 0  # how many of the controllers vote at first; 0: all
     auto_join: bool = False  # controllers that do not vote become voters by themselves
     static: Mapping[str, str] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class ClusterConfig:
     def with_settings(self, given: Mapping[str, Any]) -> ClusterConfig:
         """These settings with some replaced, under Kafka's names.
 
-        Units:   a number for a time is milliseconds, as in Kafka's files; "10s" works, too.
+        Units:   a number for a time is milliseconds, as in Kafka's files; or a text such as "10s".
         Errors:  UserError for a name that is not known or a value that does not fit.
         """
         values: dict[str, Any] = {}
@@ -175,8 +175,8 @@ class ClusterConfig:
         return directory_ids[self.log_dirs.index(self.metadata_log_dir)]
 
 
-# Real time is dear: a threaded cluster elects and registers quickly, at the cost of timeouts that
-# a loaded machine may miss. The ratios between the timeouts are about Kafka's.
+# Real time is expensive: a threaded cluster elects and registers quickly, at the cost of timeouts
+# that a loaded machine may miss. The ratios between the timeouts are about Kafka's.
 THREADED = ClusterConfig(
     append_linger_ms=0,
     election_timeout_ms=500,

@@ -1,8 +1,8 @@
-"""What of a node survives a crash.
+"""The disk of a node: the state that survives a crash.
 
-A process that dies leaves its page cache to the operating system: nothing that was written is lost
-(``lose_tail="none"``). A machine that dies loses what was not flushed (``"unflushed"``). ``"all"``
-empties the logs, which keeps only the small files: who I am, and what I promised in elections.
+A process that dies leaves its page cache to the operating system: no written byte is lost
+(``lose_tail="none"``). A machine that dies loses the bytes that were not flushed
+(``"unflushed"``). ``"all"`` empties the logs and keeps the small files: identity and votes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Disk:
     logs: dict[str, Log] = field(default_factory=dict)
     files: dict[str, Any] = field(default_factory=dict)
     write_ms: int = 0  # how long a controller's write to its log or election state takes
-    flushed_when_lying: dict[str, int] | None = None  # the disk says that it flushes, but does not
+    flushed_when_lying: dict[str, int] | None = (
+        None  # set while flushes are acknowledged and not done
+    )
 
     def log(self, name: str) -> Log:
         """The log of this name (``__cluster_metadata-0``, ``orders-0``), made if missing."""
@@ -46,7 +48,7 @@ class Disk:
         self.files[name] = content
 
     def crash(self, lose_tail: LoseTail) -> Mapping[str, int]:
-        """Lose what a crash of this kind takes; says how many offsets each log lost.
+        """Drop the data that a crash of this kind loses; the number of lost offsets per log.
 
         Errors:  UserError for a word that is none of the three.
         """
@@ -70,14 +72,14 @@ class Disk:
         return lost
 
     def lie(self, on: bool) -> None:
-        """From now on flush nothing and say that it is done; or flush everything again."""
+        """Acknowledge flushes without doing them, or end that."""
         if on and self.flushed_when_lying is None:
             self.flushed_when_lying = {n: log.flushed_offset for n, log in self.logs.items()}
         elif not on:
             self.flushed_when_lying = None
 
     def wipe(self, directory_ids: Iterable[UUID]) -> None:
-        """Empty the disk, as a new one: other directory ids, nothing remembered."""
+        """Replace the disk by an empty one with other directory ids."""
         self.logs.clear()
         self.files.clear()
         self.directory_ids = tuple(directory_ids)

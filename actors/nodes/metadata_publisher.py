@@ -2,8 +2,8 @@
 
     quorum's commits ──▶ (delay) ──▶ MetadataLoader ──▶ delta and image ──▶ the node's actors
 
-A broker acts on what is published, not on what is committed, so a delay here lets one broker live
-in the past (``publish_delay``): its heartbeats, its leaders and its replicas see an old cluster.
+A broker acts on published metadata, not on committed records. A delay here (``publish_delay``)
+therefore leaves one broker with old metadata: its heartbeats, leaders and replicas lag behind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DELAYED = "publish-delay"
 
 @dataclass(frozen=True, slots=True)
 class CommitSeen:
-    """The node's quorum machine saw batches committed."""
+    """Batches that the node's quorum machine reported as committed."""
 
     batches: tuple[RecordBatch, ...]
     high_watermark: int | None
@@ -46,7 +46,7 @@ class CommitSeen:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSeen:
-    """The node's quorum machine starts over from a snapshot."""
+    """A snapshot that the node's quorum machine loaded."""
 
     snapshot_id: tuple[int, int]
     content: bytes
@@ -55,7 +55,7 @@ class SnapshotSeen:
 
 @dataclass(frozen=True, slots=True)
 class LeaderSeen:
-    """The quorum has another leader, or another epoch; -1 is nobody."""
+    """The quorum has another leader or another epoch; -1: no leader."""
 
     leader_id: int
     epoch: int
@@ -63,7 +63,7 @@ class LeaderSeen:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Let an actor have what is published, the whole image first."""
+    """Install a publisher for an actor, which gets the whole image first."""
 
     name: str
     actor: ClusterActor
@@ -71,14 +71,14 @@ class Install:
 
 @dataclass(frozen=True, slots=True)
 class SetDelay:
-    """Publish this much later from now on; 0 also lets go what waits."""
+    """Set the delay of publication; 0 also publishes what is delayed."""
 
     delay_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What the node's actors hear: they act on this and on nothing newer.
+    """A published image with its delta: the newest metadata that the node's actors act on.
 
     Units:   offset is the last one that the image contains.
     """
@@ -91,9 +91,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Up to here the node has applied the metadata log (its heartbeats report it).
+    """The offset up to which the node has applied the metadata log; its heartbeats report it.
 
-    Nothing else is said of records that change nothing.
+    Records that change no image have no other message.
     """
 
     offset: int
@@ -107,7 +107,7 @@ class MetadataPublisher(Shell):
         self.loader = MetadataLoader(context.rules, context.faults)
         self.listener = listener
         self.delay_ms = 0
-        self.image = MetadataImage.EMPTY  # what was last published here
+        self.image = MetadataImage.EMPTY  # the image last published here
         self.offset = -1
         self._digest = self.image.digest()
         self._targets: dict[str, ClusterActor] = {}
@@ -122,7 +122,7 @@ class MetadataPublisher(Shell):
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
             Publish: self._publish,
-            ControllerChanged: lambda _: None,  # the broker hears it from its quorum machine
+            ControllerChanged: lambda _: None,  # the broker's quorum machine reports it
             ClosePublisher: lambda _: None,
             LoaderFault: self._fault,
             WriteSnapshot: self._write_snapshot,
@@ -196,7 +196,7 @@ class MetadataPublisher(Shell):
         self._loaded(effects)
 
     def _loaded(self, effects: list[Any]) -> None:
-        """Trace what was published, hand it out, and tell how far this node is."""
+        """Perform the loader's effects, trace the published image, report the applied offset."""
         loader = self.loader
         self.perform(effects)
         offset = loader.last_applied_offset

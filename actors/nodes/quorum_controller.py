@@ -1,7 +1,7 @@
 """The quorum controller: a voter of the metadata quorum and the controller machine on top of it.
 
 brokers, clients ──requests──▶ ControllerMachine ──Append──▶ QuorumMachine ──Fetch──▶ voters
-                 ◀─answers, when committed─┘ ◀──commits, changes of leader──┘
+                 ◀─responses, once committed─┘ ◀──commits, changes of leader──┘
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _SUPPORTS = ApiVersionsResponse(
 
 
 class GiveUp:
-    """Resign, if this controller leads."""
+    """Resign, if this controller is the leader."""
 
 
 class TakeSnapshot:
-    """Write a snapshot of what is committed now."""
+    """Write a snapshot of the committed state."""
 
 
 class Compact:
@@ -72,7 +72,7 @@ class QuorumController(QuorumShell):
     ) -> None:
         super().__init__(context, plan)
         self.inlet = inlet
-        self.active_epoch: int | None = None  # read by the test's thread, too
+        self.active_epoch: int | None = None  # the test's thread reads it
         config = context.config
         self._chance = chance.key(self.rt.seed, f"controller/{self.node_id}/{self._incarnation}")
         self._chances = 0
@@ -134,7 +134,7 @@ class QuorumController(QuorumShell):
         if exchange.api in QUORUM_APIS:
             self.on_quorum_packet(packet)
             return
-        if exchange.api == "ApiVersions":  # the leader asks who is to become a voter
+        if exchange.api == "ApiVersions":  # the leader checks a voter to be added (AddRaftVoter)
             self.network.reply(packet, _SUPPORTS)
             return
         exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
@@ -168,7 +168,7 @@ class QuorumController(QuorumShell):
                 super().on_tell(message)
 
     def _control(self, effects: list[Any]) -> None:
-        """Carry out the controller's effects; what they appended is then the quorum's to write."""
+        """Perform the controller's effects; the quorum machine then writes the appended records."""
         self.perform(effects)
         self.active_epoch = self.controller.epoch
         self._rearm()
@@ -177,7 +177,7 @@ class QuorumController(QuorumShell):
         super().drive(effects)
         next_offset = self.quorum.next_append_offset
         if next_offset is not None and self.controller.is_active:
-            self.controller.on_control_records(next_offset)  # the quorum has added its own
+            self.controller.on_control_records(next_offset)  # the quorum has appended its own
         self.controller.kraft_version = self.quorum.kraft_version_to_be
 
     # From the controller to the quorum.
@@ -202,7 +202,7 @@ class QuorumController(QuorumShell):
         return None
 
     def _raise_kraft_version(self, wanted: RaiseKRaftVersion) -> None:
-        """What the quorum would refuse, the controller has refused; else the append goes wrong."""
+        """Raise kraft.version in the quorum, which refuses nothing that the controller accepted."""
         try:
             self.quorum.upgrade_kraft_version(wanted.epoch, wanted.version, self.now())
         except (NotLeader, IllegalArgument) as refusal:
@@ -234,14 +234,14 @@ class QuorumController(QuorumShell):
         )
         self.log.info("request.refused", reason=refusal.reason.value, message=refusal.message)
 
-    def _controller_respond(self, reply: ControllerRespond) -> None:
-        packet: Packet = reply.token
+    def _controller_respond(self, respond: ControllerRespond) -> None:
+        packet: Packet = respond.token
         exchange = packet.exchange
         if exchange.resp_seq is None:
-            exchange.records_written = reply.records_written
-            exchange.high_watermark = reply.high_watermark
-            exchange.registered_epoch = reply.registered_epoch
-        self.network.reply(packet, reply.response)
+            exchange.records_written = respond.records_written
+            exchange.high_watermark = respond.high_watermark
+            exchange.registered_epoch = respond.registered_epoch
+        self.network.reply(packet, respond.response)
 
     # From the quorum to the controller.
 
@@ -269,14 +269,14 @@ class QuorumController(QuorumShell):
         self._snapshots.on_written()
 
     def _take_snapshot(self) -> None:
-        """Write a snapshot now, for a test that asks; inside a transaction there is none."""
-        known = self._committed
-        if known.offset_batch_aligned:
+        """Write a snapshot on request of a test; inside a transaction there is none."""
+        committed = self._committed
+        if committed.offset_batch_aligned:
             self._write_snapshot(
                 WriteSnapshot(
-                    snapshot_id=known.snapshot_id,
+                    snapshot_id=committed.snapshot_id,
                     image=self.controller.committed_image,
-                    last_contained_log_timestamp=known.last_contained_log_time_ms,
+                    last_contained_log_timestamp=committed.last_contained_log_time_ms,
                     reason="a test asked for it",
                 )
             )
@@ -295,7 +295,7 @@ class QuorumController(QuorumShell):
         self.perform(self._snapshots.on_snapshot(self.now()))
 
     def _published(self, provenance: Provenance, manifest: str) -> None:
-        """What everything else on this node may see now is what is committed: a row to judge."""
+        """Trace the committed image as published; inside a transaction nothing is."""
         image = self.controller.committed_image
         if image is self._shown or self.controller.in_transaction:
             return

@@ -1,4 +1,4 @@
-"""The part of a node's shell that drives its quorum machine: voters and observers alike."""
+"""The shell of a quorum machine, for voters and observers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _WRITES = frozenset({qx.Appended, qx.Persist, qx.Truncated, qx.SnapshotInstalled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumPlan:
-    """What every node must know to join the quorum."""
+    """The quorum's plan, the same on every node."""
 
     cluster_id: str
     controller_ids: tuple[int, ...]
@@ -82,7 +82,7 @@ class QuorumPlan:
         return 9_090 + node_id
 
     def endpoint(self, node_id: int) -> Endpoint:
-        """Where a controller is reached."""
+        """The endpoint of a controller."""
         return Endpoint(CONTROLLER_LISTENER, self.host(node_id), self.port(node_id))
 
     @property
@@ -122,7 +122,7 @@ class QuorumShell(Shell):
         self._draws = 0
         self._wake_ms: int | None = None
         self._unwritten: list[Any] = []
-        self._behind_the_disk: deque[Any] = deque()
+        self._messages_after_write: deque[Any] = deque()
         is_controller = self.node_id in plan.controller_ids
         self._bootstrap = {(plan.host(peer), plan.port(peer)): peer for peer in plan.controller_ids}
         self.quorum = QuorumMachine(
@@ -171,10 +171,10 @@ class QuorumShell(Shell):
             qx.ShutDown: lambda _: None,
         }
 
-    # What subclasses make of it.
+    # For subclasses.
 
     def on_commit(self, commit: qx.Commit) -> None:
-        """Batches have become committed."""
+        """Apply batches that have become committed."""
         raise NotImplementedError
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
@@ -185,17 +185,17 @@ class QuorumShell(Shell):
         """The log begins with a bootstrap checkpoint."""
 
     def on_leader_change(self, change: qx.LeaderChange) -> None:
-        """Another epoch, or its leader became known."""
+        """Follow a change of the epoch or of its leader."""
         raise NotImplementedError
 
     # Inputs of the machine.
 
     def start_quorum(self) -> None:
-        """Take up the persisted state and begin."""
+        """Start the machine from the persisted state."""
         self.drive(self.quorum.start(self.now()))
 
     def drive(self, effects: list[Any]) -> None:
-        """Carry out what the quorum machine returned and see to its next wake-up."""
+        """Perform the quorum machine's effects and set the timer of its next wake-up."""
         write_ms = self.context.disk.write_ms
         if write_ms and any(type(effect) in _WRITES for effect in effects):
             self._wait_for_the_disk(effects, write_ms)
@@ -203,7 +203,7 @@ class QuorumShell(Shell):
         self.perform(effects)
         self._rearm()
 
-    # A slow disk: the thread that writes does nothing else until it is done.
+    # A slow disk: the thread that writes handles no message until the write is done.
 
     def _wait_for_the_disk(self, effects: list[Any], write_ms: int) -> None:
         self._unwritten = effects
@@ -217,10 +217,10 @@ class QuorumShell(Shell):
             effects, self._unwritten = self._unwritten, []
             self.perform(effects)
             self._rearm()
-            while self._behind_the_disk and not self._unwritten:
-                self.on_receive(self._behind_the_disk.popleft())
+            while self._messages_after_write and not self._unwritten:
+                self.on_receive(self._messages_after_write.popleft())
         else:
-            self._behind_the_disk.append(message)
+            self._messages_after_write.append(message)
 
     def _rearm(self) -> None:
         wake_ms = self.quorum.next_wake_ms()
@@ -229,7 +229,7 @@ class QuorumShell(Shell):
             self.set_timer(WAKE, wake_ms)
 
     def on_quorum_wake(self) -> None:
-        """The wake-up fired; it may have been for something that was put off since."""
+        """Poll the machine when it is due; its deadline may have moved since the timer was set."""
         self._wake_ms = None
         wake_ms = self.quorum.next_wake_ms()
         if wake_ms is not None and wake_ms <= self.now():
@@ -238,12 +238,12 @@ class QuorumShell(Shell):
             self._rearm()
 
     def on_quorum_packet(self, packet: Packet) -> None:
-        """A peer's request."""
+        """Handle a request of a peer."""
         exchange = packet.exchange
         self.drive(self.quorum.on_request(packet, packet.body, exchange.version, self.now()))
 
     def on_quorum_answer(self, answer: Answer) -> None:
-        """A peer's answer, or none; silence needs no word, the machine counts the time itself."""
+        """Handle a peer's response or a disconnect; the machine counts request timeouts itself."""
         correlation_id = answer.exchange.correlation_id
         if answer.failure is None:
             self.drive(self.quorum.on_response(correlation_id, answer.response, self.now()))
@@ -253,7 +253,7 @@ class QuorumShell(Shell):
     # Snapshots.
 
     def write_snapshot(self, wanted: WriteSnapshot) -> bool:
-        """Store a snapshot; from then on old ones are cleaned up every minute."""
+        """Store a snapshot, and clean up old ones every minute from then on."""
         context = self.context
         planted = Planted(context.faults)
         records = snapshot_records(planted, wanted.image, context.rules)
@@ -280,13 +280,13 @@ class QuorumShell(Shell):
         return newest is not None and self.quorum.delete_before(newest)
 
     def on_clean(self) -> None:
-        """Keep within what the retention allows."""
+        """Delete old snapshots and the log before them, as the retention allows."""
         config, now_ms = self.context.config, self.now()
         self.quorum.clean(config.metadata_retention_bytes, config.metadata_retention_ms, now_ms)
         if len(self.quorum.log.snapshots) >= 2:
             self.set_timer(CLEAN, now_ms + CLEAN_EVERY_MS)
 
-    # Its effects.
+    # The machine's effects.
 
     def _send_to(self, send: qx.SendTo) -> None:
         to = send.to if send.to >= 0 else self._bootstrap[(send.host, send.port)]
@@ -298,7 +298,7 @@ class QuorumShell(Shell):
             caller=self,
             context=WAKE,
             correlation_id=send.correlation_id,
-            timeout_ms=None,  # the machine watches over that itself
+            timeout_ms=None,  # the machine has a timeout of its own
         )
 
     def _persist(self, persist: qx.Persist) -> None:
@@ -315,8 +315,8 @@ class QuorumShell(Shell):
 
     def _began(self, began: qx.Began) -> None:
         end = began.end_offset
-        said = said_by_log(self.quorum.log, end)
-        self._raft_event("begin", epoch=began.last_epoch, offset=end, **said)
+        columns = said_by_log(self.quorum.log, end)
+        self._raft_event("begin", epoch=began.last_epoch, offset=end, **columns)
 
     def _appended(self, appended: qx.Appended) -> None:
         batch = appended.batch
@@ -337,8 +337,8 @@ class QuorumShell(Shell):
     def _snapshot_installed(self, installed: qx.SnapshotInstalled) -> None:
         end, epoch = installed.snapshot_id
         content = self.quorum.log.snapshots.get(installed.snapshot_id)
-        said = {} if content is None else said_by_snapshot(content)
-        self._raft_event("begin", epoch=epoch, offset=end, **said)
+        columns = {} if content is None else said_by_snapshot(content)
+        self._raft_event("begin", epoch=epoch, offset=end, **columns)
 
     def _voters_changed(self, changed: qx.VotersChanged) -> None:
         self._raft_event(
@@ -367,9 +367,9 @@ class QuorumShell(Shell):
         self._raft_event("resign", epoch=deposed.epoch, leader=self.node_id)
 
     def _high_watermark_changed(self, changed: qx.HighWatermarkChanged) -> None:
-        voters = changed.voters  # of a leader: those of whom a majority is there
-        told = {} if voters is None else {"voters": voters_text(voters)}
-        self._raft_event("hw", epoch=self.quorum.epoch, offset=changed.high_watermark, **told)
+        voters = changed.voters  # of a leader: the voters whose majority counts
+        columns = {} if voters is None else {"voters": voters_text(voters)}
+        self._raft_event("hw", epoch=self.quorum.epoch, offset=changed.high_watermark, **columns)
 
     def _raft_event(self, kind: str, **values: Any) -> None:
         self.recorder.trace(

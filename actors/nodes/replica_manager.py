@@ -33,47 +33,47 @@ class BrokerEpoch:
 
 @dataclass(frozen=True, slots=True)
 class ActiveController:
-    """Who is the active controller now; None: nobody that is known."""
+    """The active controller; None: no leader at present."""
 
     node_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class BeginControlledShutdown:
-    """The broker is about to leave."""
+    """The broker begins a controlled shutdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndReplicas:
-    """End cleanly: flush everything, then say so."""
+    """Shut down cleanly: flush every log, then send ``ReplicasEnded``."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailDirectory:
-    """A log directory breaks."""
+    """A log directory fails."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicasReady:
-    """The first image has been taken over."""
+    """The first image has been applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicasEnded:
-    """Everything is flushed."""
+    """Every log is flushed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryLost:
-    """The broker has to tell the controller about a log directory."""
+    """A failed log directory that the broker has to report to the controller."""
 
     directory: Any
 
 
 class ReplicaManager(Shell):
-    """Takes the requests of producers, consumers and followers, and fetches for this broker."""
+    """Requests of producers, consumers and followers; the fetchers of this broker."""
 
     def __init__(self, context: NodeContext) -> None:
         super().__init__(context)
@@ -131,7 +131,7 @@ class ReplicaManager(Shell):
                 first = machine.state.image.is_empty
                 self.perform(machine.on_metadata(message.delta, now_ms))
                 if first:
-                    self._tell_broker(ReplicasReady())
+                    self._send_to_broker(ReplicasReady())
             case ActiveController(node_id):
                 self.perform(machine.on_controller(node_id, now_ms))
             case BrokerEpoch(epoch):
@@ -140,14 +140,14 @@ class ReplicaManager(Shell):
                 machine.begin_controlled_shutdown()
             case EndReplicas():
                 self.perform(machine.shut_down(now_ms))
-                self._tell_broker(ReplicasEnded())
+                self._send_to_broker(ReplicasEnded())
             case FailDirectory(index):
                 directory = self.context.disk.directory_ids[index]
                 self.perform(machine.on_directory_failure(directory, now_ms))
             case _:
                 super().on_tell(message)
 
-    def _tell_broker(self, message: Any) -> None:
+    def _send_to_broker(self, message: Any) -> None:
         if self.broker is not None:
             self.broker.hear(message)
 
@@ -165,7 +165,7 @@ class ReplicaManager(Shell):
         self.log.warning("fetch.failed", partition=effect.partition, reason=effect.reason)
 
     def _directory_failed(self, effect: DirectoryFailed) -> None:
-        self._tell_broker(DirectoryLost(effect.directory))
+        self._send_to_broker(DirectoryLost(effect.directory))
 
     def _halted(self, effect: BrokerHalted) -> None:
         self.log.error("broker.halted", reason=effect.reason)

@@ -2,8 +2,8 @@
 
     inbox ──▶ machine.on_…(now_ms, …) ──▶ effects ──▶ Network, timers, recorder, other actors
 
-A shell decides nothing about the protocol. It knows which machine a message is for, gives it the
-time, and carries out what the machine returns.
+A shell decides nothing about the protocol. It routes a message to its machine with the time, and
+performs the effects that the machine returns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from minicluster.trace import TABLES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeContext:
-    """What the actors of one process of a node share. A restart makes a new one."""
+    """The context that the actors of one process of a node share. A restart makes a new one."""
 
     node_id: int
     incarnation: UUID
@@ -37,7 +37,7 @@ class NodeContext:
     rules: Rules
     faults: Faults
     log: Any  # a structlog logger bound to the node
-    exited: Callable[[int, str], None]  # the process of this node ends by itself; why, if halted
+    exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
 
 
 _OF_BROKERS = frozenset(
@@ -47,7 +47,7 @@ _OF_NODES = frozenset(n for n, columns in TABLES.items() if {"node", "incarnatio
 
 
 class Wakeup:
-    """A timer that a machine asked for has fired."""
+    """The firing of a timer that a machine has set."""
 
     __slots__ = ("name",)
 
@@ -57,7 +57,7 @@ class Wakeup:
 
 class Shell(ClusterActor):
     """The base of the node's actors. Subclasses fill ``on_packet``, ``on_answer``, ``on_wakeup``
-    and ``on_tell`` and give their machine's own effects to ``interpreters``.
+    and ``on_tell``. The effects of their own machines are in ``interpreters``.
     """
 
     def __init__(self, context: NodeContext) -> None:
@@ -71,7 +71,7 @@ class Shell(ClusterActor):
         self._timers: dict[str, tuple[Timer, Wakeup]] = {}
         self._interpreters: dict[type, Callable[[Any], None]] = {
             fx.Send: self._send,
-            fx.Respond: self._reply,
+            fx.Respond: self._respond,
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
             fx.Trace: self._trace,
@@ -85,23 +85,23 @@ class Shell(ClusterActor):
         }
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
-        """What to do with the effects of this shell's own machines."""
+        """The handler of each effect of this shell's own machines."""
         return {}
 
     def on_packet(self, packet: Packet) -> None:
-        """A request came in; the packet is the token of its answer."""
+        """Handle a request; the packet is the token of its response."""
         raise NotImplementedError(f"{self.name} takes no requests, got {packet!r}")
 
     def on_answer(self, answer: Answer) -> None:
-        """A request of ours was answered or will never be."""
+        """Handle the response to a request of this node, or its failure."""
         raise NotImplementedError(f"{self.name} sends no requests")
 
     def on_wakeup(self, name: str) -> None:
-        """A timer fired."""
+        """Handle a timer that has fired."""
         raise NotImplementedError(f"{self.name} sets no timers")
 
     def on_tell(self, message: Any) -> None:
-        """A message of another actor of this node."""
+        """Handle a message of another actor of this node."""
         raise NotImplementedError(f"{self.name} does not understand {message!r}")
 
     def on_receive(self, message: Any) -> Any:
@@ -112,13 +112,13 @@ class Shell(ClusterActor):
             self.on_tell(message)
 
     def perform(self, effects: Iterable[fx.Effect]) -> None:
-        """Carry out what a machine returned, in order."""
+        """Perform the effects of a machine, in order."""
         interpreters = self._interpreters
         for effect in effects:
             interpreters[type(effect)](effect)
 
     def trace(self, table: str, row: Mapping[str, Any]) -> None:
-        """Leave a row in the trace, with this node and its incarnation where the table has them."""
+        """Write a row of the trace, with this node and its incarnation where the table has them."""
         self.recorder.trace(table, row)
 
     def _packet(self, packet: Packet) -> None:
@@ -131,7 +131,7 @@ class Shell(ClusterActor):
             del self._timers[wakeup.name]
             self.on_wakeup(wakeup.name)
 
-    # The effects that every machine may return.
+    # Effects that every machine may return.
 
     def _send(self, send: fx.Send) -> None:
         self.network.request(
@@ -144,11 +144,11 @@ class Shell(ClusterActor):
             timeout_ms=send.timeout_ms,
         )
 
-    def _reply(self, reply: fx.Respond) -> None:
-        if reply.response is None:  # a produce with acks=0
-            self.network.forget(reply.token)
+    def _respond(self, respond: fx.Respond) -> None:
+        if respond.response is None:  # a produce with acks=0
+            self.network.forget(respond.token)
         else:
-            self.network.reply(reply.token, reply.response)
+            self.network.reply(respond.token, respond.response)
 
     def set_timer(self, name: str, at_ms: int) -> None:
         """Wake this actor at a time; a timer of the same name is replaced."""

@@ -4,8 +4,8 @@ A ``ClusterActor`` names no back end. The runtime mixes one in when it spawns th
 threads (``threaded.py``) or one seeded scheduler with a virtual clock (``simulated.py``). The same
 class therefore runs in both, and Pykka's own receive loop runs in both.
 
-**Invariant:** nobody blocks. A handler that asks, or that waits for a future, gets
-``BlockingCallInActor`` in both modes (``test_runtime.py``).
+**Invariant:** nobody blocks. A handler that calls Pykka's ``ask``, or that waits for a future,
+gets ``BlockingCallInActor`` in both modes (``test_runtime.py``).
 **Invariant:** the runtime holds its own actors; Pykka's process-wide registry is not used, so two
 clusters in one process cannot stop each other.
 """
@@ -31,11 +31,11 @@ A = TypeVar("A", bound="ClusterActor")
 
 
 class BlockingCallInActor(MiniclusterError, RuntimeError):
-    """An actor asked or waited. Actors tell; only the test's thread asks."""
+    """An actor waited for another. Only the test's thread may."""
 
 
 class ActorCrashed(MiniclusterError, AssertionError):
-    """An actor raised. It is dead, and whatever the run shows from here on proves nothing."""
+    """An actor raised. It is dead; the rest of the run proves nothing."""
 
 
 class LeakedThread(MiniclusterError, AssertionError):
@@ -44,7 +44,7 @@ class LeakedThread(MiniclusterError, AssertionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """What is known about an actor that raised."""
+    """An actor that raised, with the time and the error."""
 
     actor: str
     at_ms: int
@@ -56,7 +56,7 @@ class Crash:
 
 
 class Timer:
-    """A call that will be made at a time, unless it is cancelled before."""
+    """A call that is due at a time, unless it is cancelled before."""
 
     __slots__ = ("argument", "call")
 
@@ -65,7 +65,7 @@ class Timer:
         self.argument = argument
 
     def cancel(self) -> None:
-        """Forget the call; harmless when it has been made already."""
+        """Drop the call; no effect after it was made."""
         self.call = None
         self.argument = None
 
@@ -106,16 +106,16 @@ class ClusterActor(pykka.Actor):
         return self.rt.now_ms
 
     def after(self, delay_ms: int, message: Any) -> Timer:
-        """Tell this actor something later."""
+        """Put a message into this actor's inbox after a delay."""
         return self.rt.schedule(self.rt.now() + delay_ms, self.hear, message)
 
     def hear(self, message: Any) -> None:
-        """Put a message into this actor's inbox; a dead actor hears nothing."""
+        """Put a message into this actor's inbox; that of a dead actor takes none."""
         if not self.actor_stopped.is_set():
             self.actor_inbox.put(_envelope(message))
 
     def cancel_timers(self) -> None:
-        """Cancel what would wake this actor, which has ended; it must not live until then."""
+        """Cancel the timers of this actor, which has ended; they would keep it in memory."""
 
     def _handle_receive(self, message: Any) -> Any:
         if self.actor_stopped.is_set():  # killed while messages were queued
@@ -127,7 +127,7 @@ class ClusterActor(pykka.Actor):
         except Exception:
             raise
         except BaseException as error:
-            # Pykka answers a BaseException by stopping every actor of the process.
+            # On a BaseException Pykka would stop every actor of the process.
             self.rt.interrupted(error)
             raise ActorCrashed(f"{self.name}: {type(error).__name__}: {error}") from error
 
@@ -223,7 +223,7 @@ class Runtime(ABC):
     def close(self) -> None:
         """Stop every actor in the reverse order of starting, then look for leaked threads.
 
-        Errors:  LeakedThread when a thread of this runtime is still alive after all.
+        Errors:  LeakedThread when a thread of this runtime is still alive.
         """
         while self.at_close:
             self.at_close.pop()()
@@ -236,7 +236,7 @@ class Runtime(ABC):
         return random.Random(f"{self.seed}/{name}")  # a string is seeded by sha512, not hash()
 
     def crashed(self, actor: ClusterActor, error: BaseException) -> None:
-        """Note that an actor raised."""
+        """Record that an actor raised."""
         crash = Crash(actor=actor.name, at_ms=self.now(), error=error)
         self.crashes.append(crash)
         if self._actors.get(actor.name) is actor:
@@ -245,7 +245,7 @@ class Runtime(ABC):
             self.on_crash(crash)
 
     def interrupted(self, error: BaseException) -> None:
-        """Note an error that must leave through the test's thread (KeyboardInterrupt, a skip)."""
+        """Keep an error that must leave through the test's thread (KeyboardInterrupt, a skip)."""
         self._interrupt = error
 
     def check(self) -> None:
@@ -270,7 +270,7 @@ class Runtime(ABC):
         """Make a call at a time of this runtime's clock (at once, if that is past)."""
 
     def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
-        """The same for a call that nobody will cancel."""
+        """Make a call at a time; it cannot be cancelled."""
         self.schedule(when_ms, call, argument)
 
     @abstractmethod
@@ -307,7 +307,7 @@ class Runtime(ABC):
 
 
 def blocking_call(actor: str) -> BlockingCallInActor:
-    """The error for an actor that asks or waits."""
+    """The error for an actor that waits for another."""
     return BlockingCallInActor(
         f"{actor} asked or waited inside a handler; actors tell, only the test's thread asks"
     )

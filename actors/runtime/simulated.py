@@ -1,9 +1,9 @@
 """The simulated runtime: one thread, a seeded scheduler, a virtual clock.
 
-Of the actors that have messages, one is picked by stateless chance and takes one message (each
-draws a number for its turn, the smallest goes first); every inbox is first in, first out, so
-Pykka's order per sender holds. When no actor has a message, the
-clock jumps to the next timer. Nothing here waits, so an hour of cluster time takes seconds.
+Of the actors that have messages, one is picked by stateless chance and takes one message: each
+draws a number for its turn, and the smallest is first. Every inbox is first in, first out, so
+Pykka's order per sender holds. When no actor has a message, the clock jumps to the next timer.
+Nothing here waits, so an hour of cluster time takes seconds.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _Envelope = pykka._envelope.Envelope
 
 
 class SimulatedInbox:
-    """An inbox that tells the scheduler when it fills.
+    """An inbox that makes its actor ready when a message arrives.
 
-    It holds Pykka's envelopes, and bare messages (``hear``), which no one waits for. Pykka's loop
-    gets one envelope each time the scheduler lets it.
+    It holds Pykka's envelopes, and bare messages (``hear``), whose sender never waits. Pykka's
+    loop gets one envelope for each grant of the scheduler.
     """
 
     __slots__ = ("granted", "owner", "waiting")
@@ -112,10 +112,10 @@ class SimulatedBackend(pykka.Actor):
     paused = False
     started = False
     is_stopped: Callable[[], bool]
-    number = -1  # what it has drawn for its turn, -1: nothing yet
+    number = -1  # drawn for its turn; -1: not drawn yet
 
     def hear(self, message: Any) -> None:
-        """A message that no one waits for; a dead actor is passed over when it has its turn."""
+        """Put a bare message into the inbox; the scheduler skips a dead actor."""
         self.actor_inbox.waiting.append(message)  # type: ignore[attr-defined]
         if not self.queued:
             self.rt._enqueue(self)
@@ -156,7 +156,7 @@ class SimulatedRuntime(Runtime):
         self.future: type[SimulatedFuture] = type("Future", (SimulatedFuture,), {"rt": self})
 
     def _open(self) -> None:
-        """Set the trip-wire; it goes with the runtime, whether that is closed or only forgotten."""
+        """Set the trip-wire, until the runtime is closed or collected as garbage."""
         if self._guarded and self._guard is None:
             tripwire.install()
             self._guard = finalize(self, tripwire.uninstall)
@@ -184,7 +184,7 @@ class SimulatedRuntime(Runtime):
         return self._run(self.now_ms + within_ms, condition)
 
     def settle(self) -> None:
-        """Let every message that can be handled without time passing be handled."""
+        """Handle every message that is due at this instant; the clock does not move."""
         self._refuse_in_actor()
         self._turns()
         self.check()
@@ -213,7 +213,7 @@ class SimulatedRuntime(Runtime):
         self._ready.append(actor)
 
     def _next(self) -> SimulatedBackend:
-        """Of several ready actors, take the one whose turn it is."""
+        """Take the ready actor that drew the smallest number."""
         ready = self._ready
         best, place = 1 << 64, 0
         for index, candidate in enumerate(ready):
@@ -230,10 +230,10 @@ class SimulatedRuntime(Runtime):
         return actor
 
     def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
-        """Run to a time or a condition; the condition is asked once per instant.
+        """Run to a time or a condition, which is evaluated once per instant.
 
-        Meanwhile the garbage collector looks at young objects only, and seldom: what a run keeps
-        it keeps on purpose, and to look through it over and over takes a fifth of the time.
+        Meanwhile the garbage collector looks at young objects only, and seldom: a run keeps its
+        old objects on purpose, and full collections took a fifth of the time.
         """
         collecting = gc.isenabled()
         gc.disable()
@@ -294,7 +294,7 @@ class SimulatedRuntime(Runtime):
             tripwire.leave()
 
     def _step(self, actor: SimulatedBackend) -> None:
-        """One message of one actor."""
+        """Let one actor handle one message."""
         inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
         waiting = inbox.waiting
         self.steps += 1
@@ -302,9 +302,9 @@ class SimulatedRuntime(Runtime):
         try:
             if waiting and actor.started:
                 if waiting[0].__class__ is _Envelope:
-                    self._pykkas_step(actor, inbox)
+                    self._pykka_step(actor, inbox)
                 else:
-                    try:  # a message that no one waits for: what Pykka's loop does, without it
+                    try:  # a bare message: the same as in Pykka's loop, without its cost
                         actor.on_receive(waiting.popleft())
                     except BaseException as error:
                         self._raised(actor, error)
@@ -320,17 +320,17 @@ class SimulatedRuntime(Runtime):
             self._enqueue(actor)
 
     def _raised(self, actor: SimulatedBackend, error: BaseException) -> None:
-        """What Pykka's loop does when a message made an actor raise."""
+        """Fail an actor whose handler raised, as Pykka's loop does."""
         if isinstance(error, Exception):
             actor._handle_failure(type(error), error, error.__traceback__)
             actor.on_failure(type(error), error, error.__traceback__)
         else:
-            # Pykka would stop every actor of the process; here it leaves through the test.
+            # Pykka would stop every actor of the process; here the test's thread raises it.
             self.interrupted(error)
             actor._handle_failure(type(error), error, error.__traceback__)
 
-    def _pykkas_step(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
-        """A tell, an ask, a proxy call or a stop, through Pykka's own loop."""
+    def _pykka_step(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
+        """Let Pykka's own loop handle one envelope: a message, a proxy call or a stop."""
         inbox.granted = True
         try:  # noqa: SIM105 (a context manager per step costs)
             actor._actor_loop_running()
@@ -338,7 +338,7 @@ class SimulatedRuntime(Runtime):
             pass
 
     def _teardown(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
-        """Tell whoever still waits that the actor is gone."""
+        """Fail the futures of the envelopes that a stopped actor left in its inbox."""
         envelopes = [entry for entry in inbox.waiting if entry.__class__ is _Envelope]
         inbox.waiting.clear()
         inbox.waiting.extend(envelopes)

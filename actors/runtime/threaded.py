@@ -45,7 +45,7 @@ class ThreadedFuture(pykka.ThreadingFuture[Any]):
 
 
 class ThreadedBackend(pykka.ThreadingActor):
-    """Pykka's threads with a faster inbox (SimpleQueue: about seven times the tells)."""
+    """Pykka's threads with a faster inbox (SimpleQueue: about seven times the messages)."""
 
     rt: ClassVar[ThreadedRuntime]
     use_daemon_thread = True
@@ -154,7 +154,7 @@ class ThreadedRuntime(Runtime):
             self._start_thread(clock)
 
     def _start_thread(self, thread: threading.Thread) -> None:
-        """Start a thread that ``_close`` waits for; those that have ended are forgotten."""
+        """Start a thread that ``_close`` waits for; those that have ended are dropped."""
         self._threads = [other for other in self._threads if other.is_alive()]
         self._threads.append(thread)
         thread.start()
@@ -162,8 +162,8 @@ class ThreadedRuntime(Runtime):
     def _discard(self, actor: ClusterActor) -> None:
         threaded: Any = actor
         threaded.gate.set()
-        # Wake the loop; a killed actor handles nothing, not even this. What it is doing now it
-        # may end, and nobody goes on before: its disk is about to be another's.
+        # Wake the loop: a killed actor handles no message, not even this one. The join lets the
+        # handler that runs now return first, because a new process is about to get its disk.
         actor.actor_inbox.put(pykka._envelope.Envelope(messages._ActorStop()))
         if threading.current_thread() is not threaded.thread:
             threaded.thread.join(STOP_TIMEOUT_S)

@@ -37,13 +37,13 @@ class UnseededChance(MiniclusterError, RuntimeError):
 
 
 def enter() -> None:
-    """A simulated step begins in this thread."""
+    """Begin a simulated step in this thread."""
     global _thread
     _thread = threading.get_ident()
 
 
 def leave() -> None:
-    """The simulated step is over."""
+    """End the simulated step."""
     global _thread
     _thread = 0
 
@@ -62,7 +62,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Take the wire away when the last user is gone."""
+    """Remove the wire with its last user."""
     global _installed
     with _lock:
         _installed -= 1
