@@ -1,7 +1,7 @@
 """The listeners of a cluster: one thread of I/O, one port for each broker.
 
     client ──bytes──▶ Listeners ──Network.request──▶ broker's actor
-    client ◀─bytes─── Listeners ◀──────Answer─────── Network
+    client ◀─bytes─── Listeners ◀────response─────── Network
 
 Metadata names the made-up endpoints of the cluster's plan, so that a run does not depend on which
 ports were free. Endpoints in responses become the real ones here, at the border.
@@ -31,7 +31,7 @@ _NO_LINGER = struct.pack("ii", 1, 0)  # a close then sends RST
 
 
 class Connection:
-    """A client's socket and what is under way on it."""
+    """A client's socket, with its request in progress and its unsent bytes."""
 
     __slots__ = ("exchange", "machine", "node_id", "socket", "unsent")
 
@@ -77,17 +77,17 @@ class Listeners:
     # From other threads.
 
     def node_changed(self, node_id: int, up: bool) -> None:
-        """A process takes connections, or is gone: its port refuses, its connections end."""
+        """Open the port of a process, or close it with all of its connections."""
         if node_id in self.endpoints.nodes:
             change = self._listen if up else self._unlisten
             self._call(lambda: change(node_id))
 
     def hear(self, answer: Answer, /) -> None:
-        """A request of a client has its response, or never gets one."""
-        self._call(lambda: self._answered(answer))
+        """Take the response to a client's request, or its failure."""
+        self._call(lambda: self._responded(answer))
 
     def client_node(self, client_id: str) -> int:
-        """The node id that links to a client have."""
+        """The node id of a client on its links."""
         return self.clients.setdefault(client_id, FIRST_CLIENT - len(self.clients))
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class Listeners:
         self._wake()
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: there is no one to wake
+        with contextlib.suppress(OSError):  # full: it wakes anyway; closed: it has ended
             self._waker.send(b"\0")
 
     def _run(self) -> None:
@@ -198,7 +198,7 @@ class Listeners:
             correlation_id=deliver.correlation_id,
         )
 
-    def _answered(self, answer: Answer) -> None:
+    def _responded(self, answer: Answer) -> None:
         connection: Connection = answer.exchange.context
         if connection.socket is None or connection.exchange is not answer.exchange:
             return
@@ -232,8 +232,8 @@ class Listeners:
         self._watch(connection, events)
 
     def _watch(self, connection: Connection, events: int) -> None:
-        known = self._selector.get_map().get(connection.socket)  # type: ignore[arg-type]
-        watched = 0 if known is None else known.events
+        registered = self._selector.get_map().get(connection.socket)  # type: ignore[arg-type]
+        watched = 0 if registered is None else registered.events
         if events == watched:
             return
         assert connection.socket is not None
