@@ -1,10 +1,10 @@
 """The cluster's one client: administration and load on behalf of the test.
 
-It is no node: its links are never cut, so that a test can always talk to the cluster. It knows the
-committed metadata and asks the right node at once. An answer that proves that nothing was done is
-tried again until the operation's time is over; one that leaves it open is not (the history then
-says ``info``), because a second try could write a record twice; an idempotent producer's cannot,
-and so it goes on trying.
+The client is no node, so no network fault affects its links. It reads the committed metadata and
+sends each request to the right node directly. A response that proves that nothing was written is
+retried until the operation's deadline. One that leaves the outcome open is not retried, because a
+second try could write the record twice; the history then has ``info``. An idempotent producer
+retries such an outcome, because the broker drops duplicates.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NOT_DONE = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
-    """Something the client was asked to do; the test looks at it from its own thread."""
+    """An operation of the client; the test reads it from its own thread."""
 
     deadline_ms: int
     tries: int = 0
@@ -62,7 +62,7 @@ class Operation:
     failure: str | None = None
 
     def finish(self, response: Any, failure: str | None) -> None:
-        """Set the outcome; the flag last, so that who sees it sees the rest."""
+        """Set the outcome, and the flag last: a thread that sees the flag sees the outcome."""
         self.response, self.failure = response, failure
         self.done = True
 
@@ -79,7 +79,7 @@ class AdminOperation(Operation):
 class Producer:
     """An idempotent producer of one partition: one record at a time, each with its number (KIP-98).
 
-    Shapes:  id is -1 until a broker has given one, and again when a record's fate is unknown.
+    Shapes:  id is -1 until a broker assigns one, and again once a record's outcome is unknown.
     """
 
     id: int = -1
@@ -96,16 +96,16 @@ class ProduceOperation(Operation):
     partition: int
     value: str
     acks: AcksWord
-    to: int | None = None  # a node to ask whatever the metadata says
+    to: int | None = None  # the node to send to in place of the leader
     invoke_seq: int = 0
     offset: int | None = None
-    then: ProduceOperation | None = None  # what to produce when this one has ended
+    then: ProduceOperation | None = None  # the operation that follows this one
     producer: Producer | None = None  # an idempotent one, if any
-    unsure: bool = False  # whether a try ended that may have appended it all the same
+    unsure: bool = False  # a failed try may have appended it
 
     @property
     def ok(self) -> bool:
-        """Whether the record was acknowledged."""
+        """True once the record is acknowledged."""
         return self.done and self.failure is None
 
 
@@ -133,7 +133,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """How the client finds nodes: both answer at once, None for nobody."""
+    """The look-ups of nodes in the committed metadata; None where there is no such node."""
 
     active_controller: Callable[[], int | None]
     leader: Callable[[str, int], int | None]
@@ -159,7 +159,7 @@ class Client(ClusterActor):
         to: int | None = None,
         producer: Producer | None = None,
     ) -> ProduceOperation:
-        """One record to be produced, with a value of its own."""
+        """An operation that produces one record with a unique value."""
         number = next(self._ids)
         return ProduceOperation(
             deadline_ms=deadline_ms,
@@ -176,9 +176,9 @@ class Client(ClusterActor):
         if isinstance(message, Answer):
             operation = message.exchange.context
             if isinstance(operation, AdminOperation):
-                self._admin_answered(operation, message)
+                self._on_admin_response(operation, message)
             else:
-                self._produce_answered(operation, message)
+                self._on_produce_response(operation, message)
         elif isinstance(message, AdminOperation):
             self._admin(message)
         elif isinstance(message, ProduceOperation):
@@ -205,16 +205,16 @@ class Client(ClusterActor):
             timeout_ms=max(1, min(ATTEMPT_TIMEOUT_MS, operation.deadline_ms - self.now())),
         )
 
-    def _admin_answered(self, operation: AdminOperation, answer: Answer) -> None:
-        if answer.failure is not None:
-            self._again(operation, answer.failure)
-        elif says(answer.response, ErrorCode.NOT_CONTROLLER):
+    def _on_admin_response(self, operation: AdminOperation, outcome: Answer) -> None:
+        if outcome.failure is not None:
+            self._again(operation, outcome.failure)
+        elif says(outcome.response, ErrorCode.NOT_CONTROLLER):
             self._again(operation, "NOT_CONTROLLER")
         else:
-            operation.finish(answer.response, None)
+            operation.finish(outcome.response, None)
 
     def _again(self, operation: Operation, why: str) -> None:
-        """Try again after a while, or give up when the time is over."""
+        """Retry after the back-off, or fail at the deadline."""
         backoff_ms = min(BACKOFF_MAX_MS, BACKOFF_MS << min(operation.tries, 10))
         operation.tries += 1
         if self.now() + backoff_ms < operation.deadline_ms:
@@ -256,7 +256,7 @@ class Client(ClusterActor):
         producer = operation.producer
         if producer is not None and producer.id < 0:
             given = InitProducerIdRequest(transactional_id=None)
-            self._ask(operation, leader, given, INIT_PRODUCER_ID_VERSION)
+            self._send(operation, leader, given, INIT_PRODUCER_ID_VERSION)
             return
         numbered = producer or Producer(sequence=-1)
         batch = RecordBatch.of(
@@ -281,11 +281,11 @@ class Client(ClusterActor):
                 ),
             ),
         )
-        self._ask(operation, leader, request, PRODUCE_VERSION, waits=acks != 0)
+        self._send(operation, leader, request, PRODUCE_VERSION, waits=acks != 0)
         if acks == 0:
             self._end(operation, "info", None)
 
-    def _ask(
+    def _send(
         self,
         operation: ProduceOperation,
         leader: int,
@@ -304,17 +304,17 @@ class Client(ClusterActor):
             timeout_ms=ATTEMPT_TIMEOUT_MS if waits else None,
         )
 
-    def _produce_answered(self, operation: ProduceOperation, answer: Answer) -> None:
+    def _on_produce_response(self, operation: ProduceOperation, outcome: Answer) -> None:
         producer = operation.producer
-        if answer.failure is not None:
+        if outcome.failure is not None:
             if producer is None:
-                self._end(operation, "info", answer.failure)
+                self._end(operation, "info", outcome.failure)
             else:
                 operation.unsure = True
-                self._again(operation, answer.failure)
+                self._again(operation, outcome.failure)
             return
-        if producer is not None and isinstance(answer.response, InitProducerIdResponse):
-            given = answer.response
+        if producer is not None and isinstance(outcome.response, InitProducerIdResponse):
+            given = outcome.response
             if given.error_code:
                 self._again(operation, ErrorCode.for_code(given.error_code).name)
                 return
@@ -322,7 +322,7 @@ class Client(ClusterActor):
             producer.sequence = 0
             self._produce(operation)
             return
-        response: ProduceResponse = answer.response
+        response: ProduceResponse = outcome.response
         partition = response.responses[0].partition_responses[0]
         error = ErrorCode.for_code(partition.error_code)
         if error is ErrorCode.NONE:
@@ -343,7 +343,7 @@ class Client(ClusterActor):
     def _end(self, operation: ProduceOperation, kind: str, error: str | None) -> None:
         producer = operation.producer
         if producer is not None and kind != "ok":
-            producer.id = -1  # what became of it is not known: what follows is numbered anew
+            producer.id = -1  # the outcome is unknown, so a new id starts a new sequence
         sequence = self.recorder.event("complete", operation.id, kind, error)
         self.recorder.trace(
             "history",
@@ -369,7 +369,7 @@ class Client(ClusterActor):
 
 
 def says(response: Any, error: ErrorCode) -> bool:
-    """Whether a response as a whole, or its first item, says this error."""
+    """True if a response or its first item carries this error."""
     top = getattr(response, "error_code", None)
     if top is not None:
         return bool(top == error)

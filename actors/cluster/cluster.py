@@ -1,4 +1,4 @@
-"""A cluster: what its nodes share, and what is known of it. The actions upon it stand beside it.
+"""A cluster: the state that its nodes share, and views of it. Its actions are in ``actions/``.
 
 ::
 
@@ -78,11 +78,11 @@ class Cluster:
     ) -> None:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
-        Shapes:  listeners: clients connect, each broker has a port, the runtime is threaded;
+        Shapes:  listeners: each broker has a port for clients, and the runtime is threaded;
                  faults: zoo ids; features: levels to format with (default: the release's);
                  online: the log-only rules watch every commit; checks: more followers of the
                  commits; scenario and exercises go into ``run.json``.
-        Errors:  UserError in one line for anything that cannot be.
+        Errors:  UserError in one line for invalid arguments.
         """
         if runtime is None:
             runtime = "threaded" if listeners else "simulated"
@@ -108,13 +108,13 @@ class Cluster:
         self.wire = wire
         self.scenario = scenario
         self.exercises = tuple(exercises)
-        self.step: int | None = None  # of a scenario, the one that acts now
+        self.step: int | None = None  # the current step of a scenario
         self.online = online
         self.checks = tuple(checks)
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """Make what the nodes share."""
+        """Create the state that the nodes share."""
         simulated = self.runtime_name == "simulated"
         self.rt = SimulatedRuntime(seed=self.seed) if simulated else ThreadedRuntime(seed=self.seed)
         cluster_id = uuid.UUID(int=self.rt.rng("cluster").getrandbits(128), version=4)
@@ -182,7 +182,7 @@ class Cluster:
         draws = self.rt.rng(f"directory/{node_id}/{count}")
         return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in self.config.log_dirs)
 
-    # The committed state, and who has which role in it.
+    # The committed state and the roles in it.
 
     @property
     def image(self) -> MetadataImage:
@@ -212,7 +212,7 @@ class Cluster:
         return None if best is None else best[1]
 
     def is_running(self, node_id: int) -> bool:
-        """Whether the node's process runs; a paused process runs as well."""
+        """True while the node's process runs; a paused process runs."""
         return node_id in self.processes
 
     def high_watermark(self, topic: str, index: int) -> int:
@@ -226,7 +226,7 @@ class Cluster:
         return -1 if partition is None else partition.high_watermark
 
     def all_unfenced(self) -> bool:
-        """Whether every broker is registered and unfenced."""
+        """True if every broker is registered and unfenced."""
         brokers = self.image.cluster.brokers.rows
         return all(
             (broker := brokers.get(broker_id)) is not None and not broker.fenced
@@ -241,15 +241,15 @@ class Cluster:
         return self.rt.now()
 
     def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
-        """Let the cluster run until a condition holds, or the time is over; whether it held."""
+        """Let the cluster run until a condition holds or the time is over; True if it held."""
         held = self.rt.run_until(condition, within_ms)
         self.see_commits()
         return held
 
     def see_commits(self) -> None:
-        """Let the image that tests look at have all that had been committed when this was called.
+        """Let the image that tests read catch up with all commits before this call.
 
-        Whoever sees an effect of a commit, a response or a process that ended, sees the commit.
+        An effect of a commit, such as a response or an ended process, is never seen before it.
         """
         committed = self.committed
         end_offset = self.inlet.next_offset
@@ -264,7 +264,7 @@ class Cluster:
         return self.recorder.trace_hash
 
     def note(self, action: str, targets: Any, phase: str, detail: str = "") -> None:
-        """Leave a row about a disturbance."""
+        """Add a trace row for a disturbance."""
         self.recorder.trace(
             "fault",
             {

@@ -1,4 +1,4 @@
-"""How a wait says what it waited for, and what the cluster looked like when its time was over."""
+"""The texts of a wait that timed out: its condition, and the state of the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 
 
 def describe(condition: Callable[..., Any]) -> str:
-    """What a condition is called: its method's name with its object, or a lambda's text."""
+    """The text of a condition: its method's name with its object, or a lambda's source."""
     owner = getattr(condition, "__self__", None)
     name = getattr(condition, "__name__", type(condition).__name__)
     if owner is not None and not isinstance(owner, type):
@@ -50,7 +50,7 @@ def state_lines(
     running: Iterable[int],
     brokers: Iterable[int],
 ) -> list[str]:
-    """The cluster in a few lines: who is active, who is fenced, where replicas are missing."""
+    """The cluster in a few lines: active controller, fenced brokers, missing replicas."""
     up = set(running)
     words = []
     for broker_id in brokers:

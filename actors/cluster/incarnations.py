@@ -1,7 +1,7 @@
 """Starting and ending the processes of a cluster's nodes.
 
-A crash is a crash: the mailboxes are gone, connections break, soft state is lost. What starts again
-is a new incarnation on the same disk.
+A crash loses mailboxes, connections and soft state. A restart makes a new incarnation on the same
+disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from minicluster.replica.log_manager import ReplicaStore
 
 
 def start_process(cluster: Cluster, node_id: int) -> None:
-    """Start a node's process on its disk; on a broken one it ends before it begins."""
+    """Start a node's process on its disk; on a broken disk the process ends at once."""
     cluster.starts[node_id] = count = cluster.starts.get(node_id, 0) + 1
     disk = cluster.disks[node_id]
     metadata_directory = cluster.config.metadata_directory(disk.directory_ids)
@@ -101,7 +101,7 @@ def end_process(cluster: Cluster, node_id: int) -> None:
 
 
 def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
-    """Leave rows of what a broker's logs hold (``replica_log``)."""
+    """Add the trace rows of a broker's logs (``replica_log``)."""
     if node_id in cluster.broker_ids:
         incarnation = str(cluster.processes[node_id].incarnation)
         for row in replica_rows(cluster.disks[node_id], incarnation, at):
@@ -109,7 +109,7 @@ def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
 
 
 def _exited(cluster: Cluster, node_id: int, halted: str) -> None:
-    """Note that a process has ended by itself; it is taken away when its actor's step is over."""
+    """Record that a process ended by itself; it is removed after its actor's step."""
     process = cluster.processes.get(node_id)
     cluster.rt.schedule(cluster.now_ms, partial(_take_away, cluster), (process, halted))
 

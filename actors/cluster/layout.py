@@ -1,4 +1,4 @@
-"""The checks of what a cluster is made of, before anything is made."""
+"""The checks of a cluster's arguments, before any part of it is created."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minicluster.scenario.bounds import BROKERS_MAX, CONTROLLERS_MAX, SEED_MAX, 
 
 
 def check_counts(*, brokers: object, controllers: object, seed: object, runtime: object) -> None:
-    """Refuse numbers and words that no cluster has.
+    """Refuse invalid numbers and names.
 
     Errors:  UserError in one line.
     """
@@ -29,7 +29,7 @@ def check_counts(*, brokers: object, controllers: object, seed: object, runtime:
 def config_of(given: Mapping[str, Any], *, controllers: int, threaded: bool) -> ClusterConfig:
     """The settings of a cluster.
 
-    Errors:  UserError for a setting that is not known or does not fit.
+    Errors:  UserError for a setting that is unknown or out of range.
     """
     config = (THREADED if threaded else ClusterConfig()).with_settings(given)
     if config.kraft_version > 1:

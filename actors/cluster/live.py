@@ -9,7 +9,7 @@ from minicluster.faults import Faults
 
 
 class LiveFaults(Faults):
-    """One value that all machines of a cluster share; they ask it at every place of a fault."""
+    """The faults that all machines of a cluster share; each fault's place reads its switch."""
 
     __slots__ = ("_ever_on",)
 

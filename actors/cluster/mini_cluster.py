@@ -4,11 +4,11 @@
 
     with MiniCluster(brokers=3, controllers=3, seed=7) as cluster:
         orders = cluster.create_topic("orders", min_isr=2)
-        cluster.cut(orders[0].followers[0], cluster.controllers)
+        cluster.isolate(cluster.brokers[1])
         cluster.wait_until(lambda: cluster.brokers[1].is_fenced, within="20s")
         assert cluster.verify().valid
 
-The test's thread waits; the actors run while it does (simulated: only while it does).
+The actors run while the test's thread waits; simulated ones run only then.
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ START_WITHIN_MS = 120_000
 
 
 class MiniCluster(NetworkActions, ControllerActions, DiskActions, TopicActions, RecordActions):
-    """Controllers 101, 102, … and brokers 1, 2, … in one test process."""
+    """A Kafka cluster in one test process: controllers 101, 102, … and brokers 1, 2, ….
+
+    Shapes:  the arguments are those of ``Cluster``; every action of a scenario is a method.
+    Units:   durations are text with a unit (``10s``); times are the cluster's, in milliseconds.
+    Errors:  UserError for invalid arguments; ActorCrashed and InvariantViolated from any wait.
+    """
 
     _started = False
     listeners: Listeners | None = None
@@ -92,7 +97,7 @@ class MiniCluster(NetworkActions, ControllerActions, DiskActions, TopicActions, 
     def bootstrap_servers(self) -> str:
         """The addresses of the brokers, as Kafka's clients take them.
 
-        Errors:  UserError for a cluster without listeners, or one that is not started.
+        Errors:  UserError for a cluster without listeners, or before its start.
         """
         if self.listeners is None:
             raise UserError("bootstrap_servers: start the cluster with listeners=True")

@@ -1,4 +1,4 @@
-"""Who is who in a cluster: its nodes and topics as handles, and nodes by selectors."""
+"""The handles of a cluster's nodes and topics, and the selection of nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ClusterRoles(Cluster):
 
         Errors:  UserError if there is none.
         """
-        return Node(self, self._known(node_id))
+        return Node(self, self._checked(node_id))
 
     @property
     def brokers(self) -> tuple[Node, ...]:
@@ -58,15 +58,15 @@ class ClusterRoles(Cluster):
 
     def _ids_of(self, item: HasId | Selector | str | int) -> tuple[int, ...]:
         if isinstance(item, int):
-            return (self._known(item),)
+            return (self._checked(item),)
         if isinstance(item, HasId):
-            return (self._known(item.id),)
+            return (self._checked(item.id),)
         selected = select(item if isinstance(item, str) else item.expression, ScenarioView(self))
         if not selected:
             raise UserError(f"{item} names nobody now")
         return selected
 
-    def _known(self, node_id: int) -> int:
+    def _checked(self, node_id: int) -> int:
         if node_id not in self.node_ids:
             known = ", ".join(str(other) for other in self.node_ids)
             raise UserError(f"there is no node {node_id}; nodes are {known}")

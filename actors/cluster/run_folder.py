@@ -1,4 +1,4 @@
-"""What a run leaves: ``run.json``, the controllers' metadata directories, the trace as Parquet."""
+"""The files of a run: ``run.json``, the controllers' metadata directories, the trace as Parquet."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_run(cluster: Cluster, path: Path, *, repeat: str | None = None) -> Pat
 
 
 def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
-    """Write everything but the header, and return that."""
+    """Write everything but the header, and return the header."""
     trace_hash = cluster.trace_hash
     end = {"replica_log": [row for n in cluster.broker_ids for row in _rows_at_end(cluster, n)]}
     for node_id in cluster.controller_ids:

@@ -1,4 +1,4 @@
-"""A running cluster as selectors and conditions see it: its committed metadata and processes."""
+"""The committed metadata and processes of a running cluster, for selectors and conditions."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class ScenarioView:
         return self._partition(topic, partition).partition_epoch
 
     def recovering(self, topic: str, partition: int) -> bool:
-        """Whether the leader is marked as recovering."""
+        """True while the leader is marked as recovering."""
         return self._partition(topic, partition).is_recovering
 
     def reassigning(self, topic: str, partition: int) -> bool:
-        """Whether the partition is on the way to other replicas."""
+        """True while a reassignment of the partition is ongoing."""
         return self._partition(topic, partition).is_reassigning
 
     def high_watermark(self, topic: str, partition: int) -> int:
@@ -69,15 +69,15 @@ class ScenarioView:
         return self._cluster.high_watermark(topic, partition)
 
     def fenced(self, broker: int) -> bool:
-        """Whether the broker is fenced or not registered."""
+        """True if the broker is fenced or not registered."""
         return Node(self._cluster, broker).is_fenced
 
     def in_controlled_shutdown(self, broker: int) -> bool:
-        """Whether the broker's registration says controlled shutdown."""
+        """True if the broker's registration is in controlled shutdown."""
         return Node(self._cluster, broker).in_controlled_shutdown
 
     def running(self, node: int) -> bool:
-        """Whether the node's process runs."""
+        """True while the node's process runs."""
         return self._cluster.is_running(node)
 
     def choose(self, key: str, bound: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from minicluster.errors import UserError, instead
 
 # Those of 3.9 and of 4.3 together.
-# Source:  LogConfig.configNames, which ControllerConfigurationValidator asks.
+# Source:  LogConfig.configNames, used by ControllerConfigurationValidator.
 NAMES = (
     "cleanup.policy",
     "compression.gzip.level",

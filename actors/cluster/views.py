@@ -36,12 +36,12 @@ class Node:
 
     @property
     def is_broker(self) -> bool:
-        """Whether it is a broker; else it is a controller."""
+        """True for a broker, False for a controller."""
         return self.id in self._cluster.broker_ids
 
     @property
     def is_running(self) -> bool:
-        """Whether its process runs; a paused process runs as well."""
+        """True while its process runs; a paused process runs."""
         return self.id in self._cluster.processes
 
     @property
@@ -51,13 +51,13 @@ class Node:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the broker is fenced; one that is not registered counts as fenced."""
+        """True if the broker is fenced or not registered."""
         registration = self.registration
         return registration is None or registration.fenced
 
     @property
     def in_controlled_shutdown(self) -> bool:
-        """Whether the broker's registration says controlled shutdown (KIP-841)."""
+        """True if the broker's registration is in controlled shutdown (KIP-841)."""
         registration = self.registration
         return registration is not None and registration.in_controlled_shutdown
 
@@ -119,22 +119,22 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """How often the leader has changed."""
+        """The leader epoch, which rises with each change of leader."""
         return self.state.leader_epoch
 
     @property
     def partition_epoch(self) -> int:
-        """How often the partition's state has changed."""
+        """The partition epoch, which rises with each change of the partition's state."""
         return self.state.partition_epoch
 
     @property
     def is_recovering(self) -> bool:
-        """Whether the leader was elected uncleanly and has not recovered yet (KIP-704)."""
+        """True while the leader is recovering from an unclean election (KIP-704)."""
         return self.state.leader_recovery_state != 0
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether the partition is on the way to other replicas."""
+        """True while a reassignment of the partition is ongoing."""
         return self.state.is_reassigning
 
     @property
@@ -143,7 +143,7 @@ class Partition:
         return self._cluster.high_watermark(self.topic, self.index)
 
     def fully_in_sync(self) -> bool:
-        """Whether every replica is in the ISR."""
+        """True if every replica is in the ISR."""
         state = self.state
         return set(state.isr) == set(state.replicas)
 
@@ -176,9 +176,9 @@ class Topic:
 
     @property
     def exists(self) -> bool:
-        """Whether the committed metadata has it."""
+        """True if the committed metadata has the topic."""
         return self._cluster.image.topics.named(self.name) is not None
 
     def fully_in_sync(self) -> bool:
-        """Whether every replica of every partition is in its ISR."""
+        """True if every replica of every partition is in its ISR."""
         return self.exists and all(partition.fully_in_sync() for partition in self)

@@ -1,7 +1,7 @@
-"""Playing many seeds of the nemesis: who breaks a promise, and the shortest script that still does.
+"""Campaigns over many seeds of the nemesis, and the shortest script that still breaks a promise.
 
 Each seed is generated, played with the log rules online, brought to rest by its ``liveness`` step,
-and looked at once more: what was acknowledged to producers that wanted all replicas must be there.
+and checked once more: every record acknowledged with acks=all must be in the logs.
 A seed that fails is shrunk, and leaves a run folder that ``minicluster replay`` plays again.
 """
 
@@ -26,7 +26,7 @@ LOST = "F1"  # an acknowledged record is gone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a seed.
+    """The outcome of one seed.
 
     Units:   cluster_ms is how long the cluster ran by its own clock.
     """
@@ -54,7 +54,7 @@ def campaign(
 
 
 def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
-    """Play a scenario and look at it once more when it has ended."""
+    """Play a scenario and check its logs at the end."""
     done = 0
 
     def count(steps: int, _text: str, _now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""What must come true once every fault is gone, by when, and what is stuck where it does not.
+"""The liveness properties after the last fault, their bounds, and the state that breaks them.
 
 Source:  the liveness properties G1-G7 and their bounds in virtual time.
 """
@@ -19,7 +19,7 @@ Stuck = Callable[[Cluster], list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """A property, the time that it has, and a function that names what does not keep it yet."""
+    """A property, its bound, and a function that lists the violations so far."""
 
     id: str
     text: str
@@ -79,7 +79,7 @@ def converge(cluster: Cluster, at_most_ms: int) -> Broken | None:
 
 
 def _every(cluster: Cluster, stuck: Stuck) -> Callable[[], bool]:
-    """Whether nothing is stuck, looked at only so often: some of it is costly."""
+    """A condition that nothing is stuck, evaluated at intervals because it is costly."""
     next_ms = 0
 
     def look() -> bool:
@@ -92,90 +92,90 @@ def _every(cluster: Cluster, stuck: Stuck) -> Callable[[], bool]:
     return look
 
 
-# --- what is stuck ------------------------------------------------------------------------------
+# --- stuck states --------------------------------------------------------------------------------
 
 
 def no_leader(cluster: Cluster) -> list[str]:
-    """Which controllers do not agree with a majority on who leads (G2)."""
+    """The role and leader of each controller, unless a majority has one leader (G2)."""
     machines = {
         node_id: controller.quorum
         for node_id in cluster.controller_ids
         if (process := cluster.processes.get(node_id)) and (controller := process.controller)
     }
     leaders = [node_id for node_id, machine in machines.items() if machine.is_leader]
-    told = [
+    stuck = [
         f"controller {node_id} is {machine.role} of epoch {machine.epoch}, "
         f"leader {machine.leader_id if machine.leader_id >= 0 else 'none'}"
         for node_id, machine in machines.items()
     ]
     if len(leaders) != 1:
-        return told
+        return stuck
     leader = machines[leaders[0]]
     voters = leader.voters.ids
-    known = [
+    agreeing = [
         node_id
         for node_id, machine in machines.items()
         if node_id in voters and (machine.leader_id, machine.epoch) == (leaders[0], leader.epoch)
     ]
     active = cluster.active_controller_id()
-    if 2 * len(known) <= len(voters) or active != leaders[0]:
-        return told
+    if 2 * len(agreeing) <= len(voters) or active != leaders[0]:
+        return stuck
     return []
 
 
 def behind(cluster: Cluster) -> list[str]:
-    """Which nodes' images are not the image of everything committed (G3)."""
-    told, image = [], cluster.image
+    """The nodes whose image is not that of all committed records (G3)."""
+    stuck, image = [], cluster.image
     digest = image.digest()
     for node_id in cluster.node_ids:
         process = cluster.processes.get(node_id)
         if process is None:
-            told.append(f"node {node_id} is down")
+            stuck.append(f"node {node_id} is down")
         elif process.publisher is not None:
             publisher = process.publisher
             if publisher.image.digest() != digest:
-                told.append(f"broker {node_id} has published another image, at {publisher.offset}")
+                stuck.append(f"broker {node_id} has published another image, at {publisher.offset}")
         elif process.controller is not None:
             machine = process.controller.controller
             if machine.committed_image.digest() != digest:
-                told.append(
+                stuck.append(
                     f"controller {node_id} holds another image, before {machine.next_offset}"
                 )
-    return told
+    return stuck
 
 
 def not_alive(cluster: Cluster) -> list[str]:
-    """Which brokers are not registered, unfenced and running (G1)."""
-    told = []
+    """The brokers that are not registered, unfenced and running (G1)."""
+    stuck = []
     for broker_id in cluster.broker_ids:
         process = cluster.processes.get(broker_id)
         registration = cluster.image.cluster.broker(broker_id)
         if process is None or process.broker is None:
-            told.append(f"broker {broker_id} is down")
+            stuck.append(f"broker {broker_id} is down")
         elif registration is None:
-            told.append(f"broker {broker_id} is not registered")
+            stuck.append(f"broker {broker_id} is not registered")
         elif registration.fenced:
-            told.append(f"broker {broker_id} is fenced")
+            stuck.append(f"broker {broker_id} is fenced")
         elif process.broker.lifecycle.state is not BrokerState.RUNNING:
-            told.append(f"broker {broker_id} is in state {process.broker.lifecycle.state.name}")
-    return told
+            stuck.append(f"broker {broker_id} is in state {process.broker.lifecycle.state.name}")
+    return stuck
 
 
 def leaderless(cluster: Cluster) -> list[str]:
-    """Which partitions have no leader, or one that has not recovered (G7)."""
-    told = []
-    # As shipped, the next ISR change says that a leader has recovered: alone, it makes none.
-    tells = cluster.rules.unclean_leader_recovers is UncleanRecovery.REPORTED
+    """The partitions without a leader, or with one that is recovering (G7)."""
+    stuck = []
+    # As shipped, only the next ISR change reports the recovery, and a sole replica makes none.
+    sole_replica_recovers = cluster.rules.unclean_leader_recovers is UncleanRecovery.REPORTED
     for topic, index, state in cluster.image.topics.partitions():
         if state.leader < 0:
-            told.append(f"{topic.name}-{index} has no leader, ISR {list(state.isr)}")
-        elif state.is_recovering and (tells or len(state.replicas) > 1):
-            told.append(f"{topic.name}-{index} is recovering")
-    return told
+            stuck.append(f"{topic.name}-{index} has no leader, ISR {list(state.isr)}")
+        elif state.is_recovering and (sole_replica_recovers or len(state.replicas) > 1):
+            stuck.append(f"{topic.name}-{index} is recovering")
+    return stuck
 
 
 def out_of_sync(cluster: Cluster) -> list[str]:
-    """Which partitions miss replicas in their ISR (G6)."""
+    """The partitions whose ISR lacks replicas (G6)."""
     return [
         f"{topic.name}-{index} has ISR {list(state.isr)} of {list(state.replicas)}"
         for topic, index, state in cluster.image.topics.partitions()
@@ -184,8 +184,8 @@ def out_of_sync(cluster: Cluster) -> list[str]:
 
 
 def uncommitted(cluster: Cluster) -> list[str]:
-    """Which leaders hold records above their high watermark (G5)."""
-    told = []
+    """The leaders with records above their high watermark (G5)."""
+    stuck = []
     for topic, index, state in cluster.image.topics.partitions():
         process = cluster.processes.get(state.leader)
         if process is None or process.replicas is None:
@@ -193,18 +193,18 @@ def uncommitted(cluster: Cluster) -> list[str]:
         partition = process.replicas.machine.state.partitions.get((topic.id, index))
         if partition is None or partition.high_watermark != partition.log.end_offset:
             mark = "unknown" if partition is None else str(partition.high_watermark)
-            told.append(f"{topic.name}-{index}: high watermark {mark} at leader {state.leader}")
-    return told
+            stuck.append(f"{topic.name}-{index}: high watermark {mark} at leader {state.leader}")
+    return stuck
 
 
 def pending(cluster: Cluster) -> list[str]:
-    """Which leaders wait for the answer to an ISR change (G4)."""
-    told = []
+    """The leaders that wait for the response to an ISR change (G4)."""
+    stuck = []
     for topic, index, state in cluster.image.topics.partitions():
         process = cluster.processes.get(state.leader)
         if process is None or process.replicas is None:
             continue
         partition = process.replicas.machine.state.partitions.get((topic.id, index))
         if partition is not None and partition.isr_state.is_pending:
-            told.append(f"{topic.name}-{index}: leader {state.leader} waits for the controller")
-    return told
+            stuck.append(f"{topic.name}-{index}: leader {state.leader} waits for the controller")
+    return stuck

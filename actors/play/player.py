@@ -1,7 +1,7 @@
 """Playing a scenario: one step after the other on a cluster, then its run folder.
 
-The runner resolves selectors when a step fires and calls the cluster's own methods, so a file and a
-test say the same things. A step whose selector names nobody changes nothing and leaves a note.
+The player resolves selectors when a step fires and calls the cluster's own methods, so a file and
+a test have the same vocabulary. A step whose selector names nobody changes nothing and adds a note.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OnStep = Callable[[int, str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a scenario did not go as it is written."""
+    """The reason that a scenario failed."""
 
     kind: Literal["expect", "until", "unanswered", "crash", "violated", "stuck"]
     text: str
@@ -255,7 +255,7 @@ class _Player:
             self.cluster.note(action.method, [], "note", str(error))
 
     def _check_topic(self, number: int, produce: Produce) -> None:
-        """Refuse a name that no topic ever had; one that is deleted is waited for in vain."""
+        """Refuse a name that no topic ever had; a wait for a deleted topic times out."""
         topic, partition = str(produce.topic), produce.partition
         found = self.cluster.image.topics.named(topic)
         if found is None:
@@ -274,7 +274,7 @@ class _Player:
         return tuple(found)
 
     def _converge(self, step: Step, bound_ms: int) -> None:
-        """Undo every fault, start every node, and wait until all is well again (G1-G7)."""
+        """Undo every fault, start every node, and wait until G1-G7 hold."""
         cluster = self.cluster
         cluster.pause_load()
         cluster.heal()

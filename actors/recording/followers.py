@@ -1,4 +1,4 @@
-"""Who follows the committed metadata log while a cluster runs: checks, and streams onto disk."""
+"""The followers of a running cluster's committed metadata log: checks, and streams onto disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class InvariantViolated(MiniclusterError, AssertionError):
-    """The committed log breaks a rule; ``findings`` say which and where."""
+    """The committed log breaks a rule; ``findings`` name the rule and the offset."""
 
     def __init__(self, findings: list[Finding], seed: int) -> None:
         first = findings[0]
@@ -39,13 +39,13 @@ class OnlineChecks:
 
         self.checker = OnlineChecker(run, rules=rules)
         self._rt = rt
-        self._told = False
+        self._interrupted = False
 
     def on_committed(self, batch: RecordBatch) -> None:
-        """Judge the batch; the test's thread hears of a finding at once."""
+        """Judge the batch; the first finding interrupts the test's thread."""
         findings = self.checker.commit(batch)
-        if findings and not self._told:
-            self._told = True
+        if findings and not self._interrupted:
+            self._interrupted = True
             self._rt.interrupted(InvariantViolated(findings, self._rt.seed))
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class LogStream:
         self._file: BinaryIO | None = (self.path / segment_name(0)).open("wb")
 
     def on_committed(self, batch: RecordBatch) -> None:
-        """Append the batch; whoever reads sees it at once."""
+        """Append the batch, flushed so that readers see it."""
         if self._file is not None:
             self._file.write(batch.encoded)
             self._file.flush()

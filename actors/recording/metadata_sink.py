@@ -1,7 +1,7 @@
 """The metadata sink: follows the committed metadata log while the cluster runs.
 
-Every controller reports what it knows to be committed to the inlet; the inlet lets each batch
-through once, in order, and the sink hands it to its followers: the image that tests look at, the
+Every controller reports its committed batches to the inlet. The inlet passes each batch on once, in
+order, and the sink delivers it to its followers: the image that tests look at, the
 online checks, the streams onto disk (``followers.py``).
 """
 
@@ -20,16 +20,16 @@ from minicluster.metadata.image.metadata_image import MetadataImage, apply
 
 
 class CommitFollower(Protocol):
-    """Somebody who wants every committed batch once, in the order of the log.
+    """A receiver of every committed batch, once and in the order of the log.
 
     An exception of ``on_committed`` ends the run and reaches the test.
     """
 
     def on_committed(self, batch: RecordBatch) -> None:
-        """The next committed batch, control batches too."""
+        """The next committed batch, data or control."""
 
     def close(self) -> None:
-        """The run is over; nothing more will come."""
+        """End of the run; no batch follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Let one more follower have everything from the start of the log on."""
+    """Add a follower, which receives the log from its start."""
 
     follower: CommitFollower
 
@@ -59,7 +59,7 @@ class Inlet:
         self._sink = sink
 
     def offer(self, batches: Iterable[RecordBatch]) -> None:
-        """Some node saw these batches committed; the first report of each counts."""
+        """Report batches that a node has seen committed; the first report of each counts."""
         with self._lock:
             new = tuple(batch for batch in batches if batch.base_offset >= self.next_offset)
             if new and self._sink is not None:

@@ -1,6 +1,6 @@
-"""What the trace says of a quorum node's log: voters as its records name them, and checksums.
+"""The trace columns of a quorum node's log: voters as its records name them, and checksums.
 
-The rules compare this with what the machine goes by, so nothing here asks the machine.
+The rules compare them with the machine's state, so nothing here reads that state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minicluster.quorum.state.voters import VoterSet
 
 
 class LazyCrc:
-    """A batch's checksum, worked out when the row is written: to encode every batch costs much."""
+    """A batch's checksum, computed when the row is written because encoding is costly."""
 
     __slots__ = ("_batch",)
 
@@ -33,47 +33,47 @@ class LazyCrc:
 
 
 def voters_text(voters: VoterSet) -> str:
-    """A voter set as a row has it: ``101@<directory id>,102@…``, without what is not known."""
+    """A voter set as a row has it: ``101@<directory id>,102@…``, without unknown directories."""
     return ",".join(
         _voter_text(voter.key.id, voter.key.wire_directory_id) for voter in voters.voters
     )
 
 
 def _voter_text(voter_id: int, directory_id: Any) -> str:
-    known = directory_id != ZERO_UUID
-    return f"{voter_id}@{format_uuid(directory_id)}" if known else str(voter_id)
+    has_directory = directory_id != ZERO_UUID
+    return f"{voter_id}@{format_uuid(directory_id)}" if has_directory else str(voter_id)
 
 
 def said_by(messages: Iterable[object]) -> dict[str, Any]:
-    """The columns of a row that tell which voters and kraft.version control records name last."""
-    said: dict[str, Any] = {}
+    """The last voters and kraft.version in control records, as columns of a row."""
+    columns: dict[str, Any] = {}
     for message in messages:
         if isinstance(message, VotersRecord):
             voters = sorted((v.voter_id, v.voter_directory_id) for v in message.voters)
-            said["voters"] = ",".join(_voter_text(*voter) for voter in voters)
+            columns["voters"] = ",".join(_voter_text(*voter) for voter in voters)
         elif isinstance(message, KRaftVersionRecord):
-            said["kraft_version"] = message.kraft_version
-    return said
+            columns["kraft_version"] = message.kraft_version
+    return columns
 
 
 def said_by_batch(batch: RecordBatch) -> dict[str, Any]:
-    """The same of a batch; most say nothing."""
+    """The columns of a batch; none for most batches."""
     if not batch.is_control:
         return {}
     return said_by(record.message for record in control_records(batch))
 
 
 def said_by_snapshot(content: bytes) -> dict[str, Any]:
-    """The same of a snapshot, which says kraft.version 0 by not naming it."""
+    """The columns of a snapshot, where no record means kraft.version 0."""
     return {"kraft_version": 0, **said_by(decode_snapshot_control(content))}
 
 
 def said_by_log(log: Log, end_offset: int) -> dict[str, Any]:
-    """The same of a log with its newest snapshot, up to an offset."""
-    said: dict[str, Any] = {"kraft_version": 0}
+    """The columns of a log with its newest snapshot, up to an offset."""
+    columns: dict[str, Any] = {"kraft_version": 0}
     newest = log.latest_snapshot
     if newest is not None:
-        said = said_by_snapshot(log.snapshots[newest])
+        columns = said_by_snapshot(log.snapshots[newest])
     for batch in log.read(0 if newest is None else newest[0], until=end_offset):
-        said |= said_by_batch(batch)
-    return said
+        columns |= said_by_batch(batch)
+    return columns

@@ -1,8 +1,8 @@
-"""What happened: every event in order, the rows of the trace tables, and one hash over all of it.
+"""The record of a run: every event in order, the rows of the trace tables, and one hash over it.
 
 Recording must cost next to nothing, so events keep references to the (immutable) messages; their
-canonical text is made when somebody asks for the hash, and their JSON form when the run is saved.
-What would outgrow memory goes to disk before: events into the hash, the oldest rows on a shelf.
+canonical text is made when the hash is read, and their JSON form when the run is saved. Memory is
+bounded: old events are folded into the hash, and the oldest rows move to a shelf on disk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
 
 class Exchange:
-    """One request and its answer: a row of the ``rpc`` table, and who waits for it.
+    """One request and its response: a row of the ``rpc`` table, and the caller that waits.
 
     Units:   *_ms virtual milliseconds; *_seq event numbers.
     """
@@ -103,7 +103,7 @@ class Exchange:
 
 
 class Recorder:
-    """The one book that all of a cluster's actors write in."""
+    """The recorder that all of a cluster's actors share."""
 
     def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
         self.run_id = run_id
@@ -124,8 +124,8 @@ class Recorder:
         self._columns = {name: frozenset(columns) for name, columns in trace.TABLES.items()}
 
     def event(self, kind: str, *details: Any) -> int:
-        """Note that something happened; returns its event number."""
-        sequence = next(self._count)  # in one step: actors on threads share this book
+        """Record an event; returns its number."""
+        sequence = next(self._count)  # in one step: actors on threads share this recorder
         events = self._events
         events.append((sequence, self.clock(), kind, *details))
         if len(events) >= self.fold_at:
@@ -164,7 +164,7 @@ class Recorder:
 
     def last_events(self, count: int = 30) -> list[str]:
         """The latest events as lines for a person."""
-        found = [event for event in list(self._events) if _tells(event)]
+        found = [event for event in list(self._events) if _is_reported(event)]
         return [_readable(event) for event in [*self._recent, *found][-count:]]
 
     def _fold(self) -> None:
@@ -175,7 +175,7 @@ class Recorder:
         for event in events:
             self._hash.update(canonical(event).encode())
             self._hash.update(b"\n")
-        self._recent.extend(event for event in events if _tells(event))
+        self._recent.extend(event for event in events if _is_reported(event))
         for table, rows in self.rows.items():
             while len(rows) >= self.rows_in_memory + self.chunk_rows:
                 oldest = [self._row(table, event) for event in rows[: self.chunk_rows]]
@@ -228,7 +228,7 @@ class Recorder:
         return {"run_id": self.run_id, "vt": at_ms, "seq": sequence, **trace.row(table, row)}
 
     def _rpc_row(self, exchange: Exchange) -> dict[str, Any]:
-        answered = exchange.response is not None
+        has_response = exchange.response is not None
         return {
             "run_id": self.run_id,
             "vt": exchange.sent_ms,
@@ -246,8 +246,8 @@ class Recorder:
             "handled_ms": exchange.handled_ms,
             "answered_ms": exchange.answered_ms,
             "request": message_json(exchange.request, exchange.version),
-            "response": message_json(exchange.response, exchange.version) if answered else None,
-            "error": error_name(exchange.response) if answered else None,
+            "response": message_json(exchange.response, exchange.version) if has_response else None,
+            "error": error_name(exchange.response) if has_response else None,
             "records_written": list(exchange.records_written),
             "high_watermark": exchange.high_watermark,
             "broker_epoch": exchange.broker_epoch,
@@ -288,13 +288,13 @@ def _text(part: Any) -> str:
     return json.dumps(part, default=str)
 
 
-# What goes on all the time, whatever a test does: it would crowd out the events that tell.
+# Periodic events, left out of reports because they crowd out all others.
 _ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat")
 _STEADY = ("append", "fetch", "flush", "hw")
 
 
-def _tells(event: Event) -> bool:
-    """Whether a person who looks for what happened wants to see an event."""
+def _is_reported(event: Event) -> bool:
+    """True for an event that a failure report shows."""
     kind, first = event[2], event[3] if len(event) > 3 else None
     if isinstance(first, Exchange):
         return first.api not in _ALWAYS and kind != "handle" and event[4:] != (None,)

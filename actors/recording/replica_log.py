@@ -1,4 +1,4 @@
-"""The trace rows of what a broker's logs hold, record by record (``replica_log``)."""
+"""The trace rows of a broker's logs, record by record (``replica_log``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minicluster.replica.log_manager import ReplicaStore
 def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[str, Any]]:
     """The rows of one broker.
 
-    Shapes:  at: the event at which the logs are looked at (crash, end).
+    Shapes:  at: the event at which the logs are read (crash, end).
     """
     store = ReplicaStore(disk)
     for name in store.names():

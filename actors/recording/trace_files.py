@@ -1,4 +1,4 @@
-"""The trace on disk: its tables as Parquet, and a shelf for what memory has no room for.
+"""The trace on disk: its tables as Parquet, and a shelf for the rows beyond the memory bound.
 
 A table is written in row groups of one size. A long run puts its oldest rows on the shelf, a chunk
 of that size at a time, so what is saved in the end is the same file, byte for byte, whether or not
@@ -51,7 +51,7 @@ class Shelf:
         chunks.append((path, len(rows), unsettled))
 
     def count(self, table: str) -> int:
-        """How many rows of a table are here."""
+        """The number of rows of a table on the shelf."""
         return sum(count for _, count, _ in self._chunks.get(table, ()))
 
     def chunks(self, table: str) -> Iterator[pa.Table]:

@@ -1,1 +1,1 @@
-"""What a test can do to a cluster; each action is declared in ``minicluster.scenario.actions``."""
+"""The actions of a test on a cluster, each declared in ``minicluster.scenario.actions``."""

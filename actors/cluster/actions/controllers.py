@@ -25,7 +25,7 @@ from minicluster.scenario.actions.arguments import Duration, Nodes
 
 
 class ControllerActions(ProcessActions, Requests):
-    """What a test can do to controllers and their quorum."""
+    """The actions on controllers and their quorum."""
 
     @performs(declared.FailOver)
     def fail_over(self, do: declared.FailOver) -> None:
@@ -70,7 +70,7 @@ class ControllerActions(ProcessActions, Requests):
 
     @property
     def voters(self) -> tuple[Node, ...]:
-        """The voters as the active controller has them; none while there is no such."""
+        """The voters of the active controller; none while no controller is active."""
         known = self._voter_set()
         return () if known is None else tuple(Node(self, voter_id) for voter_id in known.ids)
 
@@ -116,7 +116,7 @@ class ControllerActions(ProcessActions, Requests):
         self._change_voters("upgrade kraft.version", request, do.within)
 
     def _voting_directory(self, node_id: int) -> UUID:
-        """The directory that a voter votes with, which may be of a disk that it has lost."""
+        """The directory id in the voter set, which may be that of a lost disk."""
         known = self._voter_set()
         entry = None if known is None else known.get(node_id)
         if entry is not None and entry.key.directory_id is not None:

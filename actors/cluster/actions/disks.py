@@ -14,7 +14,7 @@ from minicluster.scenario.actions import nodes as declared
 
 
 class DiskActions(ProcessActions):
-    """What a test can do to disks."""
+    """The actions on disks."""
 
     @performs(declared.SlowDisk)
     def slow_disk(self, do: declared.SlowDisk) -> None:
@@ -71,17 +71,17 @@ class DiskActions(ProcessActions):
                 )
             yield node_id, ReplicaStore(self.disks[node_id]), ids[do.dir]
 
-    # Everything mended.
+    # Repair.
 
     def mend_disks(self) -> None:
-        """Make no disk slow any more, and let each flush."""
+        """End slow writes and lost flushes on every disk."""
         for node_id in self.node_ids:
             self._set_write_ms((node_id, 0))
             if self.disks[node_id].flushed_when_lying is not None:
                 self.flush_off(node_id, off=True)
 
     def repair_all_dirs(self) -> None:
-        """Mend every log directory, and start the brokers anew that had lost one."""
+        """Repair every log directory and restart the brokers that had lost one."""
         for node_id in self.broker_ids:
             store = ReplicaStore(self.disks[node_id])
             ids, online = store.directory_ids, store.online_directories

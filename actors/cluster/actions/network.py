@@ -1,8 +1,8 @@
 """The actions on the network.
 
-Every fault has an inverse, may be given a time to last, and leaves a row in the trace table
-``fault`` with the nodes that it hit. A fault on something that is affected already changes nothing
-and leaves a note, so that any step of a scenario can be left out.
+Every fault has an inverse, may have a duration, and adds a row with its nodes to the trace table
+``fault``. A fault that is already in effect changes nothing and adds a note, so that any step of a
+scenario can be left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minicluster.scenario.actions.arguments import Apis, Duration, Nodes
 
 
 class NetworkActions(ClusterRoles):
-    """What a test can do to the network."""
+    """The actions on the network."""
 
     @performs(declared.Cut)
     def cut(self, do: declared.Cut) -> None:
@@ -93,7 +93,7 @@ class NetworkActions(ClusterRoles):
         self._lift(self._conditions(do.src, do.dst), "heal")
 
     def held(self, src: Nodes | None = None, dst: Nodes | None = None) -> list[Any]:
-        """The messages that are held now on these links, in the order in which they came."""
+        """The messages held on these links, in the order of arrival."""
         return [
             packet.body for condition in self._conditions(src, dst) for packet in condition.held
         ]
@@ -101,7 +101,7 @@ class NetworkActions(ClusterRoles):
     # How it is done.
 
     def _conditions(self, src: Nodes | None, dst: Nodes | None) -> list[Condition]:
-        """What holds now on the links between some nodes, or on all."""
+        """The faults in effect on the links between some nodes, or on all links."""
         sources = self.node_ids if src is None else self.ids(src)
         targets = self.node_ids if dst is None else self.ids(dst)
         return [c for c in self.network.conditions if c.src in sources and c.dst in targets]

@@ -2,10 +2,10 @@
 
 ::
 
-    @performs(Cut)
-    def cut(self, do: Cut) -> None: ...
+    @performs(Pause)
+    def pause(self, do: Pause) -> None: ...
 
-    cluster.cut(follower, leader, lasting="5s")  # the same as the step {do: cut, src: …, dst: …}
+    cluster.pause(leader, lasting="5s")  # the step {do: pause, node: …, lasting: 5s}
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ def performs(
 
 
 def ms(duration: Duration) -> Milliseconds:
-    """The duration of an action, which has been read when the action was made."""
+    """The duration of an action in milliseconds."""
     assert isinstance(duration, Milliseconds)
     return duration

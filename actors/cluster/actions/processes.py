@@ -1,6 +1,6 @@
 """The actions on processes: killed, started, paused, shut down, late to see metadata.
 
-Of the disk goes what a crash is told to take.
+A crash loses the part of the disk that its ``lose_tail`` names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from minicluster.scenario.actions import nodes as declared
 
 
 class ProcessActions(ClusterRoles):
-    """What a test can do to processes."""
+    """The actions on processes."""
 
     @performs(declared.Kill)
     def kill(self, do: declared.Kill) -> None:

@@ -16,7 +16,7 @@ DELIVERY_WITHIN = "2m"  # delivery.timeout.ms
 
 
 class RecordActions(Requests):
-    """What a producer can do."""
+    """The actions of a producer."""
 
     @performs(declared.Produce)
     def produce(self, do: declared.Produce) -> list[ProduceOperation]:
@@ -45,7 +45,7 @@ class RecordActions(Requests):
         return operations
 
     def pause_load(self) -> None:
-        """Stop every load in the background."""
+        """Stop every background load."""
         for load in self.loads:
             load.stopped = True
         self.loads.clear()

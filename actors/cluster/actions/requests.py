@@ -32,7 +32,7 @@ class NotAnswered(UserError):
 
 
 class Requests(ClusterRoles):
-    """A cluster that takes requests of a test."""
+    """A cluster that sends requests for a test."""
 
     def admin(self, request: Any, *, within: Duration = ADMIN_WITHIN) -> Any:
         """Send any request to the active controller and give its response.
@@ -43,7 +43,7 @@ class Requests(ClusterRoles):
         return self.request(what, request, read_duration(within, f"{what}: within"))
 
     def request(self, what: str, request: Any, within: Duration) -> Any:
-        """The same under a name that errors begin with."""
+        """Send a request under a name that errors begin with."""
         within_ms = ms(within)
         version = highest_version(self.rules, request.api_key)
         try:
@@ -62,17 +62,17 @@ class Requests(ClusterRoles):
         return operation.response
 
     def finish(self, operations: Sequence[Operation], until_ms: int) -> None:
-        """Let the cluster run until operations are done, or it is too late."""
+        """Let the cluster run until operations are done, or their deadline passes."""
         within_ms = max(1, until_ms - self.now_ms)
         self.run_until(lambda: all(operation.done for operation in operations), within_ms)
 
     def wait_for_commit(self, condition: Callable[[], bool]) -> None:
-        """Wait for what a response says, which a planted fault (S26) may send before the commit."""
+        """Wait for the commit behind a response, which a planted fault (S26) may send earlier."""
         self.run_until(condition, COMMITTED_WITHIN_MS)
 
 
 def refuse(what: str, code: int, message: str | None = None) -> None:
-    """Raise what an error code says.
+    """Raise the error of an error code.
 
     Errors:  RequestRefused unless the code is NONE.
     """

@@ -24,7 +24,7 @@ ELECTION_TYPES = {"PREFERRED": 0, "UNCLEAN": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reassignment:
-    """A move that is under way: all replicas, and which of them come and go."""
+    """An ongoing reassignment: the replicas, those being added and those being removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -32,7 +32,7 @@ class Reassignment:
 
 
 class TopicActions(Requests):
-    """What an operator can do to topics and configs."""
+    """The actions on topics and configs."""
 
     @performs(declared.CreateTopic)
     def create_topic(self, do: declared.CreateTopic) -> Topic:
@@ -119,7 +119,7 @@ class TopicActions(Requests):
                 refuse(what, result.error_code, result.error_message)
 
     def reassignments(self, *, within: Duration = ADMIN_WITHIN) -> dict[str, Reassignment]:
-        """The moves that are under way, by partition (ListPartitionReassignments)."""
+        """The ongoing reassignments by partition (ListPartitionReassignments)."""
         what = "list reassignments"
         request = m.ListPartitionReassignmentsRequest(topics=None)
         response = self.request(what, request, read_duration(within, f"{what}: within"))
