@@ -2,10 +2,10 @@
 
 ::
 
-    Cluster            nodes, disks, network, clock; who is active, who leads, what is committed
+    Cluster            nodes, disks, network, clock; the active controller, leaders, committed image
       └─ ClusterRoles  its nodes and topics as handles, and selectors
-           └─ actions/ network, processes, controllers, voters, disks, topics, records
-                └─ MiniCluster   all of these, and a life: start, wait, save, verify, stop
+           └─ MiniCluster   a life (start, wait, save, verify, stop), and the functions of actions/
+                            as its methods: network, processes, controllers, disks, topics, records
 """
 
 from __future__ import annotations

@@ -19,14 +19,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from minicluster.actors.cluster.actions.controllers import ControllerActions
-from minicluster.actors.cluster.actions.disks import DiskActions
-from minicluster.actors.cluster.actions.network import NetworkActions
-from minicluster.actors.cluster.actions.records import RecordActions
-from minicluster.actors.cluster.actions.topics import TopicActions
+from minicluster.actors.cluster.actions import (
+    controllers,
+    disks,
+    network,
+    processes,
+    records,
+    requests,
+    topics,
+)
 from minicluster.actors.cluster.client import Client, Directory
 from minicluster.actors.cluster.conditions import describe, state_lines
 from minicluster.actors.cluster.incarnations import start_process
+from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.listeners.endpoints import Endpoints
 from minicluster.actors.listeners.server import Listeners
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
 START_WITHIN_MS = 120_000
 
 
-class MiniCluster(NetworkActions, ControllerActions, DiskActions, TopicActions, RecordActions):
+class MiniCluster(ClusterRoles):
     """A Kafka cluster in one test process: controllers 101, 102, … and brokers 1, 2, ….
 
     Shapes:  the arguments are those of ``Cluster``; every action of a scenario is a method.
@@ -52,6 +57,61 @@ class MiniCluster(NetworkActions, ControllerActions, DiskActions, TopicActions, 
 
     _started = False
     listeners: Listeners | None = None
+
+    # Actions: functions of a cluster, each declared once as a step (minicluster/scenario/actions).
+
+    cut = network.cut
+    partition = network.partition
+    isolate = network.isolate
+    delay = network.delay
+    loss = network.loss
+    duplicate = network.duplicate
+    reorder = network.reorder
+    hold = network.hold
+    release = network.release
+    heal = network.heal
+    held = network.held
+
+    kill = processes.kill
+    restart = processes.restart
+    bounce = processes.bounce
+    wipe = processes.wipe
+    pause = processes.pause
+    resume = processes.resume
+    controlled_shutdown = processes.controlled_shutdown
+    publish_delay = processes.publish_delay
+    mutate = processes.mutate
+
+    slow_disk = disks.slow_disk
+    flush_off = disks.flush_off
+    fail_dir = disks.fail_dir
+    repair_dir = disks.repair_dir
+    mend_disks = disks.mend_disks
+    repair_all_dirs = disks.repair_all_dirs
+
+    fail_over = controllers.fail_over
+    resign = controllers.resign
+    snapshot = controllers.snapshot
+    compact = controllers.compact
+    voters = property(controllers.voters)
+    add_voter = controllers.add_voter
+    remove_voter = controllers.remove_voter
+    upgrade_kraft_version = controllers.upgrade_kraft_version
+
+    create_topic = topics.create_topic
+    delete_topic = topics.delete_topic
+    recreate_topic = topics.recreate_topic
+    add_partitions = topics.add_partitions
+    reassign = topics.reassign
+    reassignments = topics.reassignments
+    set_config = topics.set_config
+    elect = topics.elect
+    unregister = topics.unregister
+
+    produce = records.produce
+    pause_load = records.pause_load
+
+    admin = requests.admin
 
     # Life.
 

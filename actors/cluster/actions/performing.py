@@ -3,7 +3,10 @@
 ::
 
     @performs(Pause)
-    def pause(self, do: Pause) -> None: ...
+    def pause(cluster: ClusterRoles, do: Pause) -> None: ...
+
+    class MiniCluster(ClusterRoles):
+        pause = pause
 
     cluster.pause(leader, lasting="5s")  # the step {do: pause, node: …, lasting: 5s}
 """

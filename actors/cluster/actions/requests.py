@@ -22,53 +22,53 @@ COMMITTED_WITHIN_MS = 5_000
 class RequestRefused(UserError):
     """The cluster refused an administrative request."""
 
-    def __init__(self, what: str, error: ErrorCode, message: str | None) -> None:
+    def __init__(cluster, what: str, error: ErrorCode, message: str | None) -> None:
         super().__init__(f"{what}: {error.name}{f': {message}' if message else ''}")
-        self.error = error
+        cluster.error = error
 
 
 class NotAnswered(UserError):
     """No controller responded in time."""
 
 
-class Requests(ClusterRoles):
-    """A cluster that sends requests for a test."""
+def admin(cluster: ClusterRoles, request: Any, *, within: Duration = ADMIN_WITHIN) -> Any:
+    """Send any request to the active controller and give its response.
 
-    def admin(self, request: Any, *, within: Duration = ADMIN_WITHIN) -> Any:
-        """Send any request to the active controller and give its response.
+    Errors:  UserError for a request that no bytes can carry; NotAnswered.
+    """
+    what = type(request).__name__
+    return send(cluster, what, request, read_duration(within, f"{what}: within"))
 
-        Errors:  UserError for a request that no bytes can carry; NotAnswered.
-        """
-        what = type(request).__name__
-        return self.request(what, request, read_duration(within, f"{what}: within"))
 
-    def request(self, what: str, request: Any, within: Duration) -> Any:
-        """Send a request under a name that errors begin with."""
-        within_ms = ms(within)
-        version = highest_version(self.rules, request.api_key)
-        try:
-            encode(request, version)
-        except (ProtocolError, ValueError, TypeError, AttributeError) as error:
-            raise UserError(f"{what}: version {version} cannot carry it: {error}") from None
-        operation = AdminOperation(
-            deadline_ms=self.now_ms + within_ms, request=request, version=version
-        )
-        self.client.hear(operation)
-        self.finish([operation], operation.deadline_ms + 1_000)
-        if operation.response is None:
-            why = operation.failure or "no response"
-            limit = format_duration(within_ms)
-            raise NotAnswered(f"{what}: no controller answered within {limit} ({why})")
-        return operation.response
+def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> Any:
+    """Send a request under a name that errors begin with."""
+    within_ms = ms(within)
+    version = highest_version(cluster.rules, request.api_key)
+    try:
+        encode(request, version)
+    except (ProtocolError, ValueError, TypeError, AttributeError) as error:
+        raise UserError(f"{what}: version {version} cannot carry it: {error}") from None
+    operation = AdminOperation(
+        deadline_ms=cluster.now_ms + within_ms, request=request, version=version
+    )
+    cluster.client.hear(operation)
+    finish(cluster, [operation], operation.deadline_ms + 1_000)
+    if operation.response is None:
+        why = operation.failure or "no response"
+        limit = format_duration(within_ms)
+        raise NotAnswered(f"{what}: no controller answered within {limit} ({why})")
+    return operation.response
 
-    def finish(self, operations: Sequence[Operation], until_ms: int) -> None:
-        """Let the cluster run until operations are done, or their deadline passes."""
-        within_ms = max(1, until_ms - self.now_ms)
-        self.run_until(lambda: all(operation.done for operation in operations), within_ms)
 
-    def wait_for_commit(self, condition: Callable[[], bool]) -> None:
-        """Wait for the commit behind a response, which a planted fault (S26) may send earlier."""
-        self.run_until(condition, COMMITTED_WITHIN_MS)
+def finish(cluster: ClusterRoles, operations: Sequence[Operation], until_ms: int) -> None:
+    """Let the cluster run until operations are done, or their deadline passes."""
+    within_ms = max(1, until_ms - cluster.now_ms)
+    cluster.run_until(lambda: all(operation.done for operation in operations), within_ms)
+
+
+def wait_for_commit(cluster: ClusterRoles, condition: Callable[[], bool]) -> None:
+    """Wait for the commit behind a response, which a planted fault (S26) may send earlier."""
+    cluster.run_until(condition, COMMITTED_WITHIN_MS)
 
 
 def refuse(what: str, code: int, message: str | None = None) -> None:

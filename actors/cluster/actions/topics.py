@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from minicluster.actors.cluster.actions.performing import performs
-from minicluster.actors.cluster.actions.requests import Requests, refuse
+from minicluster.actors.cluster.actions.requests import refuse, send, wait_for_commit
+from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.topic_configs import check_topic_configs
 from minicluster.actors.cluster.views import Topic
 from minicluster.errors import UserError
@@ -31,153 +32,159 @@ class Reassignment:
     removing: tuple[int, ...]
 
 
-class TopicActions(Requests):
-    """The actions on topics and configs."""
-
-    @performs(declared.CreateTopic)
-    def create_topic(self, do: declared.CreateTopic) -> Topic:
-        configs = cast(Mapping[str, str | None], do.configs or {})
-        settings = {key: value for key, value in configs.items() if value is not None}
-        check_topic_configs(settings)
-        if do.min_isr is not None:
-            settings["min.insync.replicas"] = str(do.min_isr)
-        if do.unclean is not None:
-            settings["unclean.leader.election.enable"] = str(do.unclean).lower()
-        request = m.CreateTopicsRequest
-        assignments = tuple(
-            request.CreatableReplicaAssignment(
-                partition_index=index, broker_ids=tuple(self.ids(brokers) if brokers else ())
-            )
-            for index, brokers in enumerate(do.assignment or ())
+@performs(declared.CreateTopic)
+def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
+    configs = cast(Mapping[str, str | None], do.configs or {})
+    settings = {key: value for key, value in configs.items() if value is not None}
+    check_topic_configs(settings)
+    if do.min_isr is not None:
+        settings["min.insync.replicas"] = str(do.min_isr)
+    if do.unclean is not None:
+        settings["unclean.leader.election.enable"] = str(do.unclean).lower()
+    request = m.CreateTopicsRequest
+    assignments = tuple(
+        request.CreatableReplicaAssignment(
+            partition_index=index, broker_ids=tuple(cluster.ids(brokers) if brokers else ())
         )
-        topic = request.CreatableTopic(
-            name=do.name,
-            num_partitions=-1 if assignments else do.partitions,
-            replication_factor=-1 if assignments else do.replicas,
-            assignments=assignments,
-            configs=tuple(
-                request.CreatableTopicConfig(name=key, value=value)
-                for key, value in settings.items()
+        for index, brokers in enumerate(do.assignment or ())
+    )
+    topic = request.CreatableTopic(
+        name=do.name,
+        num_partitions=-1 if assignments else do.partitions,
+        replication_factor=-1 if assignments else do.replicas,
+        assignments=assignments,
+        configs=tuple(
+            request.CreatableTopicConfig(name=key, value=value) for key, value in settings.items()
+        ),
+    )
+    what = f"create topic {do.name}"
+    response = send(cluster, what, request(topics=(topic,)), do.within)
+    result = response.topics[0]
+    refuse(what, result.error_code, result.error_message)
+    wait_for_commit(cluster, lambda: cluster.image.topics.named(do.name) is not None)
+    return Topic(cluster, do.name)
+
+
+@performs(declared.DeleteTopic)
+def delete_topic(cluster: ClusterRoles, do: declared.DeleteTopic) -> None:
+    name, what = str(do.name), f"delete topic {do.name}"
+    state = m.DeleteTopicsRequest.DeleteTopicState(name=name)
+    response = send(cluster, what, m.DeleteTopicsRequest(topics=(state,)), do.within)
+    result = response.responses[0]
+    refuse(what, result.error_code, result.error_message)
+    wait_for_commit(cluster, lambda: cluster.image.topics.named(name) is None)
+
+
+@performs(declared.RecreateTopic)
+def recreate_topic(cluster: ClusterRoles, do: declared.RecreateTopic) -> Topic:
+    name = str(do.name)
+    found = cluster.image.topics.named(name)
+    if found is None:
+        raise UserError(f"recreate topic {name}: there is no such topic")
+    configs = cluster.image.configs.of(TOPIC_RESOURCE, name)
+    assignment = [found.partitions[index].replicas for index in range(len(found))]
+    delete_topic(cluster, name, within=do.within)
+    return create_topic(cluster, name, assignment=assignment, configs=configs, within=do.within)
+
+
+@performs(declared.AddPartitions)
+def add_partitions(cluster: ClusterRoles, do: declared.AddPartitions) -> None:
+    wanted = m.CreatePartitionsRequest.CreatePartitionsTopic(
+        name=str(do.name), count=do.total, assignments=None
+    )
+    what = f"add partitions to {do.name}"
+    response = send(cluster, what, m.CreatePartitionsRequest(topics=(wanted,)), do.within)
+    [result] = response.results
+    refuse(what, result.error_code, result.error_message)
+
+
+@performs(declared.Reassign)
+def reassign(cluster: ClusterRoles, do: declared.Reassign) -> None:
+    target = None if do.replicas is None else cluster.ids(do.replicas)
+    request = m.AlterPartitionReassignmentsRequest
+    topics = tuple(
+        request.ReassignableTopic(
+            name=topic,
+            partitions=tuple(
+                request.ReassignablePartition(partition_index=index, replicas=target)
+                for index in indexes
             ),
         )
-        what = f"create topic {do.name}"
-        response = self.request(what, request(topics=(topic,)), do.within)
-        result = response.topics[0]
-        refuse(what, result.error_code, result.error_message)
-        self.wait_for_commit(lambda: self.image.topics.named(do.name) is not None)
-        return Topic(self, do.name)
+        for topic, indexes in _by_topic(do.partitions).items()
+    )
+    response = send(cluster, "reassign", request(topics=topics), do.within)
+    refuse("reassign", response.error_code, response.error_message)
+    for topic in response.responses:
+        for result in topic.partitions:
+            what = f"reassign {topic.name}-{result.partition_index}"
+            refuse(what, result.error_code, result.error_message)
 
-    @performs(declared.DeleteTopic)
-    def delete_topic(self, do: declared.DeleteTopic) -> None:
-        name, what = str(do.name), f"delete topic {do.name}"
-        state = m.DeleteTopicsRequest.DeleteTopicState(name=name)
-        response = self.request(what, m.DeleteTopicsRequest(topics=(state,)), do.within)
-        result = response.responses[0]
-        refuse(what, result.error_code, result.error_message)
-        self.wait_for_commit(lambda: self.image.topics.named(name) is None)
 
-    @performs(declared.RecreateTopic)
-    def recreate_topic(self, do: declared.RecreateTopic) -> Topic:
-        name = str(do.name)
-        found = self.image.topics.named(name)
-        if found is None:
-            raise UserError(f"recreate topic {name}: there is no such topic")
-        configs = self.image.configs.of(TOPIC_RESOURCE, name)
-        assignment = [found.partitions[index].replicas for index in range(len(found))]
-        self.delete_topic(name, within=do.within)
-        return self.create_topic(name, assignment=assignment, configs=configs, within=do.within)
-
-    @performs(declared.AddPartitions)
-    def add_partitions(self, do: declared.AddPartitions) -> None:
-        wanted = m.CreatePartitionsRequest.CreatePartitionsTopic(
-            name=str(do.name), count=do.total, assignments=None
+def reassignments(
+    cluster: ClusterRoles, *, within: Duration = ADMIN_WITHIN
+) -> dict[str, Reassignment]:
+    """The ongoing reassignments by partition (ListPartitionReassignments)."""
+    what = "list reassignments"
+    request = m.ListPartitionReassignmentsRequest(topics=None)
+    response = send(cluster, what, request, read_duration(within, f"{what}: within"))
+    refuse(what, response.error_code, response.error_message)
+    return {
+        f"{topic.name}-{one.partition_index}": Reassignment(
+            replicas=one.replicas, adding=one.adding_replicas, removing=one.removing_replicas
         )
-        what = f"add partitions to {do.name}"
-        response = self.request(what, m.CreatePartitionsRequest(topics=(wanted,)), do.within)
-        [result] = response.results
-        refuse(what, result.error_code, result.error_message)
+        for topic in response.topics
+        for one in topic.partitions
+    }
 
-    @performs(declared.Reassign)
-    def reassign(self, do: declared.Reassign) -> None:
-        target = None if do.replicas is None else self.ids(do.replicas)
-        request = m.AlterPartitionReassignmentsRequest
-        topics = tuple(
-            request.ReassignableTopic(
-                name=topic,
-                partitions=tuple(
-                    request.ReassignablePartition(partition_index=index, replicas=target)
-                    for index in indexes
-                ),
-            )
+
+@performs(declared.SetConfig)
+def set_config(cluster: ClusterRoles, do: declared.SetConfig) -> None:
+    if do.topic is not None:
+        check_topic_configs([do.key])
+        kind, names = TOPIC_RESOURCE, [str(do.topic)]
+    else:
+        kind = BROKER_RESOURCE
+        names = [""] if do.broker is None else [str(node) for node in cluster.ids(do.broker)]
+    request = m.IncrementalAlterConfigsRequest
+    config = request.AlterableConfig(
+        name=do.key,
+        config_operation=DELETE if do.value is None else SET,
+        value=None if do.value is None else str(do.value),
+    )
+    resources = tuple(
+        request.AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
+        for name in names
+    )
+    response = send(cluster, f"set {do.key}", request(resources=resources), do.within)
+    for result in response.responses:
+        refuse(f"set {do.key}", result.error_code, result.error_message)
+
+
+@performs(declared.Elect)
+def elect(cluster: ClusterRoles, do: declared.Elect) -> dict[str, ErrorCode]:
+    request = m.ElectLeadersRequest(
+        election_type=ELECTION_TYPES[do.type],
+        topic_partitions=tuple(
+            m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=tuple(indexes))
             for topic, indexes in _by_topic(do.partitions).items()
-        )
-        response = self.request("reassign", request(topics=topics), do.within)
-        refuse("reassign", response.error_code, response.error_message)
-        for topic in response.responses:
-            for result in topic.partitions:
-                what = f"reassign {topic.name}-{result.partition_index}"
-                refuse(what, result.error_code, result.error_message)
+        ),
+    )
+    response = send(cluster, "elect", request, do.within)
+    refuse("elect", response.error_code)
+    return {
+        f"{result.topic}-{partition.partition_id}": ErrorCode(partition.error_code)
+        for result in response.replica_election_results
+        for partition in result.partition_result
+    }
 
-    def reassignments(self, *, within: Duration = ADMIN_WITHIN) -> dict[str, Reassignment]:
-        """The ongoing reassignments by partition (ListPartitionReassignments)."""
-        what = "list reassignments"
-        request = m.ListPartitionReassignmentsRequest(topics=None)
-        response = self.request(what, request, read_duration(within, f"{what}: within"))
+
+@performs(declared.Unregister)
+def unregister(cluster: ClusterRoles, do: declared.Unregister) -> None:
+    for broker_id in cluster.ids(do.broker):
+        what = f"unregister {broker_id}"
+        request = m.UnregisterBrokerRequest(broker_id=broker_id)
+        response = send(cluster, what, request, do.within)
         refuse(what, response.error_code, response.error_message)
-        return {
-            f"{topic.name}-{one.partition_index}": Reassignment(
-                replicas=one.replicas, adding=one.adding_replicas, removing=one.removing_replicas
-            )
-            for topic in response.topics
-            for one in topic.partitions
-        }
-
-    @performs(declared.SetConfig)
-    def set_config(self, do: declared.SetConfig) -> None:
-        if do.topic is not None:
-            check_topic_configs([do.key])
-            kind, names = TOPIC_RESOURCE, [str(do.topic)]
-        else:
-            kind = BROKER_RESOURCE
-            names = [""] if do.broker is None else [str(node) for node in self.ids(do.broker)]
-        request = m.IncrementalAlterConfigsRequest
-        config = request.AlterableConfig(
-            name=do.key,
-            config_operation=DELETE if do.value is None else SET,
-            value=None if do.value is None else str(do.value),
-        )
-        resources = tuple(
-            request.AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
-            for name in names
-        )
-        response = self.request(f"set {do.key}", request(resources=resources), do.within)
-        for result in response.responses:
-            refuse(f"set {do.key}", result.error_code, result.error_message)
-
-    @performs(declared.Elect)
-    def elect(self, do: declared.Elect) -> dict[str, ErrorCode]:
-        request = m.ElectLeadersRequest(
-            election_type=ELECTION_TYPES[do.type],
-            topic_partitions=tuple(
-                m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=tuple(indexes))
-                for topic, indexes in _by_topic(do.partitions).items()
-            ),
-        )
-        response = self.request("elect", request, do.within)
-        refuse("elect", response.error_code)
-        return {
-            f"{result.topic}-{partition.partition_id}": ErrorCode(partition.error_code)
-            for result in response.replica_election_results
-            for partition in result.partition_result
-        }
-
-    @performs(declared.Unregister)
-    def unregister(self, do: declared.Unregister) -> None:
-        for broker_id in self.ids(do.broker):
-            what = f"unregister {broker_id}"
-            request = m.UnregisterBrokerRequest(broker_id=broker_id)
-            response = self.request(what, request, do.within)
-            refuse(what, response.error_code, response.error_message)
 
 
 def _by_topic(partitions: Partitions) -> dict[str, list[int]]:
