@@ -22,6 +22,7 @@ from minicluster.actors.cluster.layout import (
     version_of,
 )
 from minicluster.actors.cluster.process import Process
+from minicluster.actors.listeners.endpoints import ListenAddress
 from minicluster.actors.network import Network
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.quorum_shell import QuorumPlan
@@ -66,7 +67,7 @@ class Cluster:
         rules: Rules | str | None = None,
         faults: Faults | Iterable[str] = (),
         runtime: RuntimeName | None = None,
-        listeners: bool = False,
+        listeners: bool | ListenAddress = False,
         wire: bool = False,
         config: Mapping[str, Any] | None = None,
         features: Mapping[str, int] | None = None,
@@ -78,7 +79,8 @@ class Cluster:
     ) -> None:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
-        Shapes:  listeners: each broker has a port for clients, and the runtime is threaded;
+        Shapes:  listeners: each broker has a port for clients, any free one of the loopback or
+                 as the address names it, and the runtime is threaded;
                  faults: zoo ids; features: levels to format with (default: the release's);
                  online: the log-only rules watch every commit; checks: more followers of the
                  commits; scenario and exercises go into ``run.json``.
@@ -91,7 +93,7 @@ class Cluster:
         if listeners and runtime == "simulated":
             raise UserError('listeners: clients live in real time; take runtime="threaded"')
         self.runtime_name: RuntimeName = runtime
-        self.listens = listeners
+        self.listen_address = ListenAddress() if listeners is True else listeners or None
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
         self.broker_ids = tuple(range(1, brokers + 1))
         self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers))

@@ -33,7 +33,7 @@ from minicluster.actors.cluster.conditions import describe, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.run_folder import write_run
-from minicluster.actors.listeners.endpoints import Endpoints
+from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
 from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.recording.followers import OnlineChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
@@ -118,11 +118,14 @@ class MiniCluster(ClusterRoles):
     def start(self, *, wait: bool = True) -> Self:
         """Start every node, and wait until every broker is unfenced.
 
-        Errors:  WaitTimeout if they are not in two minutes of cluster time.
+        Errors:  WaitTimeout if they are not in two minutes of cluster time; AddressUnavailable,
+                 with nothing started, where a port is in use.
         """
         if self._started:
             raise UserError("this cluster has been started already")
         self._started = True
+        if self.listen_address is not None:
+            self._open_listeners(self.listen_address)
         followers: list[CommitFollower] = [self.committed]
         if self.online:
             followers.append(OnlineChecks(self.rt, self.run_id, rules=self.rules))
@@ -133,20 +136,18 @@ class MiniCluster(ClusterRoles):
         client = self.rt.actor("client")
         assert isinstance(client, Client)
         self.client = client
-        if self.listens:
-            self._open_listeners()
         for node_id in (*self.controller_ids, *self.broker_ids):
             start_process(self, node_id)
         if wait:
             self._wait(self.all_unfenced, START_WITHIN_MS)
         return self
 
-    def _open_listeners(self) -> None:
+    def _open_listeners(self, address: ListenAddress) -> None:
         plan = self.plan
         made_up = lambda node_id: (plan.host(node_id), plan.port(node_id))  # noqa: E731
         self.listeners = Listeners(
             self.network,
-            Endpoints(self.broker_ids, made_up),
+            Endpoints(self.broker_ids, made_up, address),
             supported_versions(self.rules),
             max_request_bytes=self.config.max_request_bytes,
             log=self.log.bind(actor="listeners"),

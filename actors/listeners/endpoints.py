@@ -7,34 +7,96 @@ socket that listens it refuses connections, as the port of a killed process does
 from __future__ import annotations
 
 import dataclasses
+import errno
+import ipaddress
+import os
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from minicluster.errors import UserError
 from minicluster.protocol.messages import DescribeClusterResponse, MetadataResponse
 
 LOOPBACK = "127.0.0.1"
+PORT_MAX = 65_535
+
+
+class AddressUnavailable(UserError):
+    """No socket can listen at an address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenAddress:
+    """The place where brokers listen: the first at the port, the others at the ports after it.
+
+    Shapes:  host: a name or an address of this machine; port: 0 for any free ports; advertised:
+             the host that responses name (default: the host itself).
+    Errors:  UserError for a port out of range, and for the address of every interface without a
+             host to advertise: no client connects to 0.0.0.0.
+    """
+
+    host: str = LOOPBACK
+    port: int = 0
+    advertised: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= PORT_MAX:
+            raise UserError(f"port: {self.port} is not from 0 to {PORT_MAX}")
+        if self.advertised is None and _is_wildcard(self.host):
+            raise UserError(
+                f"{self.host} is every address of this machine; name the one that clients connect "
+                "to as well, to be advertised"
+            )
+
+    def of_broker(self, index: int) -> tuple[str, int]:
+        """The address of a broker, by its place among the brokers.
+
+        Errors:  UserError where the ports end.
+        """
+        port = self.port + index if self.port else 0
+        if port > PORT_MAX:
+            raise UserError(f"port: {self.port} leaves no port for broker {index + 1}")
+        return self.host, port
+
+    @property
+    def is_loopback(self) -> bool:
+        """True where no other machine connects."""
+        resolved = ipaddress.ip_address(_resolved(self.host, self.port)[1][0].partition("%")[0])
+        return resolved.is_loopback
 
 
 class Endpoints:
     """The real address of each broker, and the made-up one that the metadata has for it."""
 
-    def __init__(self, nodes: Sequence[int], made_up: Callable[[int], tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[int],
+        made_up: Callable[[int], tuple[str, int]],
+        at: ListenAddress,
+    ) -> None:
+        """Reserve a port for each node.
+
+        Errors:  AddressUnavailable where another program has one, and for a host that is not here.
+        """
         self.nodes: dict[int, tuple[str, int]] = {}
         self._reserved: list[socket.socket] = []
         self._real: dict[tuple[str, int], tuple[str, int]] = {}
-        for node_id in nodes:
-            reserved = _bound(LOOPBACK, 0)
-            self._reserved.append(reserved)
-            self.nodes[node_id] = self._real[made_up(node_id)] = (
-                LOOPBACK,
-                reserved.getsockname()[1],
-            )
+        try:
+            for index, node_id in enumerate(nodes):
+                reserved = _bound(*at.of_broker(index))
+                self._reserved.append(reserved)
+                port = reserved.getsockname()[1]
+                self.nodes[node_id] = at.host, port
+                self._real[made_up(node_id)] = at.advertised or at.host, port
+        except UserError:
+            self.close()
+            raise
 
     @property
     def bootstrap_servers(self) -> str:
         """All addresses, as clients take them."""
-        return ",".join(f"{host}:{port}" for host, port in self.nodes.values())
+        return ",".join(shown_address(*address) for address in self._real.values())
 
     def listen(self, node_id: int, backlog: int) -> socket.socket:
         """A socket that takes connections on a node's port."""
@@ -59,12 +121,35 @@ class Endpoints:
         return broker if real is None else dataclasses.replace(broker, host=real[0], port=real[1])
 
 
+def shown_address(host: str, port: int) -> str:
+    """An address as people and clients write it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_wildcard(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return not host
+
+
+def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError):
+        raise AddressUnavailable(f"{host}: no address of this name is known here") from None
+    return family, address
+
+
 def _bound(host: str, port: int) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    family, address = _resolved(host, port)
+    made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-    except OSError:
+        made.bind(address)
+    except OSError as error:
         made.close()
-        raise
+        in_use = "is in use by another program; name another port, or 0 for any that is free"
+        why = in_use if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
+        raise AddressUnavailable(f"{shown_address(host, port)}: {why}") from None
     return made

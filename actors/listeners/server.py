@@ -61,6 +61,7 @@ class Listeners:
         self.max_request_bytes = max_request_bytes
         self.log = log
         self.clients: dict[str, int] = {}
+        self.requests = 0  # of all connections so far
         self._connections: set[Connection] = set()
         self._listening: dict[int, socket.socket] = {}
         self._calls: deque[Callable[[], None]] = deque()
@@ -89,6 +90,11 @@ class Listeners:
     def client_node(self, client_id: str) -> int:
         """The node id of a client on its links."""
         return self.clients.setdefault(client_id, FIRST_CLIENT - len(self.clients))
+
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return len(self._connections)
 
     def close(self) -> None:
         """End every connection, free every port, end the thread."""
@@ -188,6 +194,7 @@ class Listeners:
         self._write(connection)
 
     def _deliver(self, connection: Connection, deliver: Deliver) -> None:
+        self.requests += 1
         connection.exchange = self.network.request(
             src=self.client_node(deliver.client_id),
             dst=connection.node_id,

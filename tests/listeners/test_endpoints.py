@@ -1,0 +1,114 @@
+"""The ports of a cluster: which they are, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.listeners.endpoints import AddressUnavailable, Endpoints, ListenAddress
+from minicluster.errors import UserError
+from minicluster.protocol.messages import MetadataResponse
+
+
+def made_up(node_id: int) -> tuple[str, int]:
+    return "broker", node_id
+
+
+def free_ports(count: int) -> int:
+    """A port after which others are free as well."""
+    for first in range(21_000, 60_000, 50):
+        try:
+            Endpoints(range(count), made_up, ListenAddress(port=first)).close()
+        except AddressUnavailable:
+            continue
+        return first
+    raise AssertionError("no ports are free")
+
+
+@pytest.fixture
+def taken() -> Iterator[socket.socket]:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening
+
+
+def test_brokers_listen_on_consecutive_ports() -> None:
+    first = free_ports(3)
+    endpoints = Endpoints((1, 2, 3), made_up, ListenAddress(port=first))
+    expected = ",".join(f"127.0.0.1:{first + n}" for n in range(3))
+    assert endpoints.bootstrap_servers == expected
+    endpoints.close()
+
+
+def test_a_port_in_use_is_one_line_and_nothing_is_left(taken: socket.socket) -> None:
+    port = taken.getsockname()[1]
+    before = set(threading.enumerate())
+    cluster = MiniCluster(listeners=ListenAddress(port=port), brokers=1, controllers=1)
+    with pytest.raises(AddressUnavailable) as refused:
+        cluster.start()
+    cluster.rt.close()
+    assert str(refused.value).startswith(f"127.0.0.1:{port}: is in use by another program; ")
+    assert "\n" not in str(refused.value)
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_port_in_use_frees_the_ports_before_it(taken: socket.socket) -> None:
+    port = taken.getsockname()[1]
+    with pytest.raises(AddressUnavailable):
+        Endpoints((1, 2), made_up, ListenAddress(port=port - 1))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", port - 1))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"port": 65_536}, "port: 65536 is not from 0 to 65535"),
+        ({"port": -1}, "port: -1 is not from"),
+        ({"host": "0.0.0.0"}, "0.0.0.0 is every address of this machine; name the one that"),
+        ({"host": "::"}, ":: is every address"),
+        ({"host": ""}, "is every address"),
+    ],
+)
+def test_an_address_that_no_client_reaches_is_refused(given: dict[str, object], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        ListenAddress(**given)  # type: ignore[arg-type]
+
+
+def test_ports_end_somewhere() -> None:
+    with pytest.raises(UserError, match="port: 65535 leaves no port for broker 2"):
+        Endpoints((1, 2), made_up, ListenAddress(port=65_535))
+
+
+@pytest.mark.parametrize("host", ["no..such-host", "203.0.113.7"])
+def test_a_host_that_is_not_here_is_one_line(host: str) -> None:
+    with pytest.raises(AddressUnavailable, match=host):
+        Endpoints((1,), made_up, ListenAddress(host=host))
+
+
+def test_responses_name_the_advertised_host() -> None:
+    at = ListenAddress(host="0.0.0.0", advertised="kafka.test")
+    endpoints = Endpoints((1,), made_up, at)
+    port = endpoints.nodes[1][1]
+    broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="broker", port=1)
+    [moved] = endpoints.advertise(MetadataResponse(brokers=(broker,))).brokers
+    endpoints.close()
+    assert (moved.host, moved.port) == ("kafka.test", port)
+    assert endpoints.bootstrap_servers == f"kafka.test:{port}"
+    assert not at.is_loopback and ListenAddress(host="localhost").is_loopback
+
+
+def test_an_address_of_the_next_protocol_is_written_in_brackets() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    try:
+        endpoints = Endpoints((1,), made_up, ListenAddress(host="::1"))
+    except AddressUnavailable:
+        pytest.skip("the loopback of this machine has no IPv6")
+    assert endpoints.bootstrap_servers == f"[::1]:{endpoints.nodes[1][1]}"
+    endpoints.close()
