@@ -33,24 +33,24 @@ _LATENCY, _LOSS, _DUPLICATE, _DUPLICATE_LATENCY, _REORDER, _EXTRA = range(6)
 class Packet:
     """A request or a response in flight."""
 
-    __slots__ = ("body", "epoch", "exchange", "is_reply", "link")
+    __slots__ = ("body", "epoch", "exchange", "is_response", "link")
 
-    def __init__(self, exchange: Exchange, body: Any, is_reply: bool) -> None:
+    def __init__(self, exchange: Exchange, body: Any, is_response: bool) -> None:
         self.exchange = exchange
         self.body = body
-        self.is_reply = is_reply
+        self.is_response = is_response
         self.epoch = 0
         self.link: Link | None = None
 
     @property
     def src(self) -> int:
         """The node that sent this packet: of a response, the receiver of the request."""
-        return self.exchange.dst if self.is_reply else self.exchange.src
+        return self.exchange.dst if self.is_response else self.exchange.src
 
     @property
     def dst(self) -> int:
         """The node that this packet goes to."""
-        return self.exchange.src if self.is_reply else self.exchange.dst
+        return self.exchange.src if self.is_response else self.exchange.dst
 
     @property
     def api(self) -> str:
@@ -63,11 +63,11 @@ class Packet:
         return self.exchange.version
 
     def __repr__(self) -> str:
-        kind = "reply" if self.is_reply else "request"
+        kind = "response" if self.is_response else "request"
         return f"<{kind} {self.exchange} {self.body!r}>"
 
 
-class Answer:
+class Completion:
     """The end of an exchange for its caller: the response, or the failure."""
 
     __slots__ = ("exchange", "failure", "response")
@@ -124,7 +124,7 @@ class Endpoint:
 class Caller(Protocol):
     """An actor, or the listeners on behalf of a client."""
 
-    def hear(self, answer: Answer, /) -> None:
+    def deliver(self, completion: Completion, /) -> None:
         """Take the response to a request, or its failure."""
 
 
@@ -196,7 +196,7 @@ class Network:
         correlation_id: int = 0,
         timeout_ms: int | None = None,
     ) -> Exchange:
-        """Send a request; the caller gets one ``Answer``.
+        """Send a request; the caller gets one ``Completion``.
 
         There is none when a link loses a packet of a request without a timeout.
         """
@@ -237,12 +237,12 @@ class Network:
             exchange.handle_seq = sequence
             exchange.handled_ms = self.rt.now_ms
 
-    def reply(self, packet: Packet, body: Any) -> None:
+    def respond(self, packet: Packet, body: Any) -> None:
         """Send the response to a request."""
         exchange = packet.exchange
         with self._lock:
-            reply = Packet(exchange, body, True)
-            fate = self._travel(reply)
+            response = Packet(exchange, body, True)
+            fate = self._travel(response)
             sequence = self.recorder.event("reply", exchange, (body, exchange.version), fate)
             if exchange.resp_seq is None:
                 exchange.resp_seq = sequence
@@ -314,7 +314,7 @@ class Network:
         exchange = packet.exchange
         link = packet.link = (
             self._link(exchange.dst, exchange.src)
-            if packet.is_reply
+            if packet.is_response
             else self._link(exchange.src, exchange.dst)
         )
         packet.epoch = link.epoch
@@ -395,7 +395,7 @@ class Network:
             ):
                 self.recorder.event("lost", exchange, "on the way")
                 return
-            if packet.is_reply:
+            if packet.is_response:
                 if exchange.open:
                     self._close(exchange, packet.body, None)
                 return
@@ -404,12 +404,12 @@ class Network:
             if actor is None:
                 self._later(self._disconnected, exchange)
                 return
-            actor.hear(packet)
+            actor.deliver(packet)
 
     def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         """End an exchange with a response or a failure."""
         exchange.open = False
-        exchange.answered_ms = self.rt.now_ms
+        exchange.completed_ms = self.rt.now_ms
         if exchange.timer is not None:
             exchange.timer.cancel()
             exchange.timer = None
@@ -419,7 +419,7 @@ class Network:
         caller, exchange.caller = exchange.caller, None
         self.recorder.event("answer", exchange, failure)
         if caller is not None:
-            caller.hear(Answer(exchange, response, failure))
+            caller.deliver(Completion(exchange, response, failure))
 
     def _timed_out(self, exchange: Exchange) -> None:
         with self._lock:

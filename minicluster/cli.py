@@ -26,10 +26,10 @@ from minicluster.terminal import (
     err,
     out,
     prepare,
+    print_line,
     print_lines,
     progress,
     report_crash,
-    say,
     shown_os_error,
 )
 
@@ -133,7 +133,7 @@ def demo(scenario: Path, runs: Path) -> int:
     from minicluster.scenario import load_scenario
 
     loaded = load_scenario(scenario)
-    say(f"{loaded.name}: {loaded.description}".rstrip(": "))
+    print_line(f"{loaded.name}: {loaded.description}".rstrip(": "))
     return _play(scenario, None, runs, TEXT, twice=True, every_rule=True)
 
 
@@ -146,7 +146,7 @@ def replay(run: Path, runs: Path) -> int:
 
     first, again = replay_run(run, runs=runs)
     if first == again.trace_hash:
-        say(f"the same trace: {first}  ({again.path})")
+        print_line(f"the same trace: {first}  ({again.path})")
         return 0
     complain(f"another trace: {first} then, {again.trace_hash} now ({again.path})")
     return 1
@@ -160,13 +160,13 @@ def replay(run: Path, runs: Path) -> int:
 @_runs
 def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, runs: Path) -> int:
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
-    from minicluster.actors.play.campaign import campaign, keep, shortest, told
+    from minicluster.actors.play.campaign import campaign, keep, outcome_line, shortest
 
     failed = count = 0
     whole: list[Path] = []
     for outcome in campaign(_seeds(seeds), faults, runs=runs if in_spark else None):
         count += 1
-        say(told(outcome))
+        print_line(outcome_line(outcome))
         if outcome.path is not None:
             whole.append(outcome.path)
         if outcome.failure is None:
@@ -175,9 +175,9 @@ def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, run
         shrunk = shortest(outcome) if shrink else None
         kept = keep(outcome, shrunk, runs)
         for step in () if shrunk is None else shrunk.steps:
-            say(f"    {step.text}")
-        say(f"repeat  {_command()} replay {kept}")
-    say(f"{count} seeds, {failed} failed")
+            print_line(f"    {step.text}")
+        print_line(f"repeat  {_command()} replay {kept}")
+    print_line(f"{count} seeds, {failed} failed")
     if in_spark:
         from minicluster.verify import verify
 
@@ -232,7 +232,7 @@ def verify_paths(
         accused = {finding.run for finding in report.findings}
         for run in report.runs:
             if run.repeat and (run.name in accused or not accused):
-                say(f"repeat  {_command()} {run.repeat}")
+                print_line(f"repeat  {_command()} {run.repeat}")
     return report.exit_code if written else EXIT_FILES
 
 
@@ -291,9 +291,9 @@ def _play(
     if played.failure is not None:
         complain(f"the scenario did not go as written: {played.failure.text}", style="red")
     if form == TEXT:
-        say(f"run     {played.path}")
-        say(f"report  {html.resolve().as_uri()}")
-        say(f"repeat  {_command()} replay {played.path}")
+        print_line(f"run     {played.path}")
+        print_line(f"report  {html.resolve().as_uri()}")
+        print_line(f"repeat  {_command()} replay {played.path}")
     return _exit_code(report, played.failure) if all(written) else EXIT_FILES
 
 

@@ -92,7 +92,7 @@ class Faults:
     s38_old_broker_epoch: bool = _switch(
         "S38", "a new incarnation gets the broker epoch of the one before"
     )
-    s03_leader_epoch_stands: bool = _switch(
+    s03_leader_epoch_unchanged: bool = _switch(
         "S03", "brokers take every leader to lead the first epoch"
     )
     z09_metadata_stops_at_shutdown: bool = _switch(
@@ -128,7 +128,7 @@ class Faults:
     s13_stale_acks_count: bool = _switch(
         "S13", "a new leader counts what followers held when it led before"
     )
-    s26_reply_before_commit: bool = _switch(
+    s26_respond_before_commit: bool = _switch(
         "S26", "the controller responds before its records are committed"
     )
     s31_reads_above_hw: bool = _switch("S31", "consumers read above the high watermark")
@@ -144,7 +144,7 @@ class Faults:
     z14_failed_log_made_anew: bool = _switch(
         "Z14", "a replica whose directory failed is made anew, empty, in another directory"
     )
-    z36_truncates_without_asking: bool = _switch(
+    z36_truncates_without_epoch_request: bool = _switch(
         "Z36", "a follower takes the end of an epoch that it never had for the point of divergence"
     )
     z38_fetches_are_not_fenced: bool = _switch(

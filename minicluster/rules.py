@@ -232,7 +232,7 @@ class Rules:
     # of the same epoch, the receiver as leader, candidate or fetcher, a vote that was no valid one.
     contradicting_request_is_fatal: bool = field(default=False, metadata={"bug": True})
     # A follower sends UpdateRaftVoter again and again to a leader that does not support it.
-    unsupported_update_voter_is_asked_again: bool = field(default=False, metadata={"bug": True})
+    unsupported_update_voter_is_retried: bool = field(default=False, metadata={"bug": True})
 
     @classmethod
     def named(cls, name: str) -> Rules:

@@ -41,7 +41,7 @@ def prepare() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print one line of a result."""
     out.print(printable(text), markup=False)
 

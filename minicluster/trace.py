@@ -29,7 +29,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "resp_seq": "int",  # when the receiver sent the response; null: never
         "sent_ms": "int",
         "handled_ms": "int",
-        "answered_ms": "int",
+        "completed_ms": "int",
         "request": "json",  # Kafka's JSON form
         "response": "json",
         "error": "str",  # the top-level error's name, NONE if there is none

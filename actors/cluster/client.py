@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.actors.network import Answer, Network
+from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.log.batch import Record, RecordBatch, Records
@@ -173,7 +173,7 @@ class Client(ClusterActor):
         )
 
     def on_receive(self, message: Any) -> None:
-        if isinstance(message, Answer):
+        if isinstance(message, Completion):
             operation = message.exchange.context
             if isinstance(operation, AdminOperation):
                 self._on_admin_response(operation, message)
@@ -205,10 +205,10 @@ class Client(ClusterActor):
             timeout_ms=max(1, min(ATTEMPT_TIMEOUT_MS, operation.deadline_ms - self.now())),
         )
 
-    def _on_admin_response(self, operation: AdminOperation, outcome: Answer) -> None:
+    def _on_admin_response(self, operation: AdminOperation, outcome: Completion) -> None:
         if outcome.failure is not None:
             self._again(operation, outcome.failure)
-        elif says(outcome.response, ErrorCode.NOT_CONTROLLER):
+        elif has_error(outcome.response, ErrorCode.NOT_CONTROLLER):
             self._again(operation, "NOT_CONTROLLER")
         else:
             operation.finish(outcome.response, None)
@@ -304,7 +304,7 @@ class Client(ClusterActor):
             timeout_ms=ATTEMPT_TIMEOUT_MS if waits else None,
         )
 
-    def _on_produce_response(self, operation: ProduceOperation, outcome: Answer) -> None:
+    def _on_produce_response(self, operation: ProduceOperation, outcome: Completion) -> None:
         producer = operation.producer
         if outcome.failure is not None:
             if producer is None:
@@ -368,7 +368,7 @@ class Client(ClusterActor):
             self._produce(operation.then)
 
 
-def says(response: Any, error: ErrorCode) -> bool:
+def has_error(response: Any, error: ErrorCode) -> bool:
     """True if a response or its first item carries this error."""
     top = getattr(response, "error_code", None)
     if top is not None:

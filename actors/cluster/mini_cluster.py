@@ -244,7 +244,7 @@ class MiniCluster(ClusterRoles):
         if sink is None:
             self.checks = (*self.checks, follower)
         else:
-            sink.hear(Follow(follower))
+            sink.deliver(Follow(follower))
         return follower.path
 
     def verify(self) -> Report:

@@ -20,7 +20,7 @@ from typing import Any
 
 from minicluster.actors.listeners.connection import ClientConnection, Close, Deliver, Effect, Write
 from minicluster.actors.listeners.endpoints import Endpoints
-from minicluster.actors.network import Answer, Network
+from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
 
@@ -83,9 +83,9 @@ class Listeners:
             change = self._listen if up else self._unlisten
             self._call(lambda: change(node_id))
 
-    def hear(self, answer: Answer, /) -> None:
+    def deliver(self, completion: Completion, /) -> None:
         """Take the response to a client's request, or its failure."""
-        self._call(lambda: self._responded(answer))
+        self._call(lambda: self._responded(completion))
 
     def client_node(self, client_id: str) -> int:
         """The node id of a client on its links."""
@@ -205,19 +205,19 @@ class Listeners:
             correlation_id=deliver.correlation_id,
         )
 
-    def _responded(self, answer: Answer) -> None:
-        connection: Connection = answer.exchange.context
-        if connection.socket is None or connection.exchange is not answer.exchange:
+    def _responded(self, completion: Completion) -> None:
+        connection: Connection = completion.exchange.context
+        if connection.socket is None or connection.exchange is not completion.exchange:
             return
         connection.exchange = None
-        if answer.failure is None:
+        if completion.failure is None:
             try:
-                response = self.endpoints.advertise(answer.response)
+                response = self.endpoints.advertise(completion.response)
                 effects = connection.machine.on_response(response)
             except MiniclusterError as error:
                 effects = [Close(str(error))]
             self._perform(connection, effects)
-        elif answer.failure == "unanswered":
+        elif completion.failure == "unanswered":
             self._perform(connection, connection.machine.on_no_response())
         else:
             self._drop(connection)

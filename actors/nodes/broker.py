@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minicluster.actors.network import Answer, Packet
+from minicluster.actors.network import Completion, Packet
 from minicluster.actors.nodes.metadata_publisher import (
     Applied,
     CommitSeen,
@@ -180,14 +180,14 @@ class Broker(QuorumShell):
             version = packet.exchange.version
             self.perform(self.apis.on_request(packet, packet.body, version, self.now()))
 
-    def on_answer(self, answer: Answer) -> None:
-        exchange = answer.exchange
+    def on_response(self, completion: Completion) -> None:
+        exchange = completion.exchange
         if exchange.context is WAKE:
-            self.on_quorum_answer(answer)
+            self.on_quorum_response(completion)
             return
         machine = self.lifecycle if self.lifecycle.owns(exchange.correlation_id) else self.apis
-        if answer.failure is None:
-            effects = machine.on_response(exchange.correlation_id, answer.response, self.now())
+        if completion.failure is None:
+            effects = machine.on_response(exchange.correlation_id, completion.response, self.now())
         else:
             effects = machine.on_failure(exchange.correlation_id, self.now())
         self.perform(effects)
@@ -201,7 +201,7 @@ class Broker(QuorumShell):
             self.perform(self.lifecycle.on_timer(name, self.now()))
             self.perform(self.apis.on_timer(name, self.now()))
 
-    def on_tell(self, message: Any) -> None:
+    def on_message(self, message: Any) -> None:
         match message:
             case Applied(offset):
                 self.lifecycle.on_metadata_offset(offset)
@@ -213,7 +213,7 @@ class Broker(QuorumShell):
             case ReplicasReady():
                 self._ready("replicas")
             case BeginShutdown():
-                self.replicas.hear(BeginControlledShutdown())
+                self.replicas.deliver(BeginControlledShutdown())
                 self.perform(self.lifecycle.begin_controlled_shutdown(self.now()))
             case DirectoryLost(directory):
                 self.perform(self.lifecycle.propagate_directory_failure(directory, self.now()))
@@ -222,24 +222,24 @@ class Broker(QuorumShell):
             case ReplicasEnded():
                 self.context.exited(self.node_id, "")
             case _:
-                super().on_tell(message)
+                super().on_message(message)
 
     # Effects of the quorum machine.
 
     def on_commit(self, commit: qx.Commit) -> None:
-        self.publisher.hear(CommitSeen(commit.batches, self._high_watermark_or_none()))
+        self.publisher.deliver(CommitSeen(commit.batches, self._high_watermark_or_none()))
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
-        self.publisher.hear(
+        self.publisher.deliver(
             SnapshotSeen(snapshot.snapshot_id, snapshot.content, self._high_watermark_or_none())
         )
 
     def on_leader_change(self, change: qx.LeaderChange) -> None:
-        self.publisher.hear(LeaderSeen(change.leader_id, change.epoch))
+        self.publisher.deliver(LeaderSeen(change.leader_id, change.epoch))
         if change.leader_id != self._leader:
             self._leader = change.leader_id
             controller = change.leader_id if change.leader_id >= 0 else None
-            self.replicas.hear(ActiveController(controller))
+            self.replicas.deliver(ActiveController(controller))
             self.perform(self.lifecycle.on_controller(controller, self.now()))
             self.perform(self.apis.on_controller(controller, self.now()))
 
@@ -251,15 +251,15 @@ class Broker(QuorumShell):
 
     def _registered(self, registered: BrokerRegistered) -> None:
         self.log.info("broker.registered", epoch=registered.broker_epoch)
-        self.replicas.hear(BrokerEpoch(registered.broker_epoch))
+        self.replicas.deliver(BrokerEpoch(registered.broker_epoch))
 
     def _state_changed(self, changed: BrokerStateChanged) -> None:
         self.log.info("broker.state", state=changed.state.name, reason=changed.reason)
         if changed.state is BrokerState.RECOVERY:
-            self.publisher.hear(Install("replica-manager", self.replicas))
-            self.publisher.hear(Install("broker", self))
+            self.publisher.deliver(Install("replica-manager", self.replicas))
+            self.publisher.deliver(Install("broker", self))
         elif changed.state is BrokerState.SHUTTING_DOWN:
-            self.replicas.hear(EndReplicas())
+            self.replicas.deliver(EndReplicas())
 
     def _ready(self, what: str) -> None:
         """Request to be unfenced once both machines of this broker have applied the first image."""
@@ -269,7 +269,7 @@ class Broker(QuorumShell):
                 self.perform(self.lifecycle.set_ready_to_unfence(self.now()))
 
     def _to_replicas(self, effect: ToReplicas) -> None:
-        self.replicas.hear(effect.token)
+        self.replicas.deliver(effect.token)
 
 
 __all__ = ["BeginShutdown", "Broker", "supported_features"]

@@ -128,7 +128,7 @@ class MetadataPublisher(Shell):
             WriteSnapshot: self._write_snapshot,
         }
 
-    def on_tell(self, message: Any) -> None:
+    def on_message(self, message: Any) -> None:
         if isinstance(message, Install):
             self._targets[message.name] = message.actor
             self._loaded(
@@ -223,13 +223,13 @@ class MetadataPublisher(Shell):
                 },
             )
             if self.listener is not None:
-                self.listener.hear(Applied(offset))
+                self.listener.deliver(Applied(offset))
 
     def _publish(self, publish: Publish) -> None:
         target = self._targets.get(publish.publisher)
         if target is not None and not publish.delta.is_empty:
             provenance = publish.manifest.provenance
-            target.hear(
+            target.deliver(
                 Published(
                     image=publish.image,
                     delta=publish.delta,
@@ -240,7 +240,7 @@ class MetadataPublisher(Shell):
 
     def _write_snapshot(self, wanted: WriteSnapshot) -> None:
         if self.listener is not None:
-            self.listener.hear(wanted)  # the quorum machine has the log
+            self.listener.deliver(wanted)  # the quorum machine has the log
         self._snapshots.on_written()
 
     def _fault(self, fault: LoaderFault) -> None:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minicluster.actors.network import Answer, Packet
+from minicluster.actors.network import Completion, Packet
 from minicluster.actors.nodes.quorum_shell import (
     CLEAN,
     QUORUM_APIS,
@@ -135,15 +135,15 @@ class QuorumController(QuorumShell):
             self.on_quorum_packet(packet)
             return
         if exchange.api == "ApiVersions":  # the leader checks a voter to be added (AddRaftVoter)
-            self.network.reply(packet, _SUPPORTS)
+            self.network.respond(packet, _SUPPORTS)
             return
         exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
         if exchange.api == "UpdateFeatures":
             self.controller.kraft_version_stays = self._why_kraft_version_stays()
         self._control(self.controller.on_request(packet, packet.body, exchange.version, self.now()))
 
-    def on_answer(self, answer: Answer) -> None:
-        self.on_quorum_answer(answer)
+    def on_response(self, completion: Completion) -> None:
+        self.on_quorum_response(completion)
 
     def on_wakeup(self, name: str) -> None:
         if name == WAKE:
@@ -153,7 +153,7 @@ class QuorumController(QuorumShell):
         else:
             self._control(self.controller.on_timer(name, self.now()))
 
-    def on_tell(self, message: Any) -> None:
+    def on_message(self, message: Any) -> None:
         match message:
             case GiveUp():
                 if self.quorum.is_leader:
@@ -165,7 +165,7 @@ class QuorumController(QuorumShell):
                 if not self.compact():
                     self.log.info("log.not_compacted")
             case _:
-                super().on_tell(message)
+                super().on_message(message)
 
     def _control(self, effects: list[Any]) -> None:
         """Perform the controller's effects; the quorum machine then writes the appended records."""
@@ -241,7 +241,7 @@ class QuorumController(QuorumShell):
             exchange.records_written = respond.records_written
             exchange.high_watermark = respond.high_watermark
             exchange.registered_epoch = respond.registered_epoch
-        self.network.reply(packet, respond.response)
+        self.network.respond(packet, respond.response)
 
     # From the quorum to the controller.
 

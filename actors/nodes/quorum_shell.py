@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from minicluster.actors.network import Answer, Packet
+from minicluster.actors.network import Completion, Packet
 from minicluster.actors.nodes.shell import NodeContext, Shell, Wakeup
 from minicluster.actors.recording.raft_trace import (
     LazyCrc,
-    said_by_batch,
-    said_by_log,
-    said_by_snapshot,
+    columns_of_batch,
+    columns_of_log,
+    columns_of_snapshot,
     voters_text,
 )
 from minicluster.actors.runtime import chance
@@ -242,12 +242,12 @@ class QuorumShell(Shell):
         exchange = packet.exchange
         self.drive(self.quorum.on_request(packet, packet.body, exchange.version, self.now()))
 
-    def on_quorum_answer(self, answer: Answer) -> None:
+    def on_quorum_response(self, completion: Completion) -> None:
         """Handle a peer's response or a disconnect; the machine counts request timeouts itself."""
-        correlation_id = answer.exchange.correlation_id
-        if answer.failure is None:
-            self.drive(self.quorum.on_response(correlation_id, answer.response, self.now()))
-        elif answer.failure == "disconnected":
+        correlation_id = completion.exchange.correlation_id
+        if completion.failure is None:
+            self.drive(self.quorum.on_response(correlation_id, completion.response, self.now()))
+        elif completion.failure == "disconnected":
             self.drive(self.quorum.on_failure(correlation_id, self.now()))
 
     # Snapshots.
@@ -315,7 +315,7 @@ class QuorumShell(Shell):
 
     def _began(self, began: qx.Began) -> None:
         end = began.end_offset
-        columns = said_by_log(self.quorum.log, end)
+        columns = columns_of_log(self.quorum.log, end)
         self._raft_event("begin", epoch=began.last_epoch, offset=end, **columns)
 
     def _appended(self, appended: qx.Appended) -> None:
@@ -325,7 +325,7 @@ class QuorumShell(Shell):
             epoch=batch.leader_epoch,
             offset=batch.last_offset,
             crc=LazyCrc(batch),
-            **said_by_batch(batch),
+            **columns_of_batch(batch),
         )
 
     def _flushed(self, flushed: qx.Flushed) -> None:
@@ -337,7 +337,7 @@ class QuorumShell(Shell):
     def _snapshot_installed(self, installed: qx.SnapshotInstalled) -> None:
         end, epoch = installed.snapshot_id
         content = self.quorum.log.snapshots.get(installed.snapshot_id)
-        columns = {} if content is None else said_by_snapshot(content)
+        columns = {} if content is None else columns_of_snapshot(content)
         self._raft_event("begin", epoch=epoch, offset=end, **columns)
 
     def _voters_changed(self, changed: qx.VotersChanged) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.actors.network import Answer, Packet
+from minicluster.actors.network import Completion, Packet
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime.runtime import ClusterActor
@@ -114,17 +114,17 @@ class ReplicaManager(Shell):
         exchange = packet.exchange
         self.perform(self.machine.on_request(packet, packet.body, exchange.version, self.now()))
 
-    def on_answer(self, answer: Answer) -> None:
-        correlation_id = answer.exchange.correlation_id
-        if answer.failure is None:
-            self.perform(self.machine.on_response(correlation_id, answer.response, self.now()))
+    def on_response(self, completion: Completion) -> None:
+        correlation_id = completion.exchange.correlation_id
+        if completion.failure is None:
+            self.perform(self.machine.on_response(correlation_id, completion.response, self.now()))
         else:
             self.perform(self.machine.on_failure(correlation_id, self.now()))
 
     def on_wakeup(self, name: str) -> None:
         self.perform(self.machine.on_timer(name, self.now()))
 
-    def on_tell(self, message: Any) -> None:
+    def on_message(self, message: Any) -> None:
         machine, now_ms = self.machine, self.now()
         match message:
             case Published():
@@ -145,11 +145,11 @@ class ReplicaManager(Shell):
                 directory = self.context.disk.directory_ids[index]
                 self.perform(machine.on_directory_failure(directory, now_ms))
             case _:
-                super().on_tell(message)
+                super().on_message(message)
 
     def _send_to_broker(self, message: Any) -> None:
         if self.broker is not None:
-            self.broker.hear(message)
+            self.broker.deliver(message)
 
     def _alter_partition_failed(self, effect: AlterPartitionFailed) -> None:
         self.log.info(

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster import effects as fx
-from minicluster.actors.network import Answer, Network, Packet
+from minicluster.actors.network import Completion, Network, Packet
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.recorder import Recorder
@@ -56,8 +56,8 @@ class Wakeup:
 
 
 class Shell(ClusterActor):
-    """The base of the node's actors. Subclasses fill ``on_packet``, ``on_answer``, ``on_wakeup``
-    and ``on_tell``. The effects of their own machines are in ``interpreters``.
+    """The base of the node's actors. Subclasses fill ``on_packet``, ``on_response``, ``on_wakeup``
+    and ``on_message``. The effects of their own machines are in ``interpreters``.
     """
 
     def __init__(self, context: NodeContext) -> None:
@@ -80,7 +80,7 @@ class Shell(ClusterActor):
         }
         self._inputs: dict[type, Callable[[Any], None]] = {
             Packet: self._packet,
-            Answer: self.on_answer,
+            Completion: self.on_response,
             Wakeup: self._wakeup,
         }
 
@@ -92,7 +92,7 @@ class Shell(ClusterActor):
         """Handle a request; the packet is the token of its response."""
         raise NotImplementedError(f"{self.name} takes no requests, got {packet!r}")
 
-    def on_answer(self, answer: Answer) -> None:
+    def on_response(self, completion: Completion) -> None:
         """Handle the response to a request of this node, or its failure."""
         raise NotImplementedError(f"{self.name} sends no requests")
 
@@ -100,7 +100,7 @@ class Shell(ClusterActor):
         """Handle a timer that has fired."""
         raise NotImplementedError(f"{self.name} sets no timers")
 
-    def on_tell(self, message: Any) -> None:
+    def on_message(self, message: Any) -> None:
         """Handle a message of another actor of this node."""
         raise NotImplementedError(f"{self.name} does not understand {message!r}")
 
@@ -109,7 +109,7 @@ class Shell(ClusterActor):
         if handler is not None:
             handler(message)
         else:
-            self.on_tell(message)
+            self.on_message(message)
 
     def perform(self, effects: Iterable[fx.Effect]) -> None:
         """Perform the effects of a machine, in order."""
@@ -148,7 +148,7 @@ class Shell(ClusterActor):
         if respond.response is None:  # a produce with acks=0
             self.network.forget(respond.token)
         else:
-            self.network.reply(respond.token, respond.response)
+            self.network.respond(respond.token, respond.response)
 
     def set_timer(self, name: str, at_ms: int) -> None:
         """Wake this actor at a time; a timer of the same name is replaced."""
@@ -156,7 +156,7 @@ class Shell(ClusterActor):
         if before is not None:
             before[0].cancel()
         wakeup = Wakeup(name)
-        self._timers[name] = (self.rt.schedule(at_ms, self.hear, wakeup), wakeup)
+        self._timers[name] = (self.rt.schedule(at_ms, self.deliver, wakeup), wakeup)
 
     def cancel_timers(self) -> None:
         for timer, _ in self._timers.values():

@@ -187,7 +187,7 @@ def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:
     return play(scenario, runs=runs).path
 
 
-def told(outcome: Outcome) -> str:
+def outcome_line(outcome: Outcome) -> str:
     """An outcome in one line."""
     ran = format_duration(outcome.cluster_ms // 1_000 * 1_000)
     if outcome.failure is None:

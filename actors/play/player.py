@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from minicluster.actors.cluster.actions.performing import ms
-from minicluster.actors.cluster.actions.requests import NotAnswered
+from minicluster.actors.cluster.actions.requests import NoResponse
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.cluster.scenario_view import ScenarioView
@@ -192,7 +192,7 @@ class _Player:
             self.cluster.step = step.number
             try:
                 self._step(step)
-            except NotAnswered as error:
+            except NoResponse as error:
                 raise _Failed(Failure("unanswered", f"step {step.number}: {error}")) from None
             except UserError as error:
                 raise ScenarioError(f"step {step.number} ({step.text}): {error}") from None

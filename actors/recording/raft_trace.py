@@ -44,7 +44,7 @@ def _voter_text(voter_id: int, directory_id: Any) -> str:
     return f"{voter_id}@{format_uuid(directory_id)}" if has_directory else str(voter_id)
 
 
-def said_by(messages: Iterable[object]) -> dict[str, Any]:
+def voter_columns(messages: Iterable[object]) -> dict[str, Any]:
     """The last voters and kraft.version in control records, as columns of a row."""
     columns: dict[str, Any] = {}
     for message in messages:
@@ -56,24 +56,24 @@ def said_by(messages: Iterable[object]) -> dict[str, Any]:
     return columns
 
 
-def said_by_batch(batch: RecordBatch) -> dict[str, Any]:
+def columns_of_batch(batch: RecordBatch) -> dict[str, Any]:
     """The columns of a batch; none for most batches."""
     if not batch.is_control:
         return {}
-    return said_by(record.message for record in control_records(batch))
+    return voter_columns(record.message for record in control_records(batch))
 
 
-def said_by_snapshot(content: bytes) -> dict[str, Any]:
+def columns_of_snapshot(content: bytes) -> dict[str, Any]:
     """The columns of a snapshot, where no record means kraft.version 0."""
-    return {"kraft_version": 0, **said_by(decode_snapshot_control(content))}
+    return {"kraft_version": 0, **voter_columns(decode_snapshot_control(content))}
 
 
-def said_by_log(log: Log, end_offset: int) -> dict[str, Any]:
+def columns_of_log(log: Log, end_offset: int) -> dict[str, Any]:
     """The columns of a log with its newest snapshot, up to an offset."""
     columns: dict[str, Any] = {"kraft_version": 0}
     newest = log.latest_snapshot
     if newest is not None:
-        columns = said_by_snapshot(log.snapshots[newest])
+        columns = columns_of_snapshot(log.snapshots[newest])
     for batch in log.read(0 if newest is None else newest[0], until=end_offset):
-        columns |= said_by_batch(batch)
+        columns |= columns_of_batch(batch)
     return columns

@@ -36,10 +36,10 @@ class Exchange:
     """
 
     __slots__ = (
-        "answered_ms",
         "api",
         "broker_epoch",
         "caller",
+        "completed_ms",
         "context",
         "correlation_id",
         "dst",
@@ -89,7 +89,7 @@ class Exchange:
         self.handle_seq: int | None = None
         self.handled_ms: int | None = None
         self.resp_seq: int | None = None
-        self.answered_ms: int | None = None
+        self.completed_ms: int | None = None
         self.response: Any = None
         self.records_written: tuple[int, ...] = ()
         self.high_watermark: int | None = None
@@ -244,7 +244,7 @@ class Recorder:
             "resp_seq": exchange.resp_seq,
             "sent_ms": exchange.sent_ms,
             "handled_ms": exchange.handled_ms,
-            "answered_ms": exchange.answered_ms,
+            "completed_ms": exchange.completed_ms,
             "request": message_json(exchange.request, exchange.version),
             "response": message_json(exchange.response, exchange.version) if has_response else None,
             "error": error_name(exchange.response) if has_response else None,

@@ -107,9 +107,9 @@ class ClusterActor(pykka.Actor):
 
     def after(self, delay_ms: int, message: Any) -> Timer:
         """Put a message into this actor's inbox after a delay."""
-        return self.rt.schedule(self.rt.now() + delay_ms, self.hear, message)
+        return self.rt.schedule(self.rt.now() + delay_ms, self.deliver, message)
 
-    def hear(self, message: Any) -> None:
+    def deliver(self, message: Any) -> None:
         """Put a message into this actor's inbox; that of a dead actor takes none."""
         if not self.actor_stopped.is_set():
             self.actor_inbox.put(_envelope(message))

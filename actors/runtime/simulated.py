@@ -46,7 +46,7 @@ _Envelope = pykka._envelope.Envelope
 class SimulatedInbox:
     """An inbox that makes its actor ready when a message arrives.
 
-    It holds Pykka's envelopes, and bare messages (``hear``), whose sender never waits. Pykka's
+    It holds Pykka's envelopes, and bare messages (``deliver``), whose sender never waits. Pykka's
     loop gets one envelope for each grant of the scheduler.
     """
 
@@ -114,7 +114,7 @@ class SimulatedBackend(pykka.Actor):
     is_stopped: Callable[[], bool]
     number = -1  # drawn for its turn; -1: not drawn yet
 
-    def hear(self, message: Any) -> None:
+    def deliver(self, message: Any) -> None:
         """Put a bare message into the inbox; the scheduler skips a dead actor."""
         self.actor_inbox.waiting.append(message)  # type: ignore[attr-defined]
         if not self.queued:

@@ -190,11 +190,11 @@ class KafkaApis:
         return effects
 
     def _complete(
-        self, effects: list[Effect], answers: list[ClientResponse], now_ms: int
+        self, effects: list[Effect], responses: list[ClientResponse], now_ms: int
     ) -> list[Effect]:
-        for answer in answers:
-            response = answer.response
-            match answer.token:
+        for done in responses:
+            response = done.response
+            match done.token:
                 case _ProducerIdBlock():
                     self._producer_ids.on_response(response, now_ms)
                 case _AutoCreation(names):
@@ -202,7 +202,7 @@ class KafkaApis:
                 case _OfClient(token, preprocessed):
                     if response is None:
                         timed_out = ErrorCode.REQUEST_TIMED_OUT
-                        response = error_response(answer.request, timed_out, version=answer.version)
+                        response = error_response(done.request, timed_out, version=done.version)
                     if preprocessed is not None:
                         response = preprocessed.whole_response(response)
                     effects.append(Respond(token, response))

@@ -117,7 +117,7 @@ class BrokerLifecycle:
         self.cordoned_dirs: tuple[uuid.UUID, ...] | None = None
         self._dir_deadlines: dict[uuid.UUID, int] = {}
         self._ever_registered = False
-        self._first_shutdown_answer = True
+        self._got_shutdown_response = False
         self._communicating = False
         self._next_immediate = False
         self._failures = 0
@@ -229,13 +229,13 @@ class BrokerLifecycle:
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """The controller responded."""
-        effects, answers = self._channel.on_response(correlation_id, response, now_ms)
-        return self._answered(effects, answers, now_ms)
+        effects, responses = self._channel.on_response(correlation_id, response, now_ms)
+        return self._completed(effects, responses, now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No response will come."""
-        effects, answers = self._channel.on_failure(correlation_id, now_ms)
-        return self._answered(effects, answers, now_ms)
+        effects, responses = self._channel.on_failure(correlation_id, now_ms)
+        return self._completed(effects, responses, now_ms)
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
@@ -244,7 +244,7 @@ class BrokerLifecycle:
         if name == COMMUNICATION:
             return self._communicate(now_ms)
         if name == self._channel.timer:
-            return self._answered(*self._channel.on_timer(now_ms), now_ms)
+            return self._completed(*self._channel.on_timer(now_ms), now_ms)
         if name == REGISTRATION_DEADLINE and not self._ever_registered:
             return self.shut_down("unable to register with the controller quorum", now_ms)
         if name == DIRECTORY_DEADLINE:
@@ -297,20 +297,20 @@ class BrokerLifecycle:
             cordoned_log_dirs=self.cordoned_dirs,
         )
 
-    def _answered(
-        self, effects: list[Effect], answers: list[ClientResponse], now_ms: int
+    def _completed(
+        self, effects: list[Effect], responses: list[ClientResponse], now_ms: int
     ) -> list[Effect]:
-        for answer in answers:
+        for completed in responses:
             self._communicating = False
             if self.state is BrokerState.SHUTTING_DOWN:
                 return effects
-            response = answer.response
+            response = completed.response
             if response is None or response.error_code != ErrorCode.NONE:
                 effects += self._after_failure(now_ms)
-            elif isinstance(answer.request, BrokerRegistrationRequest):
+            elif isinstance(completed.request, BrokerRegistrationRequest):
                 effects += self._registration_done(response.broker_epoch, now_ms)
             else:
-                effects += self._heartbeat_done(response, answer.token, now_ms)
+                effects += self._heartbeat_done(response, completed.token, now_ms)
         return effects
 
     def _registration_done(self, broker_epoch: int, now_ms: int) -> list[Effect]:
@@ -321,11 +321,11 @@ class BrokerLifecycle:
         return effects + self._schedule(0, now_ms)
 
     def _heartbeat_done(
-        self, response: Any, told_dirs: tuple[uuid.UUID, ...], now_ms: int
+        self, response: Any, reported_dirs: tuple[uuid.UUID, ...], now_ms: int
     ) -> list[Effect]:
         self._failures = 0
         self.is_fenced = response.is_fenced
-        for directory in told_dirs:
+        for directory in reported_dirs:
             self.offline_dirs[directory] = True
             self._dir_deadlines.pop(directory, None)
         interval_ms = self.config.heartbeat_interval_ms
@@ -340,8 +340,8 @@ class BrokerLifecycle:
         elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 return self.shut_down("the controller granted the shutdown", now_ms)
-            if self._first_shutdown_answer:
-                self._first_shutdown_answer = False
+            if not self._got_shutdown_response:
+                self._got_shutdown_response = True
                 interval_ms = SHUTDOWN_DELAY_MS
         return effects + self._schedule(interval_ms, now_ms)
 

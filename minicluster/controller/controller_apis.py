@@ -59,7 +59,7 @@ from minicluster.rules import Rules
 class Call:
     """A request with everything that its decision may need.
 
-    Shapes:  state includes what is decided and not yet committed; committed does not.
+    Shapes:  state includes what is made and not yet committed; committed does not.
     Units:   next_offset is the offset of the decision's first record.
     """
 
@@ -106,17 +106,17 @@ def _register_broker(call: Call) -> Decision:
     decision = register_broker(
         call.state, call.request, call.version, call.next_offset, call.kraft.level, call.now_ms
     )
-    reply: BrokerRegistrationReply = decision.response
-    return replace(decision, response=m.BrokerRegistrationResponse(broker_epoch=reply.broker_epoch))
+    made: BrokerRegistrationReply = decision.response
+    return replace(decision, response=m.BrokerRegistrationResponse(broker_epoch=made.broker_epoch))
 
 
 def _broker_heartbeat(call: Call) -> Decision:
     decision = broker_heartbeat(*call.plain)
-    reply: BrokerHeartbeatReply = decision.response
+    made: BrokerHeartbeatReply = decision.response
     response = m.BrokerHeartbeatResponse(
-        is_caught_up=reply.is_caught_up,
-        is_fenced=reply.is_fenced,
-        should_shut_down=reply.should_shut_down,
+        is_caught_up=made.is_caught_up,
+        is_fenced=made.is_fenced,
+        should_shut_down=made.should_shut_down,
     )
     return replace(decision, response=response)
 

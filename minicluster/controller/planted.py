@@ -393,7 +393,7 @@ def _s25(
     state.hit("S25")
 
 
-@plant(deferred_responses.may_respond, "s26_reply_before_commit")
+@plant(deferred_responses.may_respond, "s26_respond_before_commit")
 def _s26(right: Callable[..., bool], state: ClusterState, end_offset: int, stable_end: int) -> bool:
     if not right(state, end_offset, stable_end):
         state.hit("S26")

@@ -215,8 +215,8 @@ def _z08(
     return followed
 
 
-@plant(delta_rules.make_local_leader, "s03_leader_epoch_stands")
-@plant(delta_rules.make_local_follower, "s03_leader_epoch_stands")
+@plant(delta_rules.make_local_leader, "s03_leader_epoch_unchanged")
+@plant(delta_rules.make_local_follower, "s03_leader_epoch_unchanged")
 def _s03(
     right: Right,
     state: ReplicaManagerState,
@@ -268,7 +268,7 @@ def _z38(right: Right, partition: Partition, current_leader_epoch: int) -> int |
     return None
 
 
-@plant(truncation.truncate_to_epoch_end, "z36_truncates_without_asking")
+@plant(truncation.truncate_to_epoch_end, "z36_truncates_without_epoch_request")
 def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offset: int) -> None:
     """The leader's end of an epoch that this log never had is taken for the point of divergence."""
     partition = state.partition

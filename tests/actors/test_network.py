@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.network import Answer, Condition, Kind, Network, Packet
+from minicluster.actors.network import Completion, Condition, Kind, Network, Packet
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.actors.runtime.simulated import SimulatedRuntime
@@ -57,8 +57,8 @@ class Peer(ClusterActor):
             self.world.network.handling(message)
             self.requests.append(message.body)
             if not self.silent:
-                self.world.network.reply(message, RESPONSES[type(message.body)]())
-        elif isinstance(message, Answer):
+                self.world.network.respond(message, RESPONSES[type(message.body)]())
+        elif isinstance(message, Completion):
             self.answers.append((message.exchange.context, message.response, message.failure))
 
 
@@ -99,9 +99,9 @@ def test_a_request_is_answered_and_both_ways_take_time(world: World) -> None:
     assert (context, failure) == (7, None)
     assert response == AlterPartitionResponse()
     [exchange] = world.recorder.exchanges
-    assert exchange.handled_ms is not None and exchange.answered_ms is not None
+    assert exchange.handled_ms is not None and exchange.completed_ms is not None
     assert 1 <= exchange.handled_ms <= 3
-    assert 2 <= exchange.answered_ms <= 6
+    assert 2 <= exchange.completed_ms <= 6
     assert exchange.send_seq < (exchange.handle_seq or 0) < (exchange.resp_seq or 0)
 
 

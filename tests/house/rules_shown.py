@@ -181,7 +181,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/quorum/test_shipped_faults.py::"
         "test_a_request_that_cannot_be_true_is_refused_or_fatal",
     ),
-    "unsupported_update_voter_is_asked_again": (
+    "unsupported_update_voter_is_retried": (
         "tests/quorum/test_shipped_faults.py::"
         "test_a_leader_that_knows_no_update_voter_is_asked_once_or_for_ever",
     ),

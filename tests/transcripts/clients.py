@@ -17,7 +17,7 @@ from typing import Any
 
 from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.actors.network import Answer, Network
+from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.config import OWN
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.kafka_apis import supported_versions
@@ -86,7 +86,7 @@ class RecordedClients(ClusterActor):
                 connection = self.connections[message.connection] = Connection()
             connection.waiting.append(message)
             self._next(connection)
-        elif isinstance(message, Answer):
+        elif isinstance(message, Completion):
             sent, connection = message.exchange.context
             sent.response, sent.failure, sent.done = message.response, message.failure, True
             connection.busy = None
@@ -193,7 +193,7 @@ class _Player:
             return
         sent = Sent(number, step["connection"], api, version, request)
         self.sent[number] = sent
-        self.clients.hear(sent)
+        self.clients.deliver(sent)
 
     def _compare(self, step: Mapping[str, Any], answer: Mapping[str, Any]) -> Outcome:
         where = f"{self.path.name} step {step['n']}"

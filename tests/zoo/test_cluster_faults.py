@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import NotAnswered
+from minicluster.actors.cluster.actions.requests import NoResponse
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
 from minicluster.verify import Report, Verdict, verify
@@ -48,7 +48,7 @@ def a_decision_is_not_committed(cluster: MiniCluster) -> None:
     topic = cluster.create_topic("orders")
     deposed = cluster.active_controller
     cluster.cut(deposed, [c for c in cluster.controllers if c != deposed], both=True)
-    with pytest.raises(NotAnswered):
+    with pytest.raises(NoResponse):
         cluster.set_config("min.insync.replicas", 2, topic=topic, within="1s")
     cluster.wait_until(lambda: cluster.active_controller not in (None, deposed), within="20s")
     cluster.heal()
@@ -64,7 +64,7 @@ def a_voter_is_removed_where_another_had_a_tail(cluster: MiniCluster) -> None:
     others = [c for c in cluster.controllers if c != deposed]
     cluster.cut(deposed, others, both=True)
     for number in range(6):
-        with pytest.raises(NotAnswered):
+        with pytest.raises(NoResponse):
             cluster.set_config("retention.ms", 1_000 + number, topic=topic, within="200ms")
     cluster.wait_until(lambda: cluster.active_controller not in (None, deposed), within="20s")
     cluster.remove_voter(next(c for c in others if c != cluster.active_controller))

@@ -55,7 +55,7 @@ def compact(cluster: ClusterRoles, do: declared.Compact) -> None:
 
 def _let(cluster: ClusterRoles, action: str, nodes: Nodes, message: object) -> None:
     for node_id, controller in _controllers(cluster, action, nodes):
-        controller.hear(message)
+        controller.deliver(message)
         cluster.note(action, [node_id], "start")
 
 

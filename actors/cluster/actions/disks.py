@@ -52,7 +52,7 @@ def fail_dir(cluster: ClusterRoles, do: declared.FailDir) -> None:
         if process is None or process.replicas is None:
             store.fail_directory(directory)
         else:
-            process.replicas.hear(FailDirectory(do.dir))
+            process.replicas.deliver(FailDirectory(do.dir))
         cluster.note("fail_dir", [node_id], "start", str(do.dir))
 
 

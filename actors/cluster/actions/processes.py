@@ -101,7 +101,7 @@ def controlled_shutdown(cluster: ClusterRoles, do: declared.ControlledShutdown) 
         if process is None:
             cluster.note("controlled_shutdown", [node_id], "note", "it is down already")
         elif process.broker is not None:
-            process.broker.hear(BeginShutdown())
+            process.broker.deliver(BeginShutdown())
             cluster.note("controlled_shutdown", [node_id], "start")
         else:
             end_process(cluster, node_id)
@@ -126,7 +126,7 @@ def _set_publish_delay(cluster: ClusterRoles, what: tuple[int, int]) -> None:
     if process is None or process.publisher is None:
         cluster.note("publish_delay", [node_id], "note", "it publishes nothing")
         return
-    process.publisher.hear(SetDelay(delay_ms))
+    process.publisher.deliver(SetDelay(delay_ms))
     phase = "start" if delay_ms else "stop"
     cluster.note("publish_delay", [node_id], phase, f"{delay_ms}ms")
 

@@ -38,7 +38,7 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
             operations[-1].then = operation
         operations.append(operation)
     if operations:
-        cluster.client.hear(operations[0])
+        cluster.client.deliver(operations[0])
     finish(cluster, operations, deadline_ms + 60_000)
     return operations
 
@@ -61,5 +61,5 @@ def _start_load(cluster: ClusterRoles, do: declared.Produce, rate: float) -> lis
         acks=cast(declared.AcksWord, do.acks),
     )
     cluster.loads.append(load)
-    cluster.client.hear(load)
+    cluster.client.deliver(load)
     return load.operations

@@ -27,14 +27,14 @@ class RequestRefused(UserError):
         cluster.error = error
 
 
-class NotAnswered(UserError):
+class NoResponse(UserError):
     """No controller responded in time."""
 
 
 def admin(cluster: ClusterRoles, request: Any, *, within: Duration = ADMIN_WITHIN) -> Any:
     """Send any request to the active controller and give its response.
 
-    Errors:  UserError for a request that no bytes can carry; NotAnswered.
+    Errors:  UserError for a request that no bytes can carry; NoResponse.
     """
     what = type(request).__name__
     return send(cluster, what, request, read_duration(within, f"{what}: within"))
@@ -51,12 +51,12 @@ def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> An
     operation = AdminOperation(
         deadline_ms=cluster.now_ms + within_ms, request=request, version=version
     )
-    cluster.client.hear(operation)
+    cluster.client.deliver(operation)
     finish(cluster, [operation], operation.deadline_ms + 1_000)
     if operation.response is None:
         why = operation.failure or "no response"
         limit = format_duration(within_ms)
-        raise NotAnswered(f"{what}: no controller answered within {limit} ({why})")
+        raise NoResponse(f"{what}: no controller answered within {limit} ({why})")
     return operation.response
 
 

@@ -25,7 +25,7 @@ def alter_configs(
     Source:  ConfigurationControlManager.legacyAlterConfigs.
     """
     records: list[VersionedRecord] = []
-    answers = []
+    responses = []
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
         wanted = {config.name: config.value for config in resource.configs}
@@ -37,7 +37,7 @@ def alter_configs(
         ]
         error, new = alter_resource(state, key, changes)
         records += new
-        answers.append(
+        responses.append(
             AlterConfigsResponse.AlterConfigsResourceResponse(
                 error_code=error.error,
                 error_message=error.message,
@@ -48,6 +48,6 @@ def alter_configs(
     records += clear_elr_records(state, records)
     return Decision(
         records=() if request.validate_only else tuple(records),
-        response=AlterConfigsResponse(responses=tuple(answers)),
+        response=AlterConfigsResponse(responses=tuple(responses)),
         atomic=True,
     )

@@ -37,7 +37,7 @@ def incremental_alter_configs(
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
     records: list[VersionedRecord] = []
-    answers = []
+    responses = []
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
         changes = _changes(resource.configs)
@@ -47,7 +47,7 @@ def incremental_alter_configs(
         else:
             error, new = alter_resource(state, key, changes, forwarded=forwarded)
         records += new
-        answers.append(
+        responses.append(
             IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
                 error_code=error.error,
                 error_message=error.message,
@@ -58,7 +58,7 @@ def incremental_alter_configs(
     records += clear_elr_records(state, records)
     return Decision(
         records=() if request.validate_only else tuple(records),
-        response=IncrementalAlterConfigsResponse(responses=tuple(answers)),
+        response=IncrementalAlterConfigsResponse(responses=tuple(responses)),
         atomic=True,
     )
 

@@ -17,14 +17,14 @@ def epoch_of(node: QuorumNode, response: UpdateRaftVoterResponse) -> ResponseEpo
     """The leader and epoch of the peer.
 
     A leader without the API names no epoch, which would look like a past one: the response counts
-    at once, unless ``Rules.unsupported_update_voter_is_asked_again``.
+    at once, unless ``Rules.unsupported_update_voter_is_retried``.
     """
     error = ErrorCode.for_code(response.error_code)
     role, leader = node.role, response.current_leader
     if (
         error is ErrorCode.UNSUPPORTED_VERSION
         and isinstance(role, FollowerState)
-        and not node.rules.unsupported_update_voter_is_asked_again
+        and not node.rules.unsupported_update_voter_is_retried
     ):
         role.has_updated_leader = True
         return True

@@ -37,7 +37,7 @@ Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
 class CreateTopic(Action):
     """Create a topic.
 
-    Errors:  RequestRefused with the controller's reason; NotAnswered.
+    Errors:  RequestRefused with the controller's reason; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class DeleteTopic(Action):
 class RecreateTopic(Action):
     """Delete a topic and create it with the same replicas and configs, under a new id.
 
-    Errors:  UserError if there is no such topic; RequestRefused; NotAnswered.
+    Errors:  UserError if there is no such topic; RequestRefused; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -79,7 +79,7 @@ class RecreateTopic(Action):
 class AddPartitions(Action):
     """Let a topic have so many partitions in all (CreatePartitions).
 
-    Errors:  RequestRefused, also for a total that is not more than there are; NotAnswered.
+    Errors:  RequestRefused, also for a total that is not more than there are; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -95,7 +95,7 @@ class Reassign(Action):
 
     The response comes when the move has begun; ``Partition.is_reassigning`` holds while it lasts.
 
-    Errors:  RequestRefused with the controller's reason; NotAnswered.
+    Errors:  RequestRefused with the controller's reason; NoResponse.
     Source:  KIP-455.
     """
 

@@ -87,7 +87,7 @@ class _Reader:
         self.brokers: dict[int, list[BrokerSpan]] = {}
         self._names: dict[UUID, str] = {}
         self._live: dict[tuple[UUID, int], PartitionLine] = {}
-        self._standing: dict[int, tuple[bool, bool, int]] = {}  # fenced, shutting down, epoch
+        self._states: dict[int, tuple[bool, bool, int]] = {}  # fenced, shutting down, epoch
 
     def take(self, record: Message, offset: int) -> None:
         match record:
@@ -103,10 +103,10 @@ class _Reader:
                 for key in [key for key in self._live if key[0] == record.topic_id]:
                     self._live.pop(key).end = offset
             case r.RegisterBrokerRecord():
-                standing = (record.fenced, record.in_controlled_shutdown, record.broker_epoch)
-                self._broker(record.broker_id, standing, offset)
+                state = (record.fenced, record.in_controlled_shutdown, record.broker_epoch)
+                self._broker(record.broker_id, state, offset)
             case r.UnregisterBrokerRecord():
-                self._standing.pop(record.broker_id, None)
+                self._states.pop(record.broker_id, None)
                 spans = self.brokers.setdefault(record.broker_id, [])
                 spans.append(BrokerSpan(start=offset, state="unregistered", epoch=-1))
             case r.FenceBrokerRecord():
@@ -173,17 +173,17 @@ class _Reader:
     def _flags(
         self, broker: int, offset: int, *, fenced: bool | None, shutdown: bool | None = None
     ) -> None:
-        was_fenced, was_shutdown, epoch = self._standing.get(broker, (True, False, -1))
-        standing = (
+        was_fenced, was_shutdown, epoch = self._states.get(broker, (True, False, -1))
+        state = (
             was_fenced if fenced is None else fenced,
             was_shutdown if shutdown is None else shutdown,
             epoch,
         )
-        self._broker(broker, standing, offset)
+        self._broker(broker, state, offset)
 
-    def _broker(self, broker: int, standing: tuple[bool, bool, int], offset: int) -> None:
-        self._standing[broker] = standing
-        fenced, shutdown, epoch = standing
+    def _broker(self, broker: int, flags: tuple[bool, bool, int], offset: int) -> None:
+        self._states[broker] = flags
+        fenced, shutdown, epoch = flags
         state = "fenced" if fenced else "shutting down" if shutdown else "active"
         spans = self.brokers.setdefault(broker, [])
         if not spans or (spans[-1].state, spans[-1].epoch) != (state, epoch):
