@@ -1,0 +1,63 @@
+"""The ports of a cluster: where they are, when they refuse, and that nothing is left of them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from minicluster import MiniCluster
+from minicluster.errors import UserError
+
+LIMIT_S = 30.0
+
+
+@pytest.fixture
+def cluster() -> Iterator[MiniCluster]:
+    with MiniCluster(seed=3, listeners=True) as built:
+        yield built
+
+
+def connects(address: tuple[str, int]) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(address) == 0
+
+
+def test_a_client_finds_every_broker_at_its_real_port(cluster: MiniCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    found = admin.list_topics(timeout=LIMIT_S).brokers
+    addresses = ",".join(f"{found[i].host}:{found[i].port}" for i in sorted(found))
+    assert addresses == cluster.bootstrap_servers
+
+
+def test_threads_sockets_and_ports_are_free_after_the_stop() -> None:
+    before = set(threading.enumerate())
+    with MiniCluster(seed=3, listeners=True, brokers=1, controllers=1) as cluster:
+        address = ("127.0.0.1", int(cluster.bootstrap_servers.rpartition(":")[2]))
+        held = socket.create_connection(address, timeout=LIMIT_S)
+    with held:
+        assert held.recv(1) == b""
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(address)
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_killed_broker_refuses_connections_and_returns_on_its_port() -> None:
+    with MiniCluster(seed=3, listeners=True, brokers=1, controllers=1) as cluster:
+        address = ("127.0.0.1", int(cluster.bootstrap_servers.rpartition(":")[2]))
+        with socket.create_connection(address, timeout=LIMIT_S) as held:
+            cluster.kill(1)
+            assert held.recv(1) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address, timeout=LIMIT_S)
+        cluster.restart(1)
+        cluster.wait_until(lambda: connects(address), within="30s")
+
+
+def test_listeners_in_virtual_time_are_refused_in_one_line() -> None:
+    with pytest.raises(UserError, match="runtime"):
+        MiniCluster(listeners=True, runtime="simulated")
