@@ -26,6 +26,7 @@ from minicluster.protocol import decode, encode
 Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold"]
 Distribution = Literal["fixed", "uniform", "exponential"]
 
+OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
 DRAWS_PER_PACKET = 8  # latency, loss, duplicate, reorder … each has a draw of its own
 _LATENCY, _LOSS, _DUPLICATE, _DUPLICATE_LATENCY, _REORDER, _EXTRA = range(6)
 
@@ -321,7 +322,9 @@ class Network:
         link.count = count = link.count + 1
         draw = count * DRAWS_PER_PACKET
         delay_ms, spread_ms = self.base_delay_ms
-        if spread_ms > delay_ms:
+        if exchange.src < OWN_CLIENT:
+            delay_ms = 0  # its packets have crossed a real socket
+        elif spread_ms > delay_ms:
             delay_ms += chance.draw(link.key, draw + _LATENCY) % (spread_ms - delay_ms + 1)
         now_ms = self.rt.now_ms
         if not link.conditions:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.layout import (
     check_counts,
     config_of,
+    pace_of,
     rules_and_faults,
     version_of,
 )
@@ -31,10 +32,10 @@ from minicluster.actors.recording.metadata_sink import CommitFollower, Committed
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.run_place import checked_run_id
 from minicluster.actors.runtime import chance
+from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
-from minicluster.errors import UserError
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
@@ -45,7 +46,7 @@ from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.rules import Rules
-from minicluster.scenario.scenario import FIRST_CONTROLLER
+from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 
 SEEN_WITHIN_MS = 5_000
 RuntimeName = Literal["simulated", "threaded"]
@@ -68,6 +69,7 @@ class Cluster:
         faults: Faults | Iterable[str] = (),
         runtime: RuntimeName | None = None,
         listeners: bool | ListenAddress = False,
+        pace: float | None = None,
         wire: bool = False,
         config: Mapping[str, Any] | None = None,
         features: Mapping[str, int] | None = None,
@@ -80,18 +82,20 @@ class Cluster:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
         Shapes:  listeners: each broker has a port for clients, any free one of the loopback or
-                 as the address names it, and the runtime is threaded;
+                 as the address names it; the runtime is then threaded, or simulated at a pace;
+                 pace: seconds of a simulated cluster per second of the wall clock
+                 (default: 1 with listeners, else as fast as possible);
                  faults: zoo ids; features: levels to format with (default: the release's);
                  online: the log-only rules watch every commit; checks: more followers of the
                  commits; scenario and exercises go into ``run.json``.
         Errors:  UserError in one line for invalid arguments.
         """
         if runtime is None:
-            runtime = "threaded" if listeners else "simulated"
+            default = default_runtime(listeners=bool(listeners), pace=pace)
+            runtime = cast(RuntimeName, default)
         check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
         self.seed = seed
-        if listeners and runtime == "simulated":
-            raise UserError('listeners: clients live in real time; take runtime="threaded"')
+        self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime
         self.listen_address = ListenAddress() if listeners is True else listeners or None
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
@@ -118,7 +122,12 @@ class Cluster:
     def _lay_out(self) -> None:
         """Create the state that the nodes share."""
         simulated = self.runtime_name == "simulated"
-        self.rt = SimulatedRuntime(seed=self.seed) if simulated else ThreadedRuntime(seed=self.seed)
+        if self.pace is not None:
+            self.rt = PacedRuntime(seed=self.seed, pace=self.pace)
+        elif simulated:
+            self.rt = SimulatedRuntime(seed=self.seed)
+        else:
+            self.rt = ThreadedRuntime(seed=self.seed)
         cluster_id = uuid.UUID(int=self.rt.rng("cluster").getrandbits(128), version=4)
         self.recorder = Recorder(self.run_id, self.rt.now)
         self.log = ClusterLog(self.rt.now)
@@ -259,6 +268,14 @@ class Cluster:
             self.rt.run_until(lambda: committed.offset >= end_offset - 1, SEEN_WITHIN_MS)
 
     # Evidence.
+
+    @property
+    def is_repeatable(self) -> bool:
+        """True for a run that the seed alone decides: simulated, and no client came."""
+        rt = self.rt
+        return isinstance(rt, SimulatedRuntime) and not (
+            isinstance(rt, PacedRuntime) and rt.runs_alone
+        )
 
     @property
     def trace_hash(self) -> str:

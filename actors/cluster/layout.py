@@ -11,7 +11,13 @@ from minicluster.errors import UserError
 from minicluster.faults import Faults
 from minicluster.metadata import metadata_version as mv
 from minicluster.rules import Rules
-from minicluster.scenario.bounds import BROKERS_MAX, CONTROLLERS_MAX, SEED_MAX, whole_number
+from minicluster.scenario.bounds import (
+    BROKERS_MAX,
+    CONTROLLERS_MAX,
+    SEED_MAX,
+    checked_pace,
+    whole_number,
+)
 
 
 def check_counts(*, brokers: object, controllers: object, seed: object, runtime: object) -> None:
@@ -24,6 +30,20 @@ def check_counts(*, brokers: object, controllers: object, seed: object, runtime:
     whole_number(seed, "seed", 0, SEED_MAX)
     if runtime not in ("simulated", "threaded"):
         raise UserError(f"runtime: {runtime!r} is not one of simulated, threaded")
+
+
+def pace_of(pace: object, *, runtime: str, listeners: bool) -> float | None:
+    """The pace of a cluster's clock, None for one that follows no pace.
+
+    Errors:  UserError for a number out of range, and for the runtime that is real time.
+    """
+    if runtime == "threaded":
+        if pace is not None:
+            raise UserError('pace: threads run in real time; take runtime="simulated"')
+        return None
+    if pace is None:
+        return 1.0 if listeners else None
+    return checked_pace(pace)
 
 
 def config_of(given: Mapping[str, Any], *, controllers: int, threaded: bool) -> ClusterConfig:

@@ -37,6 +37,7 @@ from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
 from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.recording.followers import OnlineChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
+from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.scenario.actions.arguments import Duration, read_duration
@@ -126,6 +127,15 @@ class MiniCluster(ClusterRoles):
         self._started = True
         if self.listen_address is not None:
             self._open_listeners(self.listen_address)
+        with self.rt.exclusive():
+            self._start_nodes()
+        if wait:
+            self._wait(self.all_unfenced, START_WITHIN_MS)
+        if isinstance(self.rt, PacedRuntime):
+            self.rt.begin_pace()
+        return self
+
+    def _start_nodes(self) -> None:
         followers: list[CommitFollower] = [self.committed]
         if self.online:
             followers.append(OnlineChecks(self.rt, self.run_id, rules=self.rules))
@@ -138,9 +148,6 @@ class MiniCluster(ClusterRoles):
         self.client = client
         for node_id in (*self.controller_ids, *self.broker_ids):
             start_process(self, node_id)
-        if wait:
-            self._wait(self.all_unfenced, START_WITHIN_MS)
-        return self
 
     def _open_listeners(self, address: ListenAddress) -> None:
         plan = self.plan
@@ -158,10 +165,14 @@ class MiniCluster(ClusterRoles):
     def bootstrap_servers(self) -> str:
         """The addresses of the brokers, as Kafka's clients take them.
 
+        From the first use on a paced cluster runs by itself: a client may connect at any time.
+
         Errors:  UserError for a cluster without listeners, or before its start.
         """
         if self.listeners is None:
             raise UserError("bootstrap_servers: start the cluster with listeners=True")
+        if isinstance(self.rt, PacedRuntime):
+            self.rt.run_alone()
         return self.listeners.endpoints.bootstrap_servers
 
     def stop(self) -> None:
@@ -230,7 +241,8 @@ class MiniCluster(ClusterRoles):
 
         Errors:  UserError where the path cannot be a run folder; what is there already stays.
         """
-        return write_run(self, Path(path))
+        with self.rt.exclusive():
+            return write_run(self, Path(path))
 
     def ingest(self, path: str | Path, form: str = "parquet") -> Path:
         """Write the committed metadata log to disk while the cluster runs, from its start on.
@@ -240,11 +252,12 @@ class MiniCluster(ClusterRoles):
         Errors:  UserError for another form.
         """
         follower = stream(form, Path(path))
-        sink = self.rt.actor("metadata-sink")
-        if sink is None:
-            self.checks = (*self.checks, follower)
-        else:
-            sink.deliver(Follow(follower))
+        with self.rt.exclusive():
+            sink = self.rt.actor("metadata-sink")
+            if sink is None:
+                self.checks = (*self.checks, follower)
+            else:
+                sink.deliver(Follow(follower))
         return follower.path
 
     def verify(self) -> Report:

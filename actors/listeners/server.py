@@ -16,6 +16,7 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from minicluster.actors.listeners.connection import ClientConnection, Close, Deliver, Effect, Write
@@ -79,9 +80,13 @@ class Listeners:
 
     def node_changed(self, node_id: int, up: bool) -> None:
         """Open the port of a process, or close it with all of its connections."""
-        if node_id in self.endpoints.nodes:
-            change = self._listen if up else self._unlisten
-            self._call(lambda: change(node_id))
+        if node_id not in self.endpoints.nodes:
+            return
+        if up:
+            listening = self.endpoints.listen(node_id, BACKLOG)  # connections wait from now on
+            self._call(lambda: self._listen(node_id, listening))
+        else:
+            self._call(lambda: self._unlisten(node_id))
 
     def deliver(self, completion: Completion, /) -> None:
         """Take the response to a client's request, or its failure."""
@@ -143,8 +148,7 @@ class Listeners:
             if mask & selectors.EVENT_READ and data.socket is not None:
                 self._read(data)
 
-    def _listen(self, node_id: int) -> None:
-        listening = self.endpoints.listen(node_id, BACKLOG)
+    def _listen(self, node_id: int, listening: socket.socket) -> None:
         self._listening[node_id] = listening
         self._selector.register(listening, selectors.EVENT_READ, node_id)
 
@@ -195,6 +199,9 @@ class Listeners:
 
     def _deliver(self, connection: Connection, deliver: Deliver) -> None:
         self.requests += 1
+        self.network.rt.inject(partial(self._send, connection, deliver))
+
+    def _send(self, connection: Connection, deliver: Deliver) -> None:
         connection.exchange = self.network.request(
             src=self.client_node(deliver.client_id),
             dst=connection.node_id,

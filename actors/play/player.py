@@ -67,14 +67,15 @@ def play(
 
     Shapes:  on_step(steps done, what comes now, cluster time in ms), for progress displays;
              twice: play it again for the second trace hash, which rule X1 compares (only a
-             simulated run promises the same); repeat: that hash, where it is there already.
+             simulated run to which no client came promises the same); repeat: that hash, where it
+             is there already.
     Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
     """
     if seed is not None:
         scenario = replace(scenario, seed=seed)
     check_place(runs / run_name(scenario))
     cluster, failure = play_once(scenario, on_step)
-    if twice and scenario.runtime == "simulated":
+    if twice and cluster.is_repeatable:
         again, _ = play_once(scenario)
         repeat = again.trace_hash
     path = save_run(cluster, scenario, runs, repeat=repeat)
@@ -118,21 +119,26 @@ def play_once(
 
 
 def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:
-    """The cluster that a scenario's header describes, not started yet."""
-    return MiniCluster(
-        brokers=scenario.brokers,
-        controllers=scenario.controllers,
-        seed=scenario.seed,
-        metadata_version=scenario.metadata_version,
-        rules=scenario.rules,
-        faults=scenario.faults,
-        runtime="threaded" if scenario.runtime == "threaded" else "simulated",
-        config=scenario.config,
-        scenario=scenario.to_dict(),
-        exercises=scenario.exercises,
-        run_id=run_name(scenario),
-        **more,
-    )
+    """The cluster that a scenario's header describes, not started yet.
+
+    Shapes:  more: arguments of ``MiniCluster``, before the header's.
+    """
+    shape: dict[str, Any] = {
+        "brokers": scenario.brokers,
+        "controllers": scenario.controllers,
+        "seed": scenario.seed,
+        "metadata_version": scenario.metadata_version,
+        "rules": scenario.rules,
+        "faults": scenario.faults,
+        "runtime": "threaded" if scenario.runtime == "threaded" else "simulated",
+        "listeners": scenario.listeners,
+        "pace": scenario.pace,
+        "config": scenario.config,
+        "scenario": scenario.to_dict(),
+        "exercises": scenario.exercises,
+        "run_id": run_name(scenario),
+    }
+    return MiniCluster(**(shape | more))
 
 
 def run_name(scenario: Scenario) -> str:

@@ -17,6 +17,7 @@ import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
@@ -264,6 +265,14 @@ class Runtime(ABC):
     def now(self) -> int:
         """Milliseconds since the start of the run."""
         return self.now_ms
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """A section of the test's thread in which no actor takes a step, where the mode has one."""
+        return nullcontext()
+
+    def inject(self, call: Callable[[], None]) -> None:
+        """Make a call of a thread that carries no actors, as an event at the current time."""
+        call()
 
     @abstractmethod
     def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:

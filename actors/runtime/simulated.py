@@ -258,10 +258,15 @@ class SimulatedRuntime(Runtime):
             if self.steps >= collect_at:
                 gc.collect(1)
                 collect_at = self.steps + STEPS_PER_COLLECTION
-            self.now_ms = now_ms = timers[0][0]
-            while timers and timers[0][0] <= now_ms:
-                _, _, call, argument = heappop(timers)
-                call(argument)
+            self.now_ms = timers[0][0]
+            self._fire_timers()
+
+    def _fire_timers(self) -> None:
+        """Make the calls that are due now."""
+        timers, now_ms = self._timers, self.now_ms
+        while timers and timers[0][0] <= now_ms:
+            _, _, call, argument = heappop(timers)
+            call(argument)
 
     def _turns(self) -> None:
         """Let the ready actors take their turns until none has a message."""

@@ -22,6 +22,7 @@ STEPS_MAX = 10_000
 FILE_BYTES_MAX = 4 << 20  # of a scenario file
 DIGITS_MAX = 40  # of a number
 LEVELS_MAX = 32  # nested lists, mappings, parentheses
+PACE_MIN, PACE_MAX = 0.01, 1_000  # seconds of the cluster per second of the wall clock
 
 
 def whole_number(value: object, what: str, low: int, high: int) -> int:
@@ -32,6 +33,19 @@ def whole_number(value: object, what: str, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise UserError(f"{what}: {shown(value)} is not a whole number from {low} to {high}")
     return int(value)
+
+
+def checked_pace(value: object) -> float:
+    """The speed of a paced cluster's clock.
+
+    Errors:  UserError with the numbers that are allowed.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not PACE_MIN <= value <= PACE_MAX:  # type: ignore[operator]
+        raise UserError(
+            f"pace: {shown(value)} is not a number from {PACE_MIN} to {PACE_MAX}; 1 is real time"
+        )
+    return float(value)  # type: ignore[arg-type]
 
 
 def checked_text(value: str, what: str, longest: int = TEXT_MAX) -> str:

@@ -22,19 +22,36 @@ from minicluster.scenario.bounds import (
     NAME_MAX,
     SEED_MAX,
     STEPS_MAX,
+    checked_pace,
     checked_text,
     shown,
     whole_number,
 )
 from minicluster.scenario.errors import ScenarioError
-from minicluster.scenario.scenario import DEFAULT_WITHIN_MS, Condition, Scenario, Step
+from minicluster.scenario.scenario import (
+    DEFAULT_WITHIN_MS,
+    Condition,
+    Scenario,
+    Step,
+    default_runtime,
+)
 from minicluster.scenario.selectors import parse_condition
 from minicluster.scenario.vocabulary import ACTIONS, action_of
 from minicluster.scenario.yaml_text import QUOTE_HINT, Document, read_yaml
 
 RUNTIMES = ("simulated", "threaded")
 _HEADER = ("name", "description", "cluster", "faults", "exercises", "steps")
-_CLUSTER = ("controllers", "brokers", "seed", "rules", "metadata_version", "runtime", "config")
+_CLUSTER = (
+    "controllers",
+    "brokers",
+    "seed",
+    "rules",
+    "metadata_version",
+    "runtime",
+    "listeners",
+    "pace",
+    "config",
+)
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -90,12 +107,6 @@ def _scenario(read: Document, name: str) -> Scenario:
         checked_name = checked_text(str(value.get("name") or name), "name", NAME_MAX)
     except UserError as error:
         raise ScenarioError(f"{where}: {error}") from None
-    runtime = str(cluster.get("runtime", "simulated"))
-    if runtime not in RUNTIMES:
-        place = read.at("cluster", "runtime")
-        raise ScenarioError(
-            f"{place}: runtime: {shown(runtime)} is none; {instead(runtime, RUNTIMES)}"
-        )
     version = cluster.get("metadata_version")
     config = cluster.get("config") or {}
     if not isinstance(config, dict):
@@ -109,12 +120,34 @@ def _scenario(read: Document, name: str) -> Scenario:
         seed=_count(read, cluster, "seed", 1, 0, SEED_MAX),
         rules=rules.name,
         metadata_version=None if version is None else str(version),
-        runtime=runtime,
+        **_runtime(read, cluster),
         config=config,
         faults=switches,
         exercises=tuple(_words(read, "exercises")),
         steps=_steps(read),
     )
+
+
+def _runtime(read: Document, cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """The runtime, and the ports and the pace that it may have."""
+    listeners, pace = cluster.get("listeners", False), cluster.get("pace")
+    if not isinstance(listeners, bool):
+        place = read.at("cluster", "listeners")
+        raise ScenarioError(f"{place}: listeners: {shown(listeners)} is not true or false")
+    runtime = str(cluster.get("runtime", default_runtime(listeners=listeners, pace=pace)))
+    if runtime not in RUNTIMES:
+        place = read.at("cluster", "runtime")
+        raise ScenarioError(
+            f"{place}: runtime: {shown(runtime)} is none; {instead(runtime, RUNTIMES)}"
+        )
+    place = read.at("cluster", "pace")
+    if pace is not None and runtime == "threaded":
+        raise ScenarioError(f"{place}: pace: threads run in real time; take runtime: simulated")
+    try:
+        pace = None if pace is None else checked_pace(pace)
+    except UserError as error:
+        raise ScenarioError(f"{place}: {error}") from None
+    return {"runtime": runtime, "listeners": listeners, "pace": pace}
 
 
 def _steps(read: Document) -> tuple[Step, ...]:

@@ -85,6 +85,8 @@ class Scenario:
     rules: str = "kafka-4.3"
     metadata_version: str | None = None
     runtime: str = "simulated"
+    listeners: bool = False
+    pace: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     exercises: tuple[str, ...] = ()
@@ -100,8 +102,12 @@ class Scenario:
         }
         if self.metadata_version is not None:
             cluster["metadata_version"] = self.metadata_version
-        if self.runtime != "simulated":
+        if self.runtime != default_runtime(listeners=self.listeners, pace=self.pace):
             cluster["runtime"] = self.runtime
+        if self.listeners:
+            cluster["listeners"] = True
+        if self.pace is not None:
+            cluster["pace"] = self.pace
         if self.config:
             cluster["config"] = dict(self.config)
         whole: dict[str, Any] = {"name": self.name}
@@ -114,6 +120,11 @@ class Scenario:
             whole["exercises"] = list(self.exercises)
         whole["steps"] = [step.to_dict() for step in self.steps]
         return whole
+
+
+def default_runtime(*, listeners: bool, pace: object) -> str:
+    """The runtime of a cluster that names none: clients take threads, unless there is a pace."""
+    return "threaded" if listeners and pace is None else "simulated"
 
 
 def to_yaml(scenario: Mapping[str, Any]) -> str:

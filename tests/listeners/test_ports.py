@@ -10,14 +10,13 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from minicluster import MiniCluster
-from minicluster.errors import UserError
 
 LIMIT_S = 30.0
 
 
-@pytest.fixture
-def cluster() -> Iterator[MiniCluster]:
-    with MiniCluster(seed=3, listeners=True) as built:
+@pytest.fixture(params=["threaded", "simulated"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[MiniCluster]:
+    with MiniCluster(seed=3, listeners=True, runtime=request.param) as built:
         yield built
 
 
@@ -56,8 +55,3 @@ def test_a_killed_broker_refuses_connections_and_returns_on_its_port() -> None:
             socket.create_connection(address, timeout=LIMIT_S)
         cluster.restart(1)
         cluster.wait_until(lambda: connects(address), within="30s")
-
-
-def test_listeners_in_virtual_time_are_refused_in_one_line() -> None:
-    with pytest.raises(UserError, match="runtime"):
-        MiniCluster(listeners=True, runtime="simulated")

@@ -9,6 +9,7 @@ import pytest
 from minicluster.errors import UserError
 from minicluster.scenario import ScenarioError, load_scenario, parse_scenario
 from minicluster.scenario.actions.network import Delay
+from minicluster.scenario.reading import scenario_of
 from minicluster.scenario.scenario import to_yaml
 
 STALE = """
@@ -95,6 +96,9 @@ def test_a_wrong_step_is_named_with_what_to_write(steps: str, message: str) -> N
         ("cluster: {brokers: none}\nsteps: [{do: heal}]", "brokers: 'none' is not a whole number"),
         ("cluster: {rules: kafka-1.0}\nsteps: [{do: heal}]", "'kafka-1.0' is not known"),
         ("cluster: {runtime: real}\nsteps: [{do: heal}]", "runtime: 'real'"),
+        ("cluster: {listeners: 3}\nsteps: [{do: heal}]", "listeners: 3 is not true or false"),
+        ("cluster: {pace: 0}\nsteps: [{do: heal}]", "pace: 0 is not a number from 0.01 to 1000"),
+        ("cluster: {runtime: threaded, pace: 1}\nsteps: [{do: heal}]", "pace: threads run in real"),
         ("faults: [Z99]\nsteps: [{do: heal}]", "'Z99' is no switch"),
         ("topology: 3\nsteps: [{do: heal}]", "'topology' is not known here"),
     ],
@@ -103,6 +107,21 @@ def test_a_wrong_header_is_named(text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_scenario(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "runtime"),
+    [
+        ("{}", "simulated"),
+        ("{listeners: true}", "threaded"),
+        ("{listeners: true, pace: 10}", "simulated"),
+        ("{listeners: true, runtime: simulated}", "simulated"),
+    ],
+)
+def test_listeners_take_threads_unless_a_pace_is_given(cluster: str, runtime: str) -> None:
+    scenario = parse_scenario(f"cluster: {cluster}\nsteps: [{{do: heal}}]")
+    assert scenario.runtime == runtime
+    assert scenario_of(scenario.to_dict(), where="again") == scenario
 
 
 def test_a_file_that_is_not_there_gets_one_line(tmp_path: Path) -> None:

@@ -35,8 +35,13 @@ def performs(
 
     def method_of(perform_it: Callable[[S, A], R]) -> Callable[Concatenate[S, P], R]:
         @wraps(perform_it)
+        def perform(cluster: S, action: A) -> R:
+            with cluster.rt.exclusive():
+                return perform_it(cluster, action)
+
+        @wraps(perform_it)
         def method(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
-            return perform_it(self, declared(*args, **kwargs))
+            return perform(self, declared(*args, **kwargs))
 
         shape = inspect.signature(declared)
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -47,7 +52,7 @@ def performs(
         )
         owner = getattr(declared, "__self__", declared)  # of a second constructor: the class
         shown.__doc__ = owner.__doc__
-        shown.perform = perform_it
+        shown.perform = perform
         return cast(Callable[Concatenate[S, P], R], method)
 
     return method_of

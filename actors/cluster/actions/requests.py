@@ -51,7 +51,8 @@ def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> An
     operation = AdminOperation(
         deadline_ms=cluster.now_ms + within_ms, request=request, version=version
     )
-    cluster.client.deliver(operation)
+    with cluster.rt.exclusive():
+        cluster.client.deliver(operation)
     finish(cluster, [operation], operation.deadline_ms + 1_000)
     if operation.response is None:
         why = operation.failure or "no response"
