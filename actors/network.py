@@ -256,6 +256,11 @@ class Network:
             if exchange.open:
                 self._close(exchange, None, "unanswered")
 
+    def disconnect(self, packet: Packet) -> None:
+        """Close the connection on which a request came, without a response."""
+        with self._lock:
+            self._later(self._disconnected, packet.exchange)
+
     # Disturbances.
 
     def add(self, condition: Condition) -> Condition:

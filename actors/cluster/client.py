@@ -18,7 +18,8 @@ from typing import Any
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
-from minicluster.log.batch import Record, RecordBatch, Records
+from minicluster.log.batch import Record, RecordBatch
+from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     InitProducerIdRequest,

@@ -14,6 +14,7 @@ from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import (
     AlterPartitionFailed,
     BrokerHalted,
+    CloseConnection,
     DirectoryFailed,
     FetchFailed,
 )
@@ -85,6 +86,7 @@ class ReplicaManager(Shell):
                 incarnation=self._incarnation,
                 replica_lag_time_max_ms=config.replica_lag_time_max_ms,
                 min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
+                static=config.static,
                 checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
                 dir_names=dict(zip(config.log_dirs, context.disk.directory_ids, strict=False)),
                 metadata_directory=config.metadata_directory(context.disk.directory_ids),
@@ -108,6 +110,7 @@ class ReplicaManager(Shell):
             FetchFailed: self._fetch_failed,
             DirectoryFailed: self._directory_failed,
             BrokerHalted: self._halted,
+            CloseConnection: self._close_connection,
         }
 
     def on_packet(self, packet: Packet) -> None:
@@ -160,6 +163,9 @@ class ReplicaManager(Shell):
             error=effect.error.name,
             reason=effect.reason,
         )
+
+    def _close_connection(self, effect: CloseConnection) -> None:
+        self.network.disconnect(effect.token)
 
     def _fetch_failed(self, effect: FetchFailed) -> None:
         self.log.warning("fetch.failed", partition=effect.partition, reason=effect.reason)

@@ -181,7 +181,8 @@ class KafkaApis:
 
     def init_producer_id(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """An id of the block at hand; the next block is requested in time."""
-        effects: list[Effect] = [Respond(token, self._producer_ids.init_producer_id(request))]
+        response = self._producer_ids.init_producer_id(request, version)
+        effects: list[Effect] = [Respond(token, response)]
         own = self.state.own_registration
         wanted = self._producer_ids.next_request(-1 if own is None else own.epoch, now_ms)
         if wanted is not None:

@@ -13,10 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import AllocateProducerIdsRequest, InitProducerIdResponse
 
 PREFETCH_AT = 0.90  # of a block used
 RETRY_MS = 50
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
 
 
 class ProducerIds:
@@ -61,14 +64,22 @@ class ProducerIds:
             return
         self._next.append((response.producer_id_start, response.producer_id_len))
 
-    def init_producer_id(self, request: Any) -> InitProducerIdResponse:
+    def init_producer_id(self, request: Any, version: int) -> InitProducerIdResponse:
         """The response to InitProducerId.
 
-        Source:  TransactionCoordinator.handleInitProducerId for a null transactional id.
+        Source:  KafkaApis.handleInitProducerIdRequest; TransactionCoordinator.handleInitProducerId
+                 for a null transactional id, where a producer id at hand is not looked at.
         """
-        if request.transactional_id is not None:
-            return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        producer_id = self.take()
-        if producer_id is None:
-            return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        unknown = (request.producer_id == NO_PRODUCER_ID, request.producer_epoch == NO_EPOCH)
+        response: InitProducerIdResponse
+        if any(unknown) and not all(unknown):
+            response = error_response(request, ErrorCode.INVALID_REQUEST, version=version)
+        elif request.transactional_id is not None:
+            unavailable = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            response = error_response(request, unavailable, version=version)
+        elif (producer_id := self.take()) is None:
+            loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            response = error_response(request, loading, version=version)
+        else:
+            response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        return response

@@ -57,6 +57,23 @@ def is_dynamic(name: str) -> bool:
     return name in QUOTA_CONFIGS if key is None else key.dynamic is not None
 
 
+def broker_levels(
+    own: Mapping[str, str], default: Mapping[str, str], static: Mapping[str, str]
+) -> BrokerLevels:
+    """The configs of a broker; dynamic ones that no broker may have are passed over.
+
+    Source:  DynamicBrokerConfig.fromPersistentProps.
+    """
+    if not own and not default:
+        return BrokerLevels({}, {}, static)
+    keys = broker_configs().keys
+    return BrokerLevels(
+        {name: own[name] for name in own if name not in keys or is_dynamic(name)},
+        {name: default[name] for name in default if name not in keys or is_dynamic(name)},
+        static,
+    )
+
+
 def broker_config_synonyms(name: str) -> tuple[str, ...]:
     """The names of one setting, the strongest first."""
     for names in _SYNONYMS:

@@ -3,10 +3,11 @@
 Reads what Apache Kafka 3.3 to 4.3 wrote; what it writes, Kafka's own dump tool reads.
 """
 
-from minicluster.log.batch import Record, RecordBatch, Records, metadata_batch
+from minicluster.log.batch import Record, RecordBatch, metadata_batch
 from minicluster.log.control import ControlRecord, control_batch, control_records
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog
 from minicluster.log.log import Log
+from minicluster.log.records import Records
 
 __all__ = [
     "ControlRecord",

@@ -4,14 +4,14 @@ A batch is immutable. It is made from records, from metadata records or control 
 remembers, so that nobody decodes them again), or from bytes; whatever was not given is worked out
 on first use. Encoding is lazy, so a simulated cluster pays for bytes only where bytes are wanted.
 
-Versions: magic 2 only. Leaves out: magic 0 and 1 (no KRaft log holds them), writing compressed.
+Versions: magic 2 only. Leaves out: magic 0 and 1 (no KRaft log holds them).
 Source:   spec of the format: DefaultRecordBatch, DefaultRecord, ControlRecordType.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,6 +151,11 @@ class RecordBatch:
         return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
+    def is_log_append_time(self) -> bool:
+        """Its records have the time of the append as their timestamp, which is the greatest one."""
+        return bool(self.attributes & TIMESTAMP_TYPE_BIT)
+
+    @property
     def codec(self) -> Codec:
         """The compression of its records."""
         return Codec(self.attributes & CODEC_MASK)
@@ -182,6 +187,22 @@ class RecordBatch:
             else:
                 self._records = self._decode_records()
         return self._records
+
+    @property
+    def records_in_memory(self) -> tuple[Record, ...] | None:
+        """Its records where nobody has to decode them."""
+        return self._records
+
+    def unpacked_body(self) -> bytes:
+        """The bytes of its records, without compression.
+
+        Errors:  UndecodableBatch.
+        """
+        if self._body is None:
+            return self._encode_records()
+        return decompress(
+            self.attributes & CODEC_MASK, self._body, self._budget or DecompressionBudget()
+        )
 
     @property
     def metadata_records(self) -> tuple[VersionedRecord, ...]:
@@ -231,6 +252,11 @@ class RecordBatch:
         return len(self.encoded)
 
     @property
+    def has_valid_crc(self) -> bool:
+        """The checksum that its bytes came with is theirs."""
+        return self._encoded is None or self.crc == crc32c(self._encoded[CRC_START:])
+
+    @property
     def crc(self) -> int:
         """Its CRC-32C, unsigned."""
         if self._crc is None:
@@ -263,19 +289,42 @@ class RecordBatch:
             )
         return moved
 
+    def with_timestamps(self, *, log_append_time: bool, max_timestamp: int) -> RecordBatch:
+        """The same records under another timestamp type or greatest timestamp.
+
+        Source:  DefaultRecordBatch.setMaxTimestamp, which keeps no attribute that is not known.
+        """
+        if (self.is_log_append_time, self.max_timestamp) == (log_append_time, max_timestamp):
+            return self
+        kept = self.attributes & (CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT)
+        return RecordBatch(
+            base_offset=self.base_offset,
+            last_offset=self.last_offset,
+            leader_epoch=self.leader_epoch,
+            base_timestamp=self.base_timestamp,
+            max_timestamp=max_timestamp,
+            count=self.count,
+            attributes=kept | (TIMESTAMP_TYPE_BIT if log_append_time else 0),
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            body=self._encode_records() if self._body is None else self._body,
+        )
+
     @classmethod
     def decode(
         cls,
         buffer: bytes,
         position: int = 0,
         *,
-        check_crc: bool = True,
+        lenient: bool = False,
         budget: DecompressionBudget | None = None,
     ) -> RecordBatch:
         """Read the batch that begins at a position.
 
         Shapes:  budget is for the records of all compressed batches of a file; without one, the
-                 batch has a budget of its own.
+                 batch has a budget of its own. lenient: the checksum and the header's numbers
+                 are the caller's to judge.
         Errors:  InvalidBatch (incomplete, another magic, checksum, contradicting header).
         """
         left = len(buffer) - position
@@ -293,12 +342,13 @@ class RecordBatch:
             raise InvalidBatch(f"the batch takes {length + LENGTH_END} bytes, {left} are left")
         end = position + LENGTH_END + length
         encoded = bytes(buffer[position:end])
-        if check_crc and crc32c(encoded[CRC_START:]) != crc:
+        if not lenient and crc32c(encoded[CRC_START:]) != crc:
             raise InvalidBatch("the checksum does not match")
-        if attributes & CODEC_MASK > max(Codec):
+        if not lenient and attributes & CODEC_MASK > max(Codec):
             raise InvalidBatch(f"codec {attributes & CODEC_MASK} is not known")
         plain = attributes & CODEC_MASK == Codec.NONE
-        if base_offset < 0 or last_delta < 0 or count < 0 or (plain and count > length):
+        impossible = base_offset < 0 or last_delta < 0 or count < 0 or (plain and count > length)
+        if impossible and not lenient:
             raise InvalidBatch(
                 f"base offset {base_offset}, last offset delta {last_delta}, count {count}"
             )
@@ -337,11 +387,9 @@ class RecordBatch:
         return bytes(out)
 
     def _decode_records(self) -> tuple[Record, ...]:
-        assert self._body is not None
-        budget = self._budget or DecompressionBudget()
-        body = decompress(self.attributes & CODEC_MASK, self._body, budget)
+        body = self.unpacked_body()
         records, position = [], 0
-        log_append_time = bool(self.attributes & TIMESTAMP_TYPE_BIT)
+        log_append_time = self.is_log_append_time
         for _ in range(self.count):
             length, position = read_varint(body, position)
             end = position + length
@@ -391,48 +439,6 @@ def metadata_batch(
         count=len(records),
         metadata_records=tuple(records),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The value of a message's ``records`` field: batches, turned into bytes only when written."""
-
-    batches: tuple[RecordBatch, ...] = ()
-
-    @classmethod
-    def of(cls, value: bytes | Records | None) -> Records:
-        """Read what a message carries; an incomplete last batch is left off, as Kafka does.
-
-        Errors:  InvalidBatch for a complete batch that is damaged.
-        """
-        if isinstance(value, Records):
-            return value
-        return cls(tuple(_batches_in(value or b"")))
-
-    @property
-    def size(self) -> int:
-        """The number of their bytes."""
-        return sum(batch.size for batch in self.batches)
-
-    def __bytes__(self) -> bytes:
-        return b"".join(batch.encoded for batch in self.batches)
-
-    def __bool__(self) -> bool:
-        return bool(self.batches)
-
-    def __len__(self) -> int:
-        return self.size
-
-
-def _batches_in(buffer: bytes) -> Iterator[RecordBatch]:
-    position = 0
-    while len(buffer) - position >= LENGTH_END:
-        length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
-        if length >= 0 and len(buffer) - position < LENGTH_END + length:
-            return
-        batch = RecordBatch.decode(buffer, position)
-        position += batch.size
-        yield batch
 
 
 def _write_bytes(out: bytearray, value: bytes | None) -> None:

@@ -43,3 +43,7 @@ class TooLarge(LogError):
 
 class InvalidBatch(LogError):
     """Bytes that do not make a record batch of format v2."""
+
+
+class UndecodableBatch(InvalidBatch):
+    """Records that cannot be unpacked."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minicluster.log.batch import Records
+from minicluster.log.records import Records
 from minicluster.planting import step
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchRequest, FetchResponse

@@ -29,13 +29,15 @@ class ReplicaManagerConfig:
     """The broker's id and incarnation, and its replica settings.
 
     Shapes:  dir_names maps the names in log.dirs to directory ids; metadata_directory is None where
-             the metadata log has a place of its own.
+             the metadata log has a place of its own. static has the broker's static configs by
+             Kafka's names.
     """
 
     broker_id: int
     incarnation: str = ""
     replica_lag_time_max_ms: int = REPLICA_LAG_TIME_MAX_MS
     min_insync_replicas: int = 1
+    static: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval_ms: int = 5_000
     flush_interval_ms: int = 30_000  # Kafka leaves flushing to the operating system
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)

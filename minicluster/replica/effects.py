@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from minicluster.effects import Effect
 from minicluster.protocol import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConnection(Effect):
+    """End the connection of the request that came in with this token, without a response."""
+
+    token: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ Source:  org.apache.kafka.common.errors; ErrorCode.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import ErrorCode
 
@@ -15,6 +17,7 @@ class ReplicaError(MiniclusterError):
     def __init__(self, error: ErrorCode, why: str = "") -> None:
         super().__init__(f"{error.name}: {why}" if why else error.name)
         self.error = error
+        self.why = why
 
 
 class OffsetsOutOfOrder(ReplicaError):
@@ -34,3 +37,38 @@ class UnexpectedAppendOffset(ReplicaError):
         )
         self.first_offset = first_offset
         self.last_offset = last_offset
+
+
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """The refusal of one record of a produced batch.
+
+    Source:  ProduceResponse.RecordError.
+    """
+
+    batch_index: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"RecordError(batchIndex={self.batch_index}, message='{self.message}')"
+
+
+class InvalidRecords(ReplicaError):
+    """Some records of a produced batch are refused, and the batch with them (KIP-467).
+
+    Source:  RecordValidationException, LogValidator.processRecordErrors.
+    """
+
+    def __init__(self, errors: tuple[RecordError, ...], *, invalid_timestamp: bool) -> None:
+        if invalid_timestamp:
+            error = ErrorCode.INVALID_TIMESTAMP
+            self.message = "One or more records have been rejected due to invalid timestamp"
+        else:
+            error = ErrorCode.INVALID_RECORD
+            self.message = (
+                f"One or more records have been rejected due to {len(errors)} record errors in "
+                "total, and only showing the first three errors at most: "
+                f"[{', '.join(map(str, errors[:3]))}]"
+            )
+        super().__init__(error, self.message)
+        self.errors = errors

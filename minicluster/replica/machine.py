@@ -167,6 +167,7 @@ class ReplicaManagerMachine:
         for partition in self.state.partitions.values():
             if resource_type == BROKER or (resource_type == TOPIC and partition.topic == name):
                 partition.min_insync_replicas = self.state.min_isr_of(partition.topic)
+                partition.log_config = self.state.log_config_of(partition.topic)
 
     # --- requests and responses ---------------------------------------------------------------
 

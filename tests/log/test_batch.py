@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicluster.log.batch import HEADER_BYTES, Record, RecordBatch, Records, metadata_batch
+from minicluster.log.batch import HEADER_BYTES, Record, RecordBatch, metadata_batch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.varint import read_varint, write_varint
+from minicluster.log.records import Records
 from minicluster.protocol.records import FeatureLevelRecord, NoOpRecord, VersionedRecord
 
 texts = st.none() | st.binary(max_size=40)

@@ -7,9 +7,10 @@ from typing import Any
 
 from minicluster.effects import Effect, Respond
 from minicluster.faults import Faults
-from minicluster.log.batch import Record, RecordBatch, Records
+from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
+from minicluster.log.records import Records
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
     BeginQuorumEpochRequest,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minicluster.effects import Respond
-from minicluster.log.batch import Records
+from minicluster.log.records import Records
 from minicluster.protocol import encode
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (

@@ -22,7 +22,8 @@ from minicluster.protocol.uuids import format_uuid
 from tests.transcripts.report import NotBuilt
 
 _NAME = re.compile(r"<[a-z-]+-\d+>")
-ANY_NUMBER = ("<time>", "<port>")
+TIME = "<time>"
+ANY_NUMBER = (TIME, "<port>")
 _CODEC_MASK = 7
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from minicluster.log.batch import Record, RecordBatch, Records
+from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.control import control_batch, control_records
+from minicluster.log.records import Records
 from minicluster.protocol import messages
 from minicluster.protocol.json_form import from_json, to_json
 from minicluster.protocol.records import (

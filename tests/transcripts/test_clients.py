@@ -33,7 +33,13 @@ AGREES_IN_FULL = {
         "Metadata",
         "UpdateFeatures",
     ),
-    "data": ("CreateTopics", "DeleteTopics", "DescribeTopicPartitions"),
+    "data": (
+        "(connection closed)",
+        "CreateTopics",
+        "DeleteTopics",
+        "DescribeTopicPartitions",
+        "InitProducerId",
+    ),
 }
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from minicluster.configs.definitions import broker_configs
-from minicluster.configs.dynamic_broker import is_dynamic
+from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.configs.effective import BrokerLevels
 from minicluster.metadata.image.cluster import BrokerRegistration, Endpoint
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
@@ -53,17 +52,11 @@ class ApiState:
 
     @property
     def broker_levels(self) -> BrokerLevels:
-        """This broker's configs; dynamic ones that no broker may have are passed over.
-
-        Source:  DynamicBrokerConfig.fromPersistentProps.
-        """
+        """This broker's configs."""
         configs = self.image.configs
-        own = configs.of(BROKER, str(self.config.broker_id))
-        default = configs.of(BROKER, CLUSTER_DEFAULT)
-        keys = broker_configs().keys
-        return BrokerLevels(
-            {name: own[name] for name in own if name not in keys or is_dynamic(name)},
-            {name: default[name] for name in default if name not in keys or is_dynamic(name)},
+        return broker_levels(
+            configs.of(BROKER, str(self.config.broker_id)),
+            configs.of(BROKER, CLUSTER_DEFAULT),
             self.config.static,
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicluster.log.errors import InvalidBatch
+from minicluster.log.errors import UndecodableBatch
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 MAX_RECORDS_PER_BATCH = 10_000
@@ -49,14 +49,14 @@ class DecompressionBudget:
     def spend(self, size: int) -> None:
         """Take what a batch unpacked to.
 
-        Errors:  InvalidBatch if that is more than there was.
+        Errors:  UndecodableBatch if that is more than there was.
         """
         if size > self._left_bytes:
             raise self.exceeded()
         self._left_bytes -= size
 
-    def exceeded(self) -> InvalidBatch:
+    def exceeded(self) -> UndecodableBatch:
         """The error for a batch that unpacks to more than there is left."""
-        return InvalidBatch(
+        return UndecodableBatch(
             f"the compressed batches of this file unpack to more than {self._whole_bytes} bytes"
         )

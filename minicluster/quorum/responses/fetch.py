@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.log.batch import Records
 from minicluster.log.errors import InvalidBatch
+from minicluster.log.records import Records
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.quorum import wire

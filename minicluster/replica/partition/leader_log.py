@@ -8,9 +8,11 @@ from __future__ import annotations
 from minicluster.log import RecordBatch
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
+from minicluster.replica.appending.log_validator import validate
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
 from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.producer_state import BatchMetadata
 from minicluster.replica.partition.results import (
     LogAppendInfo,
     LogDeleteRecordsResult,
@@ -27,9 +29,9 @@ def append_records_to_leader(
 ) -> LogAppendInfo:
     """Append a producer's batch; a duplicate of an idempotent producer is acknowledged as before.
 
-    Errors:  NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS (acks=all below the minimum),
-             INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
-    Source:  Partition.appendRecordsToLeader.
+    Errors:  NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS (acks=all below the minimum), those of
+             ``log_validator.validate``, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+    Source:  Partition.appendRecordsToLeader, UnifiedLog.append.
     """
     partition.require_leader()
     if acks == ACKS_ALL and partition.is_under_min_isr:
@@ -37,28 +39,35 @@ def append_records_to_leader(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"{len(partition.isr_state.isr)} in sync, {partition.effective_min_isr} needed",
         )
-    duplicate = validate_producer(partition, batch)
+    config = partition.log_config
+    taken = validate(batch, config, partition.name, now_ms)
+    duplicate = validate_producer(partition, taken)
     if duplicate is not None:
-        first, last, rose = *duplicate, False
-    else:
-        placed = partition.replica_log.append_as_leader(batch, partition.leader_epoch)
-        trace(partition, "append", offset=placed.last_offset)
-        first, last = placed.base_offset, placed.last_offset
-        # Without followers in the ISR nobody else's fetch would commit the batch.
-        rose = maybe_increment_leader_hw(partition, now_ms)
+        return LogAppendInfo(
+            first_offset=duplicate.first_offset,
+            last_offset=duplicate.last_offset,
+            size=batch.size,
+            log_start_offset=partition.log_start_offset,
+            high_watermark_increased=False,
+            log_append_time_ms=duplicate.timestamp,
+            is_duplicate=True,
+        )
+    placed = partition.replica_log.append_as_leader(taken, partition.leader_epoch)
+    trace(partition, "append", offset=placed.last_offset)
     return LogAppendInfo(
-        first_offset=first,
-        last_offset=last,
+        first_offset=placed.base_offset,
+        last_offset=placed.last_offset,
         size=batch.size,
         log_start_offset=partition.log_start_offset,
-        high_watermark_increased=rose,
-        is_duplicate=duplicate is not None,
+        # Without followers in the ISR nobody else's fetch would commit the batch.
+        high_watermark_increased=maybe_increment_leader_hw(partition, now_ms),
+        log_append_time_ms=now_ms if config.log_append_time else -1,
     )
 
 
 @step
-def validate_producer(partition: Partition, batch: RecordBatch) -> tuple[int, int] | None:
-    """The (first, last) offset of a duplicate in the log; a new batch must continue the sequence.
+def validate_producer(partition: Partition, batch: RecordBatch) -> BatchMetadata | None:
+    """The duplicate in the log; a new batch must continue the sequence.
 
     Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
     """

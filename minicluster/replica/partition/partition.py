@@ -27,6 +27,8 @@ from minicluster.log import Log
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.log_config import DEFAULT, LogConfig
+from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition.isr_state import (
     AlterPartitionItem,
     CommittedPartitionState,
@@ -45,8 +47,8 @@ class Partition:
     """One replica of a partition; it has no role before the first make_leader or make_follower.
 
     Shapes:  ``leader`` is None before the first metadata and -1 where the metadata names no leader.
-             ``min_insync_replicas`` is the topic's config; a change of it takes effect with the
-             next operation.
+             ``min_insync_replicas`` and ``log_config`` are the topic's configs; a change of them
+             takes effect with the next operation.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Partition:
         log: Log,
         high_watermark_checkpoint: int = 0,
         min_insync_replicas: int = 1,
+        log_config: LogConfig = DEFAULT,
     ) -> None:
         self.context = context
         self.topic = topic
@@ -66,6 +69,8 @@ class Partition:
         self.partition = partition
         self.key: Key = (topic_id, partition)
         self.min_insync_replicas = min_insync_replicas
+        self.log_config = log_config
+        self.name = log_name(topic, partition)
 
         self.replica_log = ReplicaLog(log, context.rules, high_watermark_checkpoint)
         self.leader: int | None = None

@@ -1,12 +1,12 @@
 """The last batches of each idempotent producer, by which a log detects duplicates (KIP-98).
 
-Leaves out: transactions, expiry of producers.
+Leaves out: transactions.
 Source:     ProducerStateManager, ProducerAppendInfo, ProducerStateEntry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from minicluster.log import RecordBatch
@@ -18,17 +18,33 @@ _LAST_SEQUENCE = 0x7FFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class _BatchMetadata:
+class BatchMetadata:
+    """One batch of a producer; its timestamp is its greatest one."""
+
     base_sequence: int
     last_sequence: int
-    base_offset: int
+    first_offset: int
     last_offset: int
+    timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Producer:
+class ProducerStateEntry:
+    """The epoch of a producer and its last batches in that epoch, the oldest first."""
+
+    producer_id: int
     epoch: int
-    batches: tuple[_BatchMetadata, ...]
+    batches: tuple[BatchMetadata, ...]
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record."""
+        return self.batches[-1].last_sequence
+
+    @property
+    def last_timestamp(self) -> int:
+        """The greatest timestamp of its last batch."""
+        return self.batches[-1].timestamp
 
 
 class ProducerStates:
@@ -37,27 +53,29 @@ class ProducerStates:
     __slots__ = ("_producers",)
 
     def __init__(self) -> None:
-        self._producers: dict[int, _Producer] = {}
+        self._producers: dict[int, ProducerStateEntry] = {}
 
-    def find_duplicate(self, batch: RecordBatch) -> tuple[int, int] | None:
-        """The (base, last) offset of the same batch, if it is among the producer's last five."""
+    def __iter__(self) -> Iterator[ProducerStateEntry]:
+        return iter(self._producers.values())
+
+    def find_duplicate(self, batch: RecordBatch) -> BatchMetadata | None:
+        """The same batch, if it is among the producer's last five."""
         if batch.producer_id < 0:
             return None
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             return None
+        sequences = (batch.base_sequence, batch.last_sequence)
         for seen in producer.batches:
-            if (seen.base_sequence, seen.last_sequence) == (
-                batch.base_sequence,
-                batch.last_sequence,
-            ):
-                return seen.base_offset, seen.last_offset
+            if (seen.base_sequence, seen.last_sequence) == sequences:
+                return seen
         return None
 
     def check(self, batch: RecordBatch) -> None:
         """Refuse a batch that does not continue its producer's sequence.
 
         Errors:  ReplicaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+        Source:  ProducerAppendInfo.checkProducerEpoch, checkSequence.
         """
         producer = self._producers.get(batch.producer_id) if batch.producer_id >= 0 else None
         if producer is None or batch.is_control:
@@ -68,12 +86,8 @@ class ProducerStates:
                 f"producer {batch.producer_id} is at epoch {producer.epoch}, "
                 f"not {batch.producer_epoch}",
             )
-        if batch.producer_epoch > producer.epoch:
-            expected = 0
-        elif producer.batches:
-            expected = (producer.batches[-1].last_sequence + 1) & _LAST_SEQUENCE
-        else:
-            return
+        is_new_epoch = batch.producer_epoch > producer.epoch
+        expected = 0 if is_new_epoch else (producer.last_sequence + 1) & _LAST_SEQUENCE
         if batch.base_sequence != expected:
             raise ReplicaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -90,11 +104,15 @@ class ProducerStates:
             if producer is not None and producer.epoch == batch.producer_epoch
             else ()
         )
-        seen = _BatchMetadata(
-            batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset
+        seen = BatchMetadata(
+            batch.base_sequence,
+            batch.last_sequence,
+            batch.base_offset,
+            batch.last_offset,
+            batch.max_timestamp,
         )
-        self._producers[batch.producer_id] = _Producer(
-            batch.producer_epoch, (*before, seen)[-BATCHES_REMEMBERED:]
+        self._producers[batch.producer_id] = ProducerStateEntry(
+            batch.producer_id, batch.producer_epoch, (*before, seen)[-BATCHES_REMEMBERED:]
         )
 
     def rebuild(self, batches: Iterable[RecordBatch]) -> None:

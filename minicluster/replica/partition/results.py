@@ -37,13 +37,18 @@ class LogReadInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAppendInfo:
-    """The place of a produced batch; ``is_duplicate`` means that the log had it already."""
+    """The place of a produced batch; ``is_duplicate`` means that the log had it already.
+
+    Shapes:  log_append_time_ms is -1 where the log keeps the producer's timestamps; of a duplicate
+             it is the greatest timestamp of the batch in the log.
+    """
 
     first_offset: int
     last_offset: int
     size: int
     log_start_offset: int
     high_watermark_increased: bool
+    log_append_time_ms: int = -1
     is_duplicate: bool = False
 
 

@@ -1,23 +1,29 @@
 """Produce: append, and with acks=all wait for the high watermark.
 
 Versions: v1 and v2 add throttle time and timestamps. v3 adds the transactional id and takes one
-          batch per partition, of magic 2 (KIP-98). v5 adds the log start to the response, v8 record
-          errors (KIP-467), v10 the current leader (KIP-951), v12 the transaction of KIP-890, v13
-          topic ids in place of names (KIP-516).
-Leaves out: transactions, message format v0 and v1, record errors.
-Source:   ReplicaManager.appendRecords, DelayedProduce, KafkaApis.handleProduceRequest.
+          batch per partition, of magic 2 (KIP-98). v5 adds the log start to the response, v7 takes
+          zstd (KIP-110), v8 adds record errors (KIP-467), v10 the current leader (KIP-951), v12 the
+          transaction of KIP-890, v13 topic ids in place of names (KIP-516).
+Leaves out: transactions: no coordinator can verify one.
+Source:   KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend, appendRecords,
+          DelayedProduce.
 """
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.log import InvalidBatch, RecordBatch, Records
+from minicluster.log import RecordBatch
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ProduceResponse
-from minicluster.replica.errors import ReplicaError
+from minicluster.protocol.topics import INTERNAL_TOPICS
+from minicluster.replica.appending.produced_records import ProducedRecords, produced_records
+from minicluster.replica.effects import CloseConnection
+from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
 from minicluster.replica.partition.leader_log import (
     ACKS_ALL,
     acknowledge,
@@ -31,8 +37,23 @@ from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, Repl
 
 ACKS_NONE = 0
 ACKS_LEADER = 1
-_ONE_BATCH_FROM = 3
 _CURRENT_LEADER_FROM = 10
+_UNVERIFIED = (
+    "Unable to verify the partition has been added to the transaction. Underlying error: "
+    "COORDINATOR_NOT_AVAILABLE"
+)
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+"""Refusals by the log that are expected; with any other one the response has the log start."""
 
 
 @dataclass(slots=True)
@@ -43,9 +64,20 @@ class ProducePartitionStatus:
     topic_id: uuid.UUID
     index: int
     key: Key | None
+    produced: ProducedRecords
+    batch: RecordBatch | None = None  # set once the request is found to be sound
     error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    record_errors: tuple[RecordError, ...] = field(default=())
+    log_start_offset: int = -1
     appended: LogAppendInfo | None = None
     waits: bool = False
+
+    def refuse(self, refusal: ReplicaError) -> None:
+        """Take the error of the partition, with its message where Kafka gives one."""
+        self.error = refusal.error
+        if isinstance(refusal, InvalidRecords):
+            self.message, self.record_errors = refusal.message, refusal.errors
 
 
 def handle_produce(
@@ -53,23 +85,30 @@ def handle_produce(
 ) -> None:
     """Append, and respond now or once the records are replicated.
 
-    With acks=0 the response is None, and nothing is to be sent.
+    With acks=0 nothing is sent: the response is None, and after an error the connection is closed,
+    so that the producer finds out.
     """
-    statuses: list[ProducePartitionStatus] = []
     acks = request.acks
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            key = state.key_of(topic.name, topic.topic_id, data.index, version)
-            status = ProducePartitionStatus(topic.name, topic.topic_id, data.index, key)
-            statuses.append(status)
-            try:
-                if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
-                    raise ReplicaError(ErrorCode.INVALID_REQUIRED_ACKS, f"{acks} acks")
-                _append(state, status, data.records, acks, version, now_ms)
-            except ReplicaError as refusal:
-                status.error = refusal.error
+    statuses = _statuses(state, request, version)
+    try:
+        _check_transactional_id(statuses, request)
+        _check_partitions(state, statuses, version)
+        _check_transactions(state, statuses)
+    except _WholeRequest as refused:
+        if acks == ACKS_NONE:
+            state.effects.append(CloseConnection(token))
+        else:
+            response = error_response(request, refused.error, refused.message, version=version)
+            state.respond(token, response)
+        return
+    for status in statuses:
+        if status.error == ErrorCode.NONE:
+            _append(state, status, acks, now_ms)
     if acks == ACKS_NONE:
-        state.respond(token, None)
+        if any(status.error != ErrorCode.NONE for status in statuses):
+            state.effects.append(CloseConnection(token))
+        else:
+            state.respond(token, None)
         return
     waiting = [s for s in statuses if acks == ACKS_ALL and s.appended is not None]
     for status in waiting:
@@ -133,53 +172,126 @@ class DelayedProduce(DelayedOperation):
             self._replicated.append((partition, status.appended.last_offset))
 
 
-def _append(
-    state: ReplicaManagerState,
-    status: ProducePartitionStatus,
-    records: Any,
-    acks: int,
-    version: int,
-    now_ms: int,
-) -> None:
-    """Append the batches of one partition, and complete the operations that waited for them."""
-    if status.key is None:
-        raise ReplicaError(
-            ErrorCode.UNKNOWN_TOPIC_ID
-            if version >= TOPIC_IDS_FROM
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-    batches = _validated(records, version)
-    partition = state.partition(status.key)
-    first: LogAppendInfo | None = None
-    for batch in batches:
-        last = append_records_to_leader(partition, batch, acks, now_ms)
-        first = first or last
-        if last.high_watermark_increased:
-            state.delayed.check_and_complete_all(status.key, now_ms)
-        elif not last.is_duplicate:
-            # Followers may read up to the log end.
-            state.delayed.fetches.check_and_complete(status.key, now_ms)
-        status.appended = replace(last, first_offset=first.first_offset, size=first.size)
+# --- checks before any append -----------------------------------------------------------------
 
 
-def _validated(records: Any, version: int) -> tuple[RecordBatch, ...]:
-    """The batches of a produce.
+class _WholeRequest(Exception):
+    """The refusal of a request as a whole."""
 
-    Errors:  CORRUPT_MESSAGE for a damaged one; INVALID_RECORD where there is none, or more than
-             one from version 3 on.
-    Source:  ProduceRequest.validateRecords.
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        self.error = error
+        self.message = message
+
+
+def _statuses(
+    state: ReplicaManagerState, request: Any, version: int
+) -> list[ProducePartitionStatus]:
+    """The partitions of a request; of one that it names twice the last records count."""
+    found: dict[tuple[uuid.UUID, str, int], ProducePartitionStatus] = {}
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            name, topic_id, index = topic.name, topic.topic_id, data.index
+            key = state.key_of(name, topic_id, index, version)
+            found[topic_id, name, index] = ProducePartitionStatus(
+                name, topic_id, index, key, produced_records(data.records)
+            )
+    return list(found.values())
+
+
+def _check_transactional_id(statuses: Iterable[ProducePartitionStatus], request: Any) -> None:
+    """Refuse transactional records of nobody.
+
+    Source:  RequestUtils.hasTransactionalRecords, which reads the first batches as they come.
     """
+    for status in statuses:
+        produced = status.produced
+        if produced.batches:
+            if produced.batches[0].is_transactional:
+                if request.transactional_id is None:
+                    raise _WholeRequest(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                return
+        elif produced.damage is not None and produced.damage.error == ErrorCode.CORRUPT_MESSAGE:
+            raise _WholeRequest(ErrorCode.CORRUPT_MESSAGE, produced.damage.why)
+
+
+def _check_partitions(
+    state: ReplicaManagerState, statuses: Iterable[ProducePartitionStatus], version: int
+) -> None:
+    """Refuse partitions that do not exist, and records that no version or this one cannot have."""
+    for status in statuses:
+        try:
+            if status.key is None and version >= TOPIC_IDS_FROM:
+                raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_ID)
+            if status.key is None or state.image.topics.partition(*status.key) is None:
+                raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            status.batch = status.produced.only_batch(version)
+        except ReplicaError as refusal:
+            status.refuse(refusal)
+
+
+def _check_transactions(
+    state: ReplicaManagerState, statuses: Iterable[ProducePartitionStatus]
+) -> None:
+    """Refuse transactional records: a coordinator would have to verify their transaction.
+
+    Source:  ReplicaManager.handleProduceAppend, maybeSendPartitionsToTransactionCoordinator.
+    """
+    transactional = [
+        (status, status.batch)
+        for status in statuses
+        if status.batch is not None
+        and status.batch.is_transactional
+        and status.batch.producer_id >= 0
+    ]
+    if len({(batch.producer_id, batch.producer_epoch) for _, batch in transactional}) > 1:
+        raise _WholeRequest(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "Transactional records contained more than one producer ID",
+        )
+    for status, _ in transactional:
+        try:
+            state.partition(status.key).require_leader()
+        except ReplicaError as refusal:
+            status.refuse(refusal)
+        else:
+            status.error, status.message = ErrorCode.NOT_ENOUGH_REPLICAS, _UNVERIFIED
+
+
+# --- append -----------------------------------------------------------------------------------
+
+
+def _append(
+    state: ReplicaManagerState, status: ProducePartitionStatus, acks: int, now_ms: int
+) -> None:
+    """Append the batch of one partition, and complete the operations that waited for it.
+
+    Source:  ReplicaManager.appendToLocalLog.
+    """
+    assert status.key is not None
+    assert status.batch is not None
+    if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
+        status.error = ErrorCode.INVALID_REQUIRED_ACKS
+        return
     try:
-        batches = Records.of(records).batches
-    except InvalidBatch as damage:
-        raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, str(damage)) from damage
-    if not batches:
-        raise ReplicaError(ErrorCode.INVALID_RECORD, "the request holds no record batch")
-    if version >= _ONE_BATCH_FROM and len(batches) > 1:
-        raise ReplicaError(ErrorCode.INVALID_RECORD, "the request holds more than one batch")
-    if any(batch.is_control for batch in batches):
-        raise ReplicaError(ErrorCode.INVALID_RECORD, "clients cannot write control batches")
-    return batches
+        partition = state.partition(status.key)
+        if partition.topic in INTERNAL_TOPICS:
+            status.error = ErrorCode.INVALID_TOPIC_EXCEPTION
+            return
+        appended = append_records_to_leader(partition, status.batch, acks, now_ms)
+    except ReplicaError as refusal:
+        status.refuse(refusal)
+        if refusal.error not in _WITHOUT_LOG_START:
+            status.log_start_offset = partition.log_start_offset
+        return
+    status.appended, status.log_start_offset = appended, appended.log_start_offset
+    if appended.high_watermark_increased:
+        state.delayed.check_and_complete_all(status.key, now_ms)
+    elif not appended.is_duplicate:
+        # Followers may read up to the log end.
+        state.delayed.fetches.check_and_complete(status.key, now_ms)
+
+
+# --- responses --------------------------------------------------------------------------------
 
 
 def _response(
@@ -208,11 +320,17 @@ def _partition_response(
         leader_id, leader_epoch = state.current_leader(status.key)
         leader = ProduceResponse.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
     appended = status.appended
+    error = ProduceResponse.BatchIndexAndErrorMessage
     return ProduceResponse.PartitionProduceResponse(
         index=status.index,
         error_code=status.error,
         base_offset=-1 if appended is None else appended.first_offset,
-        log_start_offset=-1 if appended is None else appended.log_start_offset,
-        error_message=None,  # Kafka has one for record errors alone
+        log_append_time_ms=-1 if appended is None else appended.log_append_time_ms,
+        log_start_offset=status.log_start_offset,
+        record_errors=tuple(
+            error(batch_index=e.batch_index, batch_index_error_message=e.message)
+            for e in status.record_errors
+        ),
+        error_message=status.message,
         current_leader=leader,
     )

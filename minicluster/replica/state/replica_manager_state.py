@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Collection
 from dataclasses import replace
 
+from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.faults import Faults
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -20,6 +21,7 @@ from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.fetching.fetcher import Fetcher
+from minicluster.replica.log_config import LogConfig
 from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
 from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
@@ -96,6 +98,16 @@ class ReplicaManagerState(BrokerContext):
             if value is not None:
                 return int(value)
         return self.config.min_insync_replicas
+
+    def log_config_of(self, topic: str) -> LogConfig:
+        """The configs of a topic's logs on this broker."""
+        configs = self.image.configs
+        broker = broker_levels(
+            configs.of(BROKER, str(self.broker_id)),
+            configs.of(BROKER, CLUSTER_DEFAULT),
+            self.config.static,
+        )
+        return LogConfig.of(configs.of(TOPIC, topic), broker)
 
     # --- lookups ------------------------------------------------------------------------------
 

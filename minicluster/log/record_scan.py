@@ -1,0 +1,111 @@
+"""One pass over the records of a batch that a producer sent, without making the records.
+
+A broker checks every record that it takes. Most batches are sound, so the pass keeps only the facts
+that decide whether a closer look is needed.
+
+Source:  DefaultRecord.readFrom, DefaultRecordBatch.RecordIterator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.log.batch import Record, RecordBatch
+from minicluster.log.errors import InvalidBatch
+from minicluster.log.format.varint import read_varint
+
+
+@dataclass(frozen=True, slots=True)
+class RecordScan:
+    """The facts about the records of a batch.
+
+    Units:   timestamps in milliseconds; of the records, whatever the header has.
+    Shapes:  are_consecutive: their offsets ascend by one from the base offset.
+    """
+
+    lowest_timestamp: int
+    highest_timestamp: int
+    all_have_keys: bool
+    are_consecutive: bool
+
+
+def scan(batch: RecordBatch) -> RecordScan:
+    """Look through the records of a batch with at least one record.
+
+    Errors:  InvalidBatch where the bytes do not hold the records that the header counts;
+             UndecodableBatch where they cannot be unpacked.
+    """
+    records = batch.records_in_memory
+    if records is not None:
+        return _of_records(batch.base_offset, records)
+    body = batch.unpacked_body()
+    low, high, keys, consecutive = _scan_body(body, batch.count)
+    if batch.is_log_append_time:
+        return RecordScan(batch.max_timestamp, batch.max_timestamp, keys, consecutive)
+    base = batch.base_timestamp
+    return RecordScan(base + low, base + high, keys, consecutive)
+
+
+def _of_records(base_offset: int, records: tuple[Record, ...]) -> RecordScan:
+    timestamps = [record.timestamp for record in records]
+    return RecordScan(
+        min(timestamps),
+        max(timestamps),
+        all(record.key is not None for record in records),
+        all(record.offset == base_offset + index for index, record in enumerate(records)),
+    )
+
+
+def _scan_body(body: bytes, count: int) -> tuple[int, int, bool, bool]:
+    """The lowest and highest timestamp delta, all have keys, the offset deltas are 0, 1, 2, …"""
+    low = high = 0
+    all_have_keys = are_consecutive = True
+    position, end_of_body = 0, len(body)
+    try:
+        for index in range(count):
+            length, position = read_varint(body, position)
+            end = position + length
+            if length < 0 or end > end_of_body:
+                raise InvalidBatch(f"a record of {length} bytes does not fit into its batch")
+            timestamp, position = read_varint(body, position + 1)
+            offset, position = read_varint(body, position)
+            if index == 0:
+                low = high = timestamp
+            elif timestamp < low:
+                low = timestamp
+            elif timestamp > high:
+                high = timestamp
+            if offset != index:
+                are_consecutive = False
+            key_bytes, position = read_varint(body, position)
+            if key_bytes < 0:
+                all_have_keys = False
+            else:
+                position += key_bytes
+            value_bytes, position = read_varint(body, position)
+            if value_bytes > 0:
+                position += value_bytes
+            if body[position] == 0:
+                position += 1
+            else:
+                position = _skip_headers(body, position, end)
+            if position != end:
+                raise InvalidBatch(f"a record says {length} bytes and holds others")
+    except IndexError:
+        raise InvalidBatch("the batch ends inside a record") from None
+    if position != end_of_body:
+        raise InvalidBatch(f"{end_of_body - position} bytes follow the batch's last record")
+    return low, high, all_have_keys, are_consecutive
+
+
+def _skip_headers(body: bytes, position: int, end: int) -> int:
+    count, position = read_varint(body, position)
+    if not 0 <= count <= end - position:
+        raise InvalidBatch(f"{count} headers do not fit into a record")
+    for _ in range(count):
+        name_bytes, position = read_varint(body, position)
+        if name_bytes < 0:
+            raise InvalidBatch("a header has no name")
+        value_bytes, position = read_varint(body, position + name_bytes)
+        position += max(0, value_bytes)
+    return position

@@ -1,0 +1,53 @@
+"""The batches of a message's ``records`` field.
+
+Source:  MemoryRecords, ByteBufferLogInputStream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from minicluster.log.batch import LENGTH_END, RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The value of a message's ``records`` field: batches, turned into bytes only when written."""
+
+    batches: tuple[RecordBatch, ...] = ()
+
+    @classmethod
+    def of(cls, value: bytes | Records | None) -> Records:
+        """Read what a message carries; an incomplete last batch is left off, as Kafka does.
+
+        Errors:  InvalidBatch for a complete batch that is damaged.
+        """
+        if isinstance(value, Records):
+            return value
+        return cls(tuple(_batches_in(value or b"")))
+
+    @property
+    def size(self) -> int:
+        """The number of their bytes."""
+        return sum(batch.size for batch in self.batches)
+
+    def __bytes__(self) -> bytes:
+        return b"".join(batch.encoded for batch in self.batches)
+
+    def __bool__(self) -> bool:
+        return bool(self.batches)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def _batches_in(buffer: bytes) -> Iterator[RecordBatch]:
+    position = 0
+    while len(buffer) - position >= LENGTH_END:
+        length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
+        if length >= 0 and len(buffer) - position < LENGTH_END + length:
+            return
+        batch = RecordBatch.decode(buffer, position)
+        position += batch.size
+        yield batch

@@ -1,0 +1,1 @@
+"""What a broker checks and changes in the batches that producers send."""

@@ -1,0 +1,182 @@
+"""The checks of a producer's batch by its log, and the batch that the log takes in its place.
+
+The order is Kafka's: the header, the size, the checksum, then each record. Timestamps are checked
+before sequences, so a repeat with a timestamp that is too old by now is refused.
+
+Leaves out: message format v0 and v1, levels of compression.
+Source:     UnifiedLog.analyzeAndValidateRecords, LogValidator, MemoryRecordsBuilder.
+"""
+
+from __future__ import annotations
+
+from minicluster.log import InvalidBatch, Record, RecordBatch
+from minicluster.log.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from minicluster.log.errors import UndecodableBatch
+from minicluster.log.format.compression import Codec, compress
+from minicluster.log.record_scan import RecordScan, scan
+from minicluster.protocol import ErrorCode
+from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
+from minicluster.replica.log_config import LogConfig
+
+NO_TIMESTAMP = -1
+_NO_KEY = "Compacted topic cannot accept message without key in topic partition"
+
+
+def validate(batch: RecordBatch, config: LogConfig, partition: str, now_ms: int) -> RecordBatch:
+    """The batch to append: that of the producer, or another one with its records.
+
+    Shapes:  partition: its name (``orders-0``), for messages. Offsets and leader epoch are not
+             assigned yet.
+    Errors:  INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE,
+             RECORD_LIST_TOO_LARGE; InvalidRecords with an error for each refused record;
+             UNKNOWN_SERVER_ERROR where the records cannot be unpacked.
+    """
+    if batch.base_offset != 0:
+        raise ReplicaError(ErrorCode.INVALID_RECORD, f"base offset {batch.base_offset}")
+    _check_size(batch, config)
+    if not batch.has_valid_crc:
+        raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, f"stored crc = {batch.crc}")
+    codec = batch.attributes & CODEC_MASK
+    if codec > max(Codec):
+        raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known")
+    _check_header(batch)
+    try:
+        found = scan(batch)
+        _check_records(batch, found, config, partition, now_ms)
+        taken = _to_append(batch, found, config, now_ms)
+    except UndecodableBatch as damage:
+        raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(damage)) from damage
+    except InvalidBatch as damage:
+        raise ReplicaError(ErrorCode.INVALID_RECORD, str(damage)) from damage
+    if taken.size > config.segment_bytes:
+        raise ReplicaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{taken.size} bytes")
+    return taken
+
+
+def _check_size(batch: RecordBatch, config: LogConfig) -> None:
+    if batch.size > config.max_message_bytes:
+        raise ReplicaError(ErrorCode.MESSAGE_TOO_LARGE, f"{batch.size} bytes")
+
+
+def _check_header(batch: RecordBatch) -> None:
+    """Refuse a header whose numbers contradict each other.
+
+    Source:  LogValidator.validateBatch.
+    """
+    from_offsets = batch.last_offset - batch.base_offset + 1
+    if from_offsets <= 0 or batch.count <= 0 or from_offsets != batch.count:
+        raise ReplicaError(
+            ErrorCode.INVALID_RECORD, f"{from_offsets} offsets for {batch.count} records"
+        )
+    if batch.is_control:
+        raise ReplicaError(ErrorCode.INVALID_RECORD, "clients write no control records")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise ReplicaError(ErrorCode.INVALID_RECORD, f"sequence {batch.base_sequence}")
+
+
+def _check_records(
+    batch: RecordBatch, found: RecordScan, config: LogConfig, partition: str, now_ms: int
+) -> None:
+    """Refuse a batch with any bad record, with an error for each.
+
+    Source:  LogValidator.validateRecord, processRecordErrors.
+    """
+    keys_needed = config.compacted and not found.all_have_keys
+    if config.log_append_time:
+        timestamps_bad = batch.is_log_append_time
+    else:
+        timestamps_bad = (
+            now_ms - found.lowest_timestamp > config.timestamp_before_max_ms
+            or found.highest_timestamp - now_ms > config.timestamp_after_max_ms
+            or (batch.is_log_append_time and found.lowest_timestamp == NO_TIMESTAMP)
+        )
+    if not (keys_needed or timestamps_bad):
+        return
+    errors: list[RecordError] = []
+    invalid_timestamp = False
+    for index, record in enumerate(batch.records):
+        why = None
+        if config.compacted and record.key is None:
+            why = (
+                f"Compacted topic cannot accept message without key in topic partition {partition}"
+            )
+        elif (why := _timestamp_error(batch, record, config, now_ms)) is not None:
+            invalid_timestamp = True
+        if why is not None:
+            errors.append(RecordError(index, why))
+    if errors:
+        raise InvalidRecords(tuple(errors), invalid_timestamp=invalid_timestamp)
+
+
+def _timestamp_error(
+    batch: RecordBatch, record: Record, config: LogConfig, now_ms: int
+) -> str | None:
+    """Source:  LogValidator.validateTimestamp."""
+    if not config.log_append_time and record.timestamp != NO_TIMESTAMP:
+        age_ms = now_ms - record.timestamp
+        if age_ms > config.timestamp_before_max_ms or -age_ms > config.timestamp_after_max_ms:
+            lowest = now_ms - config.timestamp_before_max_ms
+            highest = now_ms + config.timestamp_after_max_ms
+            return (
+                f"Timestamp {record.timestamp} of message with offset {record.offset} is out of "
+                f"range. The timestamp should be within [{lowest}, {highest}]"
+            )
+    elif batch.is_log_append_time:
+        return (
+            f"Invalid timestamp type in message {_shown(record)}. Producer should not set "
+            "timestamp type to LogAppendTime."
+        )
+    return None
+
+
+def _shown(record: Record) -> str:
+    key, value = len(record.key or b""), len(record.value or b"")
+    return (
+        f"DefaultRecord(offset={record.offset}, timestamp={record.timestamp}, "
+        f"key={key} bytes, value={value} bytes)"
+    )
+
+
+def _to_append(
+    batch: RecordBatch, found: RecordScan, config: LogConfig, now_ms: int
+) -> RecordBatch:
+    """The batch with the log's timestamps and compression.
+
+    A batch of the log's compression is taken as it is; any other one is written anew.
+
+    Source:  LogValidator.assignOffsetsNonCompressed, validateMessagesAndAssignOffsetsCompressed,
+             buildRecordsAndAssignOffsets.
+    """
+    source = batch.attributes & CODEC_MASK
+    target = source if config.compression is None else config.compression
+    highest = now_ms if config.log_append_time else max(NO_TIMESTAMP, found.highest_timestamp)
+    is_plain = source == target == Codec.NONE
+    if is_plain or (source == target and found.are_consecutive):
+        return batch.with_timestamps(log_append_time=config.log_append_time, max_timestamp=highest)
+    written = _written_anew(batch, target, config, highest)
+    _check_size(written, config)
+    return written
+
+
+def _written_anew(
+    batch: RecordBatch, codec: int, config: LogConfig, max_timestamp: int
+) -> RecordBatch:
+    records = tuple(
+        Record(offset, record.timestamp, record.key, record.value, record.headers)
+        for offset, record in enumerate(batch.records)
+    )
+    plain = RecordBatch.of(records, leader_epoch=-1)
+    transactional = batch.attributes & TRANSACTIONAL_BIT
+    return RecordBatch(
+        base_offset=0,
+        last_offset=batch.last_offset,
+        leader_epoch=-1,
+        base_timestamp=plain.base_timestamp,
+        max_timestamp=max_timestamp,
+        count=batch.count,
+        attributes=codec | transactional | (TIMESTAMP_TYPE_BIT if config.log_append_time else 0),
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        body=compress(codec, plain.unpacked_body()),
+    )
