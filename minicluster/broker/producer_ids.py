@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import AllocateProducerIdsRequest, InitProducerIdResponse
 
 PREFETCH_AT = 0.90  # of a block used
 RETRY_MS = 50
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
 
 
 class ProducerIds:
@@ -70,7 +69,7 @@ class ProducerIds:
         Source:  KafkaApis.handleInitProducerIdRequest; TransactionCoordinator.handleInitProducerId
                  for a null transactional id, where a producer id at hand is not looked at.
         """
-        unknown = (request.producer_id == NO_PRODUCER_ID, request.producer_epoch == NO_EPOCH)
+        unknown = (request.producer_id == NO_PRODUCER_ID, request.producer_epoch == NO_PRODUCER_EPOCH)
         response: InitProducerIdResponse
         if any(unknown) and not all(unknown):
             response = error_response(request, ErrorCode.INVALID_REQUEST, version=version)

@@ -1,1 +1,1 @@
-"""What a broker checks and changes in the batches that producers send."""
+"""The checks of the batches that producers send, and the changes to them."""

@@ -41,11 +41,6 @@ class ProducerStateEntry:
         """The sequence number of its last record."""
         return self.batches[-1].last_sequence
 
-    @property
-    def last_timestamp(self) -> int:
-        """The greatest timestamp of its last batch."""
-        return self.batches[-1].timestamp
-
 
 class ProducerStates:
     """The producers of one log, by producer id."""
