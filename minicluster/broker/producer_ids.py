@@ -69,7 +69,10 @@ class ProducerIds:
         Source:  KafkaApis.handleInitProducerIdRequest; TransactionCoordinator.handleInitProducerId
                  for a null transactional id, where a producer id at hand is not looked at.
         """
-        unknown = (request.producer_id == NO_PRODUCER_ID, request.producer_epoch == NO_PRODUCER_EPOCH)
+        unknown = (
+            request.producer_id == NO_PRODUCER_ID,
+            request.producer_epoch == NO_PRODUCER_EPOCH,
+        )
         response: InitProducerIdResponse
         if any(unknown) and not all(unknown):
             response = error_response(request, ErrorCode.INVALID_REQUEST, version=version)
