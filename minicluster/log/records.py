@@ -13,9 +13,13 @@ from minicluster.log.batch import LENGTH_END, RecordBatch
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The value of a message's ``records`` field: batches, turned into bytes only when written."""
+    """The value of a message's ``records`` field: batches, turned into bytes only when written.
+
+    Shapes:  tail: the first bytes of a batch that exceeds a limit in bytes.
+    """
 
     batches: tuple[RecordBatch, ...] = ()
+    tail: bytes = b""
 
     @classmethod
     def of(cls, value: bytes | Records | None) -> Records:
@@ -30,13 +34,13 @@ class Records:
     @property
     def size(self) -> int:
         """The number of their bytes."""
-        return sum(batch.size for batch in self.batches)
+        return sum(batch.size for batch in self.batches) + len(self.tail)
 
     def __bytes__(self) -> bytes:
-        return b"".join(batch.encoded for batch in self.batches)
+        return b"".join([*(batch.encoded for batch in self.batches), self.tail])
 
     def __bool__(self) -> bool:
-        return bool(self.batches)
+        return bool(self.batches or self.tail)
 
     def __len__(self) -> int:
         return self.size

@@ -43,4 +43,5 @@ class ReplicaManagerConfig:
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)
     metadata_directory: uuid.UUID | None = None
+    listener: str = "PLAINTEXT"
     traced: bool = True

@@ -8,7 +8,7 @@
 The broker's view of the cluster changes before its partitions do, so a leader never judges a
 follower by an older image than the one that made it leader.
 
-Leaves out: fetch sessions, tiered storage, moving replicas between directories.
+Leaves out: tiered storage, moving replicas between directories.
 Source:     KIP-497, KIP-841, KIP-858, KIP-903; ReplicaManager, BrokerMetadataPublisher.
 """
 

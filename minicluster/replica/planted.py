@@ -30,7 +30,7 @@ from minicluster.replica.partition.isr_state import (
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.partition.trace import trace
-from minicluster.replica.requests import fetch
+from minicluster.replica.requests import read_from_log
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Right = Callable[..., Any]
@@ -255,12 +255,12 @@ def _s32_counts(right: Right, partition: Partition, last_offset: int) -> None:
 @plant(reads.read_committed, "s31_reads_above_hw")
 def _s31(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
     info = reads.read_local_log(partition, *args)
-    if info.batches and info.batches[-1].last_offset >= partition.high_watermark:
+    if info.records.batches and info.records.batches[-1].last_offset >= partition.high_watermark:
         partition.hit("S31")
     return info
 
 
-@plant(fetch.required_leader_epoch, "z38_fetches_are_not_fenced")
+@plant(read_from_log.required_leader_epoch, "z38_fetches_are_not_fenced")
 def _z38(right: Right, partition: Partition, current_leader_epoch: int) -> int | None:
     epoch: int | None = right(partition, current_leader_epoch)
     if epoch not in (None, partition.leader_epoch):

@@ -153,7 +153,7 @@ class Replication:
         else:
             append_records_to_follower(
                 mine,
-                found.batches,
+                found.records.batches,
                 partition_leader_epoch=mine.leader_epoch,
                 leader_high_watermark=found.high_watermark,
                 leader_log_start_offset=found.log_start_offset,

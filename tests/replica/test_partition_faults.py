@@ -153,7 +153,7 @@ def test_s31_a_consumer_reads_above_the_high_watermark(on: bool) -> None:
     bench.lead(**BOTH)
     bench.append(3)
     info = consumer_fetch_records(bench.partition, fetch_offset=0, max_bytes=1 << 20)
-    assert len(info.batches) == on
+    assert len(info.records.batches) == on
     assert bench.hits == (["S31"] if on else [])
 
 

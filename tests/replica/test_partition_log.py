@@ -103,10 +103,10 @@ def test_a_follower_is_told_where_it_parted_and_nothing_is_learned_from_it() -> 
     before = bench.partition.remote_replicas[102]
     found = bench.fetch(102, 5, last_fetched_epoch=3)
     assert found.diverging_epoch == EpochEndOffset(2, 3)
-    assert found.batches == ()
+    assert found.records.batches == ()
     assert bench.partition.remote_replicas[102] == before
     assert bench.fetch(102, 5, last_fetched_epoch=2).diverging_epoch == EpochEndOffset(2, 3)
-    assert bench.fetch(102, 3, last_fetched_epoch=2).batches[0].base_offset == 3
+    assert bench.fetch(102, 3, last_fetched_epoch=2).records.batches[0].base_offset == 3
     with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
         bench.fetch(102, 3, last_fetched_epoch=9)
 
@@ -117,9 +117,9 @@ def test_a_consumer_reads_below_the_high_watermark_and_a_replica_to_the_end() ->
     bench.append(2)
     assert bench.partition.high_watermark == 4
     read = partial(consumer_fetch_records, bench.partition)
-    assert [b.last_offset for b in read(fetch_offset=0, max_bytes=1 << 20).batches] == [3]
-    assert read(fetch_offset=5, max_bytes=1 << 20).batches == ()
-    assert [b.last_offset for b in bench.fetch(102, 0).batches] == [3, 5]
+    assert [b.last_offset for b in read(fetch_offset=0, max_bytes=1 << 20).records.batches] == [3]
+    assert read(fetch_offset=5, max_bytes=1 << 20).records.batches == ()
+    assert [b.last_offset for b in bench.fetch(102, 0).records.batches] == [3, 5]
     with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
         read(fetch_offset=7, max_bytes=1 << 20)
 
@@ -131,13 +131,13 @@ def test_a_follower_answers_consumers_only_where_any_replica_may() -> None:
     info = consumer_fetch_records(
         bench.partition, fetch_offset=0, any_replica=True, max_bytes=1 << 20
     )
-    assert len(info.batches) == 1
+    assert len(info.records.batches) == 1
 
 
 def test_a_read_brings_one_batch_however_small_its_limit() -> None:
     bench = leading(3)
     bench.append(3)
-    assert len(bench.fetch(102, 0, max_bytes=1).batches) == 1
+    assert len(bench.fetch(102, 0, max_bytes=1).records.batches) == 1
 
 
 # --- high watermark ---------------------------------------------------------------------------

@@ -463,7 +463,7 @@ def _batch(base: int, last: int, epoch: int, now_ms: int, value: bytes = b"") ->
 def _fetch_json(result: LogReadInfo) -> Json:
     diverging = result.diverging_epoch
     return {
-        "batches": [[b.base_offset, b.last_offset, b.leader_epoch] for b in result.batches],
+        "batches": [[b.base_offset, b.last_offset, b.leader_epoch] for b in result.records.batches],
         "high_watermark": result.high_watermark,
         "log_start_offset": result.log_start_offset,
         "log_end_offset": result.log_end_offset,

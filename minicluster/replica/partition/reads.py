@@ -6,6 +6,7 @@ Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchS
 
 from __future__ import annotations
 
+from minicluster.log import Records
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
@@ -34,9 +35,11 @@ def fetch_records(
     current_leader_epoch: int | None,
     last_fetched_epoch: int | None,
     max_bytes: int,
+    min_one_batch: bool = True,
+    updates_state: bool = True,
     now_ms: int,
 ) -> LogReadInfo:
-    """Read for a follower, and update its fetch state.
+    """Read for a follower, and update its fetch state unless that was done before the fetch waited.
 
     Diverging logs change nothing. Otherwise the follower may be proposed for the ISR, and the high
     watermark may rise.
@@ -56,16 +59,16 @@ def fetch_records(
             f"broker {replica_id} is not known as a replica",
         )
     leader_end_offset = partition.log_end_offset
-    info, found_offset = _read(
-        partition, fetch_offset, last_fetched_epoch, max_bytes, leader_end_offset
+    info = _read(
+        partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, leader_end_offset
     )
-    if info.diverging_epoch is None:
+    if info.diverging_epoch is None and updates_state:
         update_follower_fetch_state(
             partition,
             replica_id,
             broker_epoch=broker_epoch,
             log_start_offset=log_start_offset,
-            log_end_offset=found_offset,
+            log_end_offset=info.fetch_offset,
             leader_end_offset=leader_end_offset,
             now_ms=now_ms,
         )
@@ -124,33 +127,42 @@ def consumer_fetch_records(
     current_leader_epoch: int | None = None,
     last_fetched_epoch: int | None = None,
     max_bytes: int,
+    min_one_batch: bool = True,
 ) -> LogReadInfo:
     """Read below the high watermark, for a consumer.
 
     Errors:  as fetch_records; NOT_LEADER_OR_FOLLOWER on a follower unless any replica may serve it.
     """
     partition.require_epoch(current_leader_epoch, leader_only=not any_replica)
-    return read_committed(partition, fetch_offset, last_fetched_epoch, max_bytes)
+    return read_committed(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch)
 
 
 @step
 def read_committed(
-    partition: Partition, fetch_offset: int, last_fetched_epoch: int | None, max_bytes: int
+    partition: Partition,
+    fetch_offset: int,
+    last_fetched_epoch: int | None,
+    max_bytes: int,
+    min_one_batch: bool,
 ) -> LogReadInfo:
-    """Read whole batches below the high watermark."""
+    """Read batches below the high watermark."""
     old = partition.high_watermark
     limit = partition.replica_log.locate_high_watermark()
     if limit != old:
         trace(partition, "hw", hw_old=old)
-    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, limit)[0]
+    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
 
 
 def read_local_log(
-    partition: Partition, fetch_offset: int, last_fetched_epoch: int | None, max_bytes: int
+    partition: Partition,
+    fetch_offset: int,
+    last_fetched_epoch: int | None,
+    max_bytes: int,
+    min_one_batch: bool,
 ) -> LogReadInfo:
-    """Read whole batches up to the log end."""
+    """Read batches up to the log end."""
     limit = partition.log_end_offset
-    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, limit)[0]
+    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
 
 
 def _read(
@@ -158,11 +170,11 @@ def _read(
     fetch_offset: int,
     last_fetched_epoch: int | None,
     max_bytes: int,
+    min_one_batch: bool,
     limit: int,
-) -> tuple[LogReadInfo, int]:
-    """Read whole batches below a limit, unless the fetcher's log diverges from this one.
+) -> LogReadInfo:
+    """Read batches below a limit, unless the fetcher's log diverges from this one.
 
-    Shapes:  -> the outcome, and the offset at which the read began (ReplicaLog.read).
     Errors:  OFFSET_OUT_OF_RANGE.
     """
     diverging = None
@@ -170,15 +182,16 @@ def _read(
         diverging = diverging_epoch(partition, fetch_offset, last_fetched_epoch)
     found = None
     if diverging is None:
-        found = partition.replica_log.read(fetch_offset, max_bytes, limit)
-    info = LogReadInfo(
-        batches=() if found is None else found.batches,
+        found = partition.replica_log.read(fetch_offset, max_bytes, limit, min_one_batch)
+    return LogReadInfo(
+        records=Records() if found is None else found.records,
+        fetch_offset=fetch_offset if found is None else found.found_offset,
         high_watermark=partition.high_watermark,
         log_start_offset=partition.log_start_offset,
         log_end_offset=partition.log_end_offset,
         diverging_epoch=diverging,
+        first_incomplete=found is not None and found.first_incomplete,
     )
-    return info, fetch_offset if found is None else found.found_offset
 
 
 def diverging_epoch(

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minicluster.log import Log, RecordBatch
+from minicluster.log import Log, RecordBatch, Records
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
 from minicluster.replica.partition.producer_state import ProducerStates
 from minicluster.rules import Rules
+
+_NO_RECORDS = Records()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,13 @@ class Read:
     """The outcome of a read.
 
     Shapes:  found_offset is where the read began by Kafka's account: the fetch offset, or in 4.x
-             the base offset of the batch that holds it.
+             the base offset of the batch that holds it. first_incomplete: the limit in bytes is
+             below the size of the first batch, of which nothing is read then.
     """
 
-    batches: tuple[RecordBatch, ...]
+    records: Records
     found_offset: int
+    first_incomplete: bool = False
 
 
 class ReplicaLog:
@@ -81,10 +85,14 @@ class ReplicaLog:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def read(self, offset: int, max_bytes: int, limit: int) -> Read:
-        """Whole batches from the one that holds an offset on, each wholly below a limit.
+    def read(self, offset: int, max_bytes: int, limit: int, min_one_batch: bool) -> Read:
+        """Batches from the one that holds an offset on, each wholly below a limit.
+
+        So many bytes are read, the last batch perhaps in part. With ``min_one_batch`` the first one
+        is read whole whatever its size, so that a fetch makes progress (KIP-74).
 
         Errors:  OFFSET_OUT_OF_RANGE below the log start or above its end.
+        Source:  LocalLog.read, LogSegment.read, ReplicaManager.readFromLog (checkFetchDataInfo).
         """
         log = self.log
         if not log.start_offset <= offset <= log.end_offset:
@@ -93,10 +101,20 @@ class ReplicaLog:
                 f"{offset} is not in [{log.start_offset}, {log.end_offset}]",
             )
         if offset == log.end_offset:
-            return Read((), offset)
-        batches = log.read(offset, max_bytes, limit) if offset < limit else ()
+            return Read(_NO_RECORDS, offset)
         found = self._batch_base(offset) if self._rules.read_finds_batch_base else offset
-        return Read(batches, found)
+        batches = log.read(offset, max_bytes, limit) if offset < limit else ()
+        if not batches:
+            return Read(_NO_RECORDS, found)
+        if max_bytes < 0:
+            raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"at most {max_bytes} bytes")
+        left = max_bytes - sum(batch.size for batch in batches)
+        if left < 0 and not min_one_batch:
+            return Read(_NO_RECORDS, found, first_incomplete=max_bytes > 0)
+        after = log.batch_at(batches[-1].next_offset) if left > 0 else None
+        fits = after is not None and after.last_offset < limit
+        tail = after.encoded[:left] if after is not None and fits else b""
+        return Read(Records(batches, tail), found)
 
     def first_at(self, timestamp: int) -> tuple[int, int, int] | None:
         """The first record whose timestamp is not below: (offset, timestamp, leader epoch)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicluster.log import RecordBatch
+from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 
 
@@ -20,14 +20,17 @@ class EpochEndOffset:
 class LogReadInfo:
     """The outcome of a fetch; the offsets are those before the fetch changed anything.
 
-    Shapes:  with ``diverging_epoch`` the logs of leader and follower diverge; batches are empty.
+    Shapes:  with ``diverging_epoch`` the logs of leader and follower diverge; records are empty.
+             fetch_offset: where the read began by Kafka's account (``Read.found_offset``).
     """
 
-    batches: tuple[RecordBatch, ...]
+    records: Records
+    fetch_offset: int
     high_watermark: int
     log_start_offset: int
     log_end_offset: int
     diverging_epoch: EpochEndOffset | None = None
+    first_incomplete: bool = False
 
     @property
     def last_stable_offset(self) -> int:

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.faults import Faults
+from minicluster.metadata.image.cluster import Endpoint
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
-from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
@@ -26,6 +26,7 @@ from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
 from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.sessions.fetch_session_cache import FetchSessionCache
 from minicluster.replica.state.broker_context import BrokerContext
 from minicluster.replica.to_controller.alter_partition_manager import AlterPartitionManager
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
@@ -34,6 +35,9 @@ from minicluster.replica.to_controller.replica_state_reports import ReplicaState
 from minicluster.rules import Rules
 
 TOPIC_IDS_FROM = 13  # the first version of Produce and Fetch with topic ids (KIP-516)
+
+_SESSION_SLOTS = 1_000
+_FETCH_MAX_BYTES = 55 * 1024 * 1024
 
 
 class ReplicaManagerState(BrokerContext):
@@ -60,6 +64,11 @@ class ReplicaManagerState(BrokerContext):
         self.partitions: dict[Key, Partition] = {}
         self.offline: dict[Key, None] = {}
         self.fetchers: dict[int, Fetcher] = {}
+        static = config.static
+        slots = int(static.get("max.incremental.fetch.session.cache.slots", _SESSION_SLOTS))
+        self.fetch_sessions = FetchSessionCache(slots, config.incarnation)
+        self.fetch_max_bytes = int(static.get("fetch.max.bytes", _FETCH_MAX_BYTES))
+        self.replica_selector = static.get("replica.selector.class")
         self.in_controlled_shutdown = False
         self.alter_partition_manager = AlterPartitionManager(self)
         self.assignments = DirectoryAssignments(self)
@@ -115,8 +124,33 @@ class ReplicaManagerState(BrokerContext):
         """The key of a partition in a Produce or Fetch request; None for an unknown topic."""
         if version >= TOPIC_IDS_FROM:
             return (topic_id, index) if self.image.topics.get(topic_id) is not None else None
+        return self.key_named(topic, index)
+
+    def key_named(self, topic: str, index: int) -> Key | None:
+        """The key of a partition; None for an unknown topic."""
         found = self.image.topics.named(topic)
         return None if found is None else (found.id, index)
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        """The name of a topic; None for an unknown id."""
+        found = self.image.topics.get(topic_id)
+        return None if found is None else found.name
+
+    def is_known(self, topic: str, index: int) -> bool:
+        """The metadata has this partition."""
+        found = self.image.topics.named(topic)
+        return found is not None and index in found.partitions
+
+    def endpoint(self, broker_id: int) -> tuple[Endpoint, str | None] | None:
+        """The place where clients reach a live broker, and its rack; None where they cannot.
+
+        Source:  KRaftMetadataCache.getAliveBrokerNode.
+        """
+        broker = self.image.cluster.broker(broker_id)
+        if broker is None or broker.fenced:
+            return None
+        found = (e for e in broker.endpoints if e.name == self.config.listener)
+        return next(((endpoint, broker.rack) for endpoint in found), None)
 
     def partition(self, key: Key | None) -> Partition:
         """The local replica.
@@ -139,7 +173,7 @@ class ReplicaManagerState(BrokerContext):
 
         Errors:  as ``partition``.
         """
-        return self.partition(self.key_of(topic, ZERO_UUID, index, version=0))
+        return self.partition(self.key_named(topic, index))
 
     def current_leader(self, key: Key | None) -> tuple[int, int]:
         """Leader and leader epoch by the metadata, -1 where not known (KIP-951)."""

@@ -1,0 +1,134 @@
+"""A fetch that waits for bytes.
+
+Source:  DelayedFetch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.log.epochs import NO_EPOCH
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.requests.purgatory import DelayedOperation
+from minicluster.replica.requests.read_from_log import (
+    FetchedPartition,
+    FetchParams,
+    LogReadResults,
+    read_from_log,
+)
+from minicluster.replica.sessions.fetch_session import PartitionKey
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+OnRead = Callable[[dict[PartitionKey, Any], int], None]
+
+
+class DelayedFetch(DelayedOperation):
+    """A fetch that waits until there are enough bytes or something else to respond."""
+
+    __slots__ = (
+        "_on_read",
+        "_params",
+        "_results",
+        "_snapshots",
+        "_state",
+        "_wanted",
+        "deadline_ms",
+    )
+
+    def __init__(
+        self,
+        state: ReplicaManagerState,
+        params: FetchParams,
+        wanted: list[FetchedPartition],
+        results: LogReadResults,
+        on_read: OnRead,
+        deadline_ms: int,
+    ) -> None:
+        self._state = state
+        self._params = params
+        self._wanted = wanted
+        self._results = results
+        self._on_read = on_read
+        # The fetch itself may have moved the high watermark, after it was read.
+        self._snapshots = [
+            (*self._snapshot(item), data.high_watermark == self._high_watermark(item))
+            for item, data in zip(wanted, results.data.values(), strict=True)
+        ]
+        self.deadline_ms = deadline_ms
+
+    def try_complete(self, now_ms: int) -> bool:
+        """Complete once there are enough bytes, or something else to respond.
+
+        Source:  DelayedFetch.tryComplete.
+        """
+        size = 0
+        for item in self._wanted:
+            offset = self._results.offsets[item.key]
+            if offset is None:
+                continue
+            available = self._available(item, offset)
+            if available is None:
+                return True
+            size += available
+        return size >= self._params.min_bytes
+
+    def on_complete(self, now_ms: int) -> None:
+        """Read again and respond; if nothing has changed, with the results of the first read."""
+        results = self._results
+        if self._snapshots != [(*self._snapshot(item), True) for item in self._wanted]:
+            results = read_from_log(
+                self._state, self._params, self._wanted, now_ms, from_purgatory=True
+            )
+        self._on_read(results.data, now_ms)
+
+    def _local(self, item: FetchedPartition) -> Partition | None:
+        key = self._state.key_named(item.topic, item.data.partition)
+        return None if key is None else self._state.partitions.get(key)
+
+    def _high_watermark(self, item: FetchedPartition) -> int:
+        partition = self._local(item)
+        return -1 if partition is None else partition.high_watermark
+
+    def _snapshot(self, item: FetchedPartition) -> tuple[int, ...]:
+        """All that the response for a partition depends on."""
+        partition = self._local(item)
+        if partition is None:
+            return ()
+        log = partition.log
+        return (
+            partition.topic_id.int,
+            partition.leader_epoch,
+            partition.partition_epoch,
+            partition.high_watermark,
+            log.start_offset,
+            log.end_offset,
+        )
+
+    def _available(self, item: FetchedPartition, offset: int) -> int | None:
+        """The number of bytes to read; None if there is something else to respond."""
+        data, params = item.data, self._params
+        try:
+            partition = self._state.partition_named(item.topic, data.partition)
+        except ReplicaError:
+            return None
+        epoch = data.current_leader_epoch
+        if epoch not in (NO_EPOCH, partition.leader_epoch) or partition.leader is None:
+            return None
+        if params.leader_only and not partition.is_leader:
+            return None
+        end = partition.log_end_offset if params.is_from_follower else partition.high_watermark
+        if end < offset:
+            return None
+        if data.last_fetched_epoch >= 0:
+            epoch, end_offset = partition.end_offset_for(data.last_fetched_epoch)
+            if epoch < data.last_fetched_epoch or end_offset < data.fetch_offset:
+                return None
+        if end == offset:
+            return 0
+        if params.min_bytes <= 1:
+            return 1
+        most: int = data.partition_max_bytes
+        batches = partition.log.read(offset, most, end)
+        return min(sum(batch.size for batch in batches), most)

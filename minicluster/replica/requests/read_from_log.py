@@ -1,0 +1,238 @@
+"""One pass of a Fetch over the logs of its partitions, within the limits in bytes.
+
+Source:  ReplicaManager.readFromLog, FetchParams, LogReadResult.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from minicluster.log import Records
+from minicluster.planting import step
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FetchResponse
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.reads import consumer_fetch_records, fetch_records
+from minicluster.replica.partition.results import LogReadInfo
+from minicluster.replica.requests.optional_epoch import optional_epoch
+from minicluster.replica.requests.preferred_read_replica import preferred_read_replica
+from minicluster.replica.sessions.fetch_session import PartitionKey
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+_CONSUMER = -1
+_CURRENT_LEADER_FROM = 16
+_STORAGE_ERROR_FROM = 6
+
+NO_RECORDS = Records()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPartition:
+    """One partition of a request, whose topic is known.
+
+    Shapes:  data is the partition of the request; the topic id is zero before version 13.
+    """
+
+    key: PartitionKey
+    topic: str
+    topic_id: uuid.UUID
+    data: Any
+
+    def local(self, state: ReplicaManagerState) -> Partition:
+        """The local replica.
+
+        Errors:  as ReplicaManagerState.partition; INCONSISTENT_TOPIC_ID for a topic that was made
+                 anew under its name since the session began.
+        """
+        partition = state.partition_named(self.topic, self.data.partition)
+        if self.topic_id not in (ZERO_UUID, partition.topic_id):
+            raise ReplicaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.topic} was made anew")
+        return partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchParams:
+    """The sender of a fetch, and how much it wants at least and at most.
+
+    Shapes:  rack is None before version 11, whose fetches only leaders serve.
+    """
+
+    version: int
+    replica_id: int
+    broker_epoch: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    reads_committed: bool
+    rack: str | None
+
+    @property
+    def is_from_follower(self) -> bool:
+        """A broker fetches, and not a consumer."""
+        return self.replica_id >= 0
+
+    @property
+    def leader_only(self) -> bool:
+        """Only a leader may serve this fetch."""
+        return self.is_from_follower or (self.replica_id == _CONSUMER and self.rack is None)
+
+
+@dataclass(slots=True)
+class LogReadResults:
+    """The outcome of one pass over the partitions.
+
+    Shapes:  offsets: where each read began by Kafka's account, None where no log was read.
+    """
+
+    data: dict[PartitionKey, Any] = field(default_factory=dict)
+    offsets: dict[PartitionKey, int | None] = field(default_factory=dict)
+    size: int = 0
+    responds_at_once: bool = False
+
+
+def read_from_log(
+    state: ReplicaManagerState,
+    params: FetchParams,
+    wanted: Iterable[FetchedPartition],
+    now_ms: int,
+    *,
+    from_purgatory: bool = False,
+) -> LogReadResults:
+    """Read each partition, within what the partitions before it have left of the limit in bytes.
+
+    The first batch of all is read whole whatever its size, so that a fetch makes progress (KIP-74).
+    """
+    results = LogReadResults()
+    left = params.max_bytes
+    for item in wanted:
+        try:
+            partition = item.local(state)
+            replica = preferred_read_replica(state, partition, params, item.data, now_ms)
+            if replica is not None:
+                info, records = _offsets_of(partition, item.data), NO_RECORDS
+                results.offsets[item.key] = None
+            else:
+                limits = left, results.size == 0
+                info = _read(partition, params, item.data, limits, not from_purgatory, now_ms)
+                records = info.records
+                results.offsets[item.key] = info.fetch_offset
+        except ReplicaError as refusal:
+            results.data[item.key] = _error(state, params, item, refusal.error)
+            results.offsets[item.key] = None
+            results.responds_at_once = True
+            continue
+        results.size += records.size
+        left = max(0, left - records.size)
+        results.responds_at_once |= info.diverging_epoch is not None or replica is not None
+        results.data[item.key] = _data(params, item, info, records, replica)
+    return results
+
+
+def _read(
+    partition: Partition,
+    params: FetchParams,
+    data: Any,
+    limits: tuple[int, bool],
+    updates_state: bool,
+    now_ms: int,
+) -> LogReadInfo:
+    left, min_one_batch = limits
+    max_bytes = min(data.partition_max_bytes, left)
+    current_leader_epoch = required_leader_epoch(partition, data.current_leader_epoch)
+    last_fetched_epoch = optional_epoch(data.last_fetched_epoch)
+    if params.is_from_follower:
+        return fetch_records(
+            partition,
+            replica_id=params.replica_id,
+            broker_epoch=params.broker_epoch,
+            fetch_offset=data.fetch_offset,
+            log_start_offset=data.log_start_offset,
+            current_leader_epoch=current_leader_epoch,
+            last_fetched_epoch=last_fetched_epoch,
+            max_bytes=max_bytes,
+            min_one_batch=min_one_batch,
+            updates_state=updates_state,
+            now_ms=now_ms,
+        )
+    return consumer_fetch_records(
+        partition,
+        fetch_offset=data.fetch_offset,
+        any_replica=not params.leader_only,
+        current_leader_epoch=current_leader_epoch,
+        last_fetched_epoch=last_fetched_epoch,
+        max_bytes=max_bytes,
+        min_one_batch=min_one_batch,
+    )
+
+
+@step
+def required_leader_epoch(partition: Partition, current_leader_epoch: int) -> int | None:
+    """The leader epoch that the sender expects; None for a sender without any."""
+    return optional_epoch(current_leader_epoch)
+
+
+def _offsets_of(partition: Partition, data: Any) -> LogReadInfo:
+    """The offsets of a log that is not read: the consumer is to fetch from another replica.
+
+    Errors:  as Partition.require_epoch.
+    """
+    partition.require_epoch(optional_epoch(data.current_leader_epoch), leader_only=False)
+    return LogReadInfo(
+        records=NO_RECORDS,
+        fetch_offset=data.fetch_offset,
+        high_watermark=partition.high_watermark,
+        log_start_offset=partition.log_start_offset,
+        log_end_offset=partition.log_end_offset,
+    )
+
+
+def _data(
+    params: FetchParams,
+    item: FetchedPartition,
+    info: LogReadInfo,
+    records: Records,
+    replica: int | None,
+) -> Any:
+    diverging = info.diverging_epoch
+    # Kafka looks transactions up with the records: no lookup where it reads or keeps none.
+    looked_up = diverging is None and replica is None and not info.first_incomplete
+    return FetchResponse.PartitionData(
+        partition_index=item.data.partition,
+        high_watermark=info.high_watermark,
+        last_stable_offset=info.last_stable_offset,
+        log_start_offset=info.log_start_offset,
+        diverging_epoch=FetchResponse.EpochEndOffset()
+        if diverging is None
+        else FetchResponse.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset),
+        aborted_transactions=() if params.reads_committed and looked_up else None,
+        preferred_read_replica=-1 if replica is None else replica,
+        records=records,
+    )
+
+
+def _error(
+    state: ReplicaManagerState, params: FetchParams, item: FetchedPartition, error: ErrorCode
+) -> Any:
+    leader = FetchResponse.LeaderIdAndEpoch()
+    # The sender finds the new leader without another Metadata request (KIP-951).
+    moved = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+    if moved and params.version >= _CURRENT_LEADER_FROM:
+        leader_id, leader_epoch = state.current_leader(
+            state.key_named(item.topic, item.data.partition)
+        )
+        leader = FetchResponse.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+    if error == ErrorCode.KAFKA_STORAGE_ERROR and params.version < _STORAGE_ERROR_FROM:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return FetchResponse.PartitionData(
+        partition_index=item.data.partition,
+        error_code=error,
+        high_watermark=-1,
+        current_leader=leader,
+        aborted_transactions=None,
+        records=NO_RECORDS,
+    )
