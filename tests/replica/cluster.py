@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, FaultHit, Respond, Send, SetTimer, Trace
@@ -52,9 +52,17 @@ class Cluster:
     """Brokers 1 to n, their disks, and what travels between them."""
 
     def __init__(
-        self, brokers: int = 3, *, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE
+        self,
+        brokers: int = 3,
+        *,
+        rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
+        racks: Mapping[int, str] | None = None,
+        **settings: Any,
     ) -> None:
         self.now_ms = 10_000
+        self.racks = racks or {}
+        self.settings = settings  # of ReplicaManagerConfig
         self.rules = rules
         self.faults = faults
         self.image = MetadataImage.EMPTY
@@ -235,7 +243,9 @@ class Cluster:
     def start(self, broker: int, epoch: int | None = None, *, fenced: bool = False) -> None:
         """Start an incarnation over the broker's disk; it learns everything from the image."""
         manager = ReplicaManagerMachine(
-            ReplicaManagerConfig(broker_id=broker, incarnation=f"inc-{broker}-{self.now_ms}"),
+            ReplicaManagerConfig(
+                broker_id=broker, incarnation=f"inc-{broker}-{self.now_ms}", **self.settings
+            ),
             self.disks[broker],
             rules=self.rules,
             faults=self.faults,
@@ -250,6 +260,12 @@ class Cluster:
                 broker_epoch=epoch,
                 incarnation_id=uuid.UUID(int=epoch),
                 fenced=fenced,
+                rack=self.racks.get(broker),
+                end_points=(
+                    RegisterBrokerRecord.BrokerEndpoint(
+                        name="PLAINTEXT", host=f"host-{broker}", port=9092, security_protocol=0
+                    ),
+                ),
                 log_dirs=(_dir(broker),),
             )
         )

@@ -1,0 +1,92 @@
+"""How many bytes a fetch reads: up to the byte, but for the first batch of all (KIP-74)."""
+
+from __future__ import annotations
+
+import pytest
+
+from minicluster.log import Records
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FetchRequest
+from tests.replica.cluster import TOPIC_IDS, Cluster
+
+LARGE = 1 << 20
+READ_COMMITTED = 1
+
+
+def with_batches(count: int) -> tuple[Cluster, int]:
+    """Two topics with as many committed batches each, all of one size."""
+    cluster = Cluster(1)
+    for name in ("orders", "bills"):
+        cluster.create_topic(name, replicas=(1,))
+        for number in range(count):
+            cluster.produce(1, b"%d" % number, name=name)
+    return cluster, cluster.partition(1).log.batches[0].size
+
+
+def fetch(cluster: Cluster, max_bytes: int, *partition_max_bytes: int) -> list[bytes]:
+    """The bytes of a fetch of both topics, or of the first one."""
+    request = FetchRequest(
+        min_bytes=0,
+        max_bytes=max_bytes,
+        isolation_level=READ_COMMITTED,
+        topics=tuple(
+            FetchRequest.FetchTopic(
+                topic_id=TOPIC_IDS[name],
+                partitions=(FetchRequest.FetchPartition(partition_max_bytes=most),),
+            )
+            for name, most in zip(("orders", "bills"), partition_max_bytes, strict=False)
+        ),
+    )
+    response = cluster.reply(cluster.ask(1, request, 18))
+    return [bytes(data.records) for topic in response.responses for data in topic.partitions]
+
+
+def test_a_batch_that_does_not_fit_is_cut_off() -> None:
+    cluster, size = with_batches(3)
+    whole = fetch(cluster, LARGE, LARGE)[0]
+    assert len(whole) == 3 * size
+    for most in (size, size + 1, 2 * size - 1, 2 * size, 2 * size + 12):
+        assert fetch(cluster, LARGE, most)[0] == whole[:most]
+        assert fetch(cluster, most, LARGE)[0] == whole[:most]
+    cut = Records.of(whole[: 2 * size + 12])
+    assert [batch.base_offset for batch in cut.batches] == [0, 1]
+
+
+@pytest.mark.parametrize("most", [0, 1, 12, 60])
+def test_the_first_batch_of_all_is_whole_and_no_other_exceeds_its_limit(most: int) -> None:
+    cluster, size = with_batches(2)
+    first, second = fetch(cluster, LARGE, most, most)
+    assert (len(first), second) == (size, b"")
+    first, second = fetch(cluster, most, LARGE, LARGE)
+    assert (len(first), second) == (size, b"")
+
+
+def test_the_limit_of_the_response_is_shared() -> None:
+    cluster, size = with_batches(2)
+    sizes = [len(data) for data in fetch(cluster, 3 * size + 1, LARGE, LARGE)]
+    assert sizes == [2 * size, size + 1]
+    sizes = [len(data) for data in fetch(cluster, 3 * size - 1, LARGE, LARGE)]
+    assert sizes == [2 * size, 0]  # the first batch of a partition is whole or not there
+
+
+def test_the_limit_of_the_broker_counts_as_well() -> None:
+    cluster = Cluster(1, fetch_max_bytes=100)
+    cluster.create_topic(replicas=(1,))
+    for _ in range(3):
+        cluster.produce(1, b"a")
+    assert len(fetch(cluster, LARGE, LARGE)[0]) == 100
+
+
+def test_a_negative_limit_is_an_error_where_there_is_something_to_read() -> None:
+    cluster, _ = with_batches(1)
+    request = FetchRequest(
+        max_bytes=LARGE,
+        topics=(
+            FetchRequest.FetchTopic(
+                topic_id=TOPIC_IDS["orders"],
+                partitions=(FetchRequest.FetchPartition(partition_max_bytes=-1),),
+            ),
+        ),
+    )
+    data, _ = cluster.fetched(cluster.ask(1, request, 13))
+    assert data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
