@@ -32,7 +32,7 @@ from minicluster.replica.requests.read_from_log import (
 )
 from minicluster.replica.sessions.fetch_context import FetchContext, new_context
 from minicluster.replica.sessions.fetch_session import PartitionKey
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 _READ_COMMITTED = 1
 _ANY_REPLICA_FROM = 11
@@ -51,7 +51,7 @@ def handle_fetch(
     context = new_context(
         state.fetch_sessions,
         request,
-        version,
+        uses_topic_ids=version >= TOPIC_IDS_FROM,
         is_from_follower=params.is_from_follower,
         name_of=state.topic_name,
         now_ms=now_ms,

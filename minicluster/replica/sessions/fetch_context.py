@@ -29,8 +29,6 @@ from minicluster.replica.sessions.fetch_session import (
 )
 from minicluster.replica.sessions.fetch_session_cache import FetchSessionCache, touch
 
-TOPIC_IDS_FROM = 13
-
 NameOf = Callable[[uuid.UUID], str | None]
 Wanted = dict[PartitionKey, CachedPartition]
 
@@ -151,8 +149,8 @@ class IncrementalFetchContext:
 def new_context(
     cache: FetchSessionCache,
     request: Any,
-    version: int,
     *,
+    uses_topic_ids: bool,
     is_from_follower: bool,
     name_of: NameOf,
     now_ms: int,
@@ -164,7 +162,6 @@ def new_context(
              the other way round).
     Source:  FetchManager.newContext.
     """
-    uses_topic_ids = version >= TOPIC_IDS_FROM
     wanted = dict(_wanted(request, uses_topic_ids, name_of))
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != INVALID_SESSION_ID:
