@@ -1,0 +1,99 @@
+"""FindCoordinator (10): the broker that coordinates a group or a transactional id.
+
+Versions:  0-6. 1: transactional ids, and an error message. 2: as 1. 3: flexible. 4: several keys
+           (KIP-699). 5: for transactions that verify (KIP-890). 6: share groups (KIP-932).
+Source:    KafkaApis.handleFindCoordinatorRequest, getCoordinator.
+"""
+
+from __future__ import annotations
+
+from minicluster.broker.state.api_state import ApiState
+from minicluster.coordinator.internal_topics import partition_count, partition_of
+from minicluster.metadata.image.cluster import Endpoint
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+_SEVERAL_KEYS_FROM = 4
+_SHARE_FROM = 6
+_TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
+_NO_NODE = -1
+
+Coordinator = FindCoordinatorResponse.Coordinator
+
+
+def find_coordinator(
+    state: ApiState, request: FindCoordinatorRequest, version: int
+) -> FindCoordinatorResponse:
+    """The coordinator of each key.
+
+    Errors:  COORDINATOR_NOT_AVAILABLE while the internal topic or a leader of its partition is
+             missing; INVALID_REQUEST for an unknown type of key.
+    """
+    if version >= _SEVERAL_KEYS_FROM:
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(
+            coordinators=tuple(_coordinator(state, request.key_type, key, version) for key in keys)
+        )
+    found = _coordinator(state, request.key_type, request.key, version)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=_message(found.error_code) if version >= 1 else None,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def missing_internal_topic(state: ApiState, request: FindCoordinatorRequest) -> str | None:
+    """The internal topic that the request needs and that is not there yet."""
+    name = _TOPICS.get(request.key_type)
+    return name if name is not None and state.image.topics.named(name) is None else None
+
+
+def _coordinator(state: ApiState, key_type: int, key: str, version: int) -> Coordinator:
+    topic_name = _TOPICS.get(key_type)
+    if topic_name is None:
+        unavailable = key_type == SHARE and version >= _SHARE_FROM
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE if unavailable else ErrorCode.INVALID_REQUEST
+        return _none(key, error)
+    topic = state.image.topics.named(topic_name)
+    if topic is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    count = partition_count(topic_name, state.image, state.broker_levels)
+    partition = topic.partitions[partition_of(key, count)]
+    endpoint = _alive_endpoint(state, partition.leader)
+    if endpoint is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(
+        key=key,
+        node_id=partition.leader,
+        host=endpoint.host,
+        port=endpoint.port,
+        error_code=ErrorCode.NONE,
+        error_message="",
+    )
+
+
+def _alive_endpoint(state: ApiState, broker_id: int) -> Endpoint | None:
+    broker = state.image.cluster.broker(broker_id)
+    return None if broker is None or broker.fenced else state.endpoint(broker)
+
+
+def _none(key: str, error: ErrorCode) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=_NO_NODE, host="", port=_NO_NODE, error_code=error, error_message=""
+    )
+
+
+def _message(error: int) -> str:
+    return "NONE" if error == ErrorCode.NONE else MESSAGES[ErrorCode(error)]
+
+
+MESSAGES = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.INVALID_REQUEST: "This most likely occurs because of a request being malformed by the "
+    "client library or the message was sent to an incompatible broker. See the broker logs for "
+    "more details.",
+}

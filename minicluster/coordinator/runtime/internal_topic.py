@@ -1,0 +1,103 @@
+"""The partitions of an internal topic, for the coordinator on the same broker.
+
+Source:  CoordinatorPartitionWriter, CoordinatorLoaderImpl; ReplicaManager.appendRecordsToLeader,
+         ListenerAdaptor.onHighWatermarkUpdated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minicluster.coordinator.runtime.internal_log import AppendFailed, Producer
+from minicluster.log import Record, RecordBatch
+from minicluster.log.batch import TRANSACTIONAL_BIT
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.leader_log import ACKS_ALL, append_records_to_leader
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+
+class InternalTopic:
+    """One internal topic; whoever writes here performs the effects of the replica manager next."""
+
+    def __init__(self, state: ReplicaManagerState, topic: str) -> None:
+        self._state = state
+        self.topic = topic
+        self._reported: dict[int, int] = {}
+
+    def append(
+        self,
+        partition: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        producer: Producer | None,
+        now_ms: int,
+    ) -> int:
+        """Append one batch as with acks=all; the offset behind it.
+
+        Errors:  AppendFailed with the error that a producer would get.
+        """
+        made = [Record(i, now_ms, key, value) for i, (key, value) in enumerate(records)]
+        if producer is None:
+            batch = RecordBatch.of(made, leader_epoch=-1)
+        else:
+            batch = RecordBatch.of(
+                made,
+                leader_epoch=-1,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                attributes=TRANSACTIONAL_BIT,
+            )
+        state = self._state
+        key = self._key(partition)
+        try:
+            appended = append_records_to_leader(state.partition(key), batch, ACKS_ALL, now_ms)
+        except ReplicaError as refusal:
+            raise AppendFailed(refusal.error, str(refusal)) from refusal
+        assert key is not None
+        if appended.high_watermark_increased:
+            state.delayed.check_and_complete_all(key, now_ms)
+        else:
+            state.delayed.fetches.check_and_complete(key, now_ms)
+        return appended.last_offset + 1
+
+    def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[RecordBatch]:
+        """Batches of the local log from an offset on; none where this broker has no replica."""
+        local = self._local(partition)
+        if local is None or offset >= local.log_end_offset:
+            return ()
+        return local.replica_log.read(offset, max_bytes, local.log_end_offset).batches
+
+    def start_offset(self, partition: int) -> int:
+        """The first offset of the local log."""
+        local = self._local(partition)
+        return 0 if local is None else local.log_start_offset
+
+    def high_watermark(self, partition: int) -> int:
+        """The local high watermark."""
+        local = self._local(partition)
+        return 0 if local is None else local.high_watermark
+
+    def take_risen_high_watermarks(self) -> list[tuple[int, int]]:
+        """Each partition that this broker leads whose high watermark has risen since the last call.
+
+        Shapes:  (partition, high watermark).
+        """
+        risen = []
+        topic = self._state.image.topics.named(self.topic)
+        for index in () if topic is None else topic.partitions:
+            local = self._local(index)
+            if local is None or not local.is_leader:
+                self._reported.pop(index, None)
+            elif self._reported.get(index) != local.high_watermark:
+                self._reported[index] = local.high_watermark
+                risen.append((index, local.high_watermark))
+        return risen
+
+    def _key(self, partition: int) -> Key | None:
+        return self._state.key_of(self.topic, ZERO_UUID, partition, version=0)
+
+    def _local(self, partition: int) -> Partition | None:
+        key = self._key(partition)
+        return None if key is None else self._state.partitions.get(key)

@@ -1,0 +1,361 @@
+"""Shards of one internal topic: loaded from the log, written to it, and read as committed.
+
+    become leader -> LOADING --all replayed--> ACTIVE --another leader--> gone
+                        `--damaged record--> FAILED
+
+An operation decides on the newest state. Its records are appended to the partition of the shard,
+then replayed into the state. The response waits until they are committed: what a coordinator loses
+by a fail-over has never left it.
+
+**Invariant:** the append comes before the replay, so no state has to be taken back.
+
+Source:  CoordinatorRuntime, CoordinatorLoaderImpl, CoordinatorOperationExceptionHelper.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from minicluster.coordinator.runtime.internal_log import AppendFailed, InternalLog, Producer
+from minicluster.coordinator.runtime.shard import OperationError, Result, Shard
+from minicluster.coordinator.runtime.timeline import Timeline
+from minicluster.coordinator.runtime.timers import RETRY_BACKOFF_MS, ShardTimers, Timers
+from minicluster.log import InvalidBatch
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.coordinator_records.framing import (
+    decode_coordinator_record,
+    encode_coordinator_record,
+)
+
+from minicluster.protocol.errors import ProtocolError
+
+LOAD_BUFFER_BYTES = 5 * 1024 * 1024  # offsets.load.buffer.size
+S = TypeVar("S", bound=Shard)
+Operation = Callable[[S, int], Result]
+Done = Callable[[Any, ErrorCode | None, str | None], None]
+"""Takes the response, or the error and its message."""
+
+
+class ShardState(enum.Enum):
+    """Source: CoordinatorRuntime.CoordinatorState."""
+
+    LOADING = enum.auto()
+    ACTIVE = enum.auto()
+    FAILED = enum.auto()
+
+
+class _Context(Generic[S]):
+    """One partition that this broker leads."""
+
+    def __init__(self, shard: S, epoch: int, timeline: Timeline, timers: ShardTimers) -> None:
+        self.shard = shard
+        self.epoch = epoch
+        self.timeline = timeline
+        self.timers = timers
+        self.state = ShardState.LOADING
+        self.next_offset = 0
+        self.last_written = 0
+        self.last_committed = 0
+        self.deferred: deque[tuple[int, Callable[[ErrorCode | None, int], None]]] = deque()
+
+
+class CoordinatorRuntime(Generic[S]):
+    """All shards of a coordinator on one broker.
+
+    Inputs:  ``on_elected``, ``on_resigned``, ``on_high_watermark``, ``on_metadata``, and the
+             operations: ``write``, ``read``.
+    Source:  CoordinatorRuntime.
+    """
+
+    def __init__(
+        self,
+        log: InternalLog,
+        make_shard: Callable[[int, Timeline, ShardTimers], S],
+        timers: Timers,
+        *,
+        write_timeout_ms: int,
+    ) -> None:
+        self._log = log
+        self._make_shard = make_shard
+        self._timers = timers
+        self._write_timeout_ms = write_timeout_ms
+        self._contexts: dict[int, _Context[S]] = {}
+        self._image = MetadataImage.EMPTY
+
+    # --- leadership ---------------------------------------------------------------------------
+
+    def on_elected(self, partition: int, epoch: int, now_ms: int) -> None:
+        """This broker leads a partition from an epoch on: load it, a buffer at a time.
+
+        Source:  CoordinatorRuntime.scheduleLoadOperation.
+        """
+        before = self._contexts.get(partition)
+        if before is not None:
+            if before.epoch >= epoch:
+                return
+            self._unload(partition, now_ms)
+        timeline, timers = Timeline(), ShardTimers(self._timers)
+        shard = self._make_shard(partition, timeline, timers)
+        context = _Context(shard, epoch, timeline, timers)
+        context.next_offset = self._log.start_offset(partition)
+        self._contexts[partition] = context
+        self._timers.add(now_ms, lambda at_ms: self._load(partition, context, at_ms))
+
+    def on_resigned(self, partition: int, epoch: int | None, now_ms: int) -> None:
+        """Another broker leads a partition, or it is deleted (None): what waits is refused.
+
+        Source:  CoordinatorRuntime.scheduleUnloadOperation.
+        """
+        context = self._contexts.get(partition)
+        if context is not None and (epoch is None or context.epoch < epoch):
+            self._unload(partition, now_ms)
+
+    def _unload(self, partition: int, now_ms: int) -> None:
+        context = self._contexts.pop(partition)
+        context.timers.cancel_all()
+        deferred, context.deferred = context.deferred, deque()
+        for _, complete in deferred:
+            complete(ErrorCode.NOT_COORDINATOR, now_ms)
+        context.shard.on_unloaded()
+
+    def _load(self, partition: int, context: _Context[S], now_ms: int) -> None:
+        if self._contexts.get(partition) is not context:
+            return
+        batches = self._log.read(partition, context.next_offset, LOAD_BUFFER_BYTES)
+        try:
+            for batch in batches:
+                self._replay_batch(context, batch)
+        except (ProtocolError, InvalidBatch):
+            # Kafka's stays unusable as well, until another broker leads the partition.
+            context.state = ShardState.FAILED
+            return
+        context.last_written = context.next_offset
+        self._commit(context, self._log.high_watermark(partition), now_ms)
+        if batches:
+            self._timers.add(now_ms, lambda at_ms: self._load(partition, context, at_ms))
+            return
+        context.state = ShardState.ACTIVE
+        context.shard.on_loaded(self._image, now_ms)
+
+    def _replay_batch(self, context: _Context[S], batch: Any) -> None:
+        shard = context.shard
+        context.timeline.written = batch.next_offset
+        for offset, record in enumerate(batch.records, batch.base_offset):
+            if batch.is_control:
+                committed = int.from_bytes(record.key[2:4], "big") == 1
+                shard.replay_end_transaction(
+                    batch.producer_id, batch.producer_epoch, committed=committed
+                )
+                continue
+            read = decode_coordinator_record(shard.record_types, record.key, record.value)
+            if read is not None:
+                producer_id = batch.producer_id if batch.is_transactional else -1
+                shard.replay(read, offset, producer_id, batch.producer_epoch)
+        context.next_offset = batch.next_offset
+
+    # --- the log --------------------------------------------------------------------------
+
+    def on_high_watermark(self, partition: int, offset: int, now_ms: int) -> None:
+        """All below an offset is committed: responses that waited for it are given."""
+        context = self._contexts.get(partition)
+        if context is not None and context.state is ShardState.ACTIVE:
+            self._commit(context, offset, now_ms)
+
+    def _commit(self, context: _Context[S], offset: int, now_ms: int) -> None:
+        offset = min(offset, context.last_written)
+        if offset <= context.last_committed:
+            return
+        context.last_committed = offset
+        context.timeline.commit(offset)
+        context.shard.commit(offset)
+        while context.deferred and context.deferred[0][0] <= offset:
+            context.deferred.popleft()[1](None, now_ms)
+
+    def on_transaction_marker(
+        self, partition: int, producer_id: int, epoch: int, end: int, *, committed: bool
+    ) -> None:
+        """A marker was appended to a partition, up to an offset: its transaction has ended."""
+        context = self._contexts.get(partition)
+        if context is None or context.state is not ShardState.ACTIVE:
+            return  # the loader reads it
+        context.timeline.written = end
+        context.last_written = max(context.last_written, end)
+        context.shard.replay_end_transaction(producer_id, epoch, committed=committed)
+
+    def on_metadata(self, image: MetadataImage, now_ms: int) -> None:
+        """A newer image was published."""
+        self._image = image
+        for context in list(self._contexts.values()):
+            if context.state is ShardState.ACTIVE:
+                context.shard.on_metadata(image, now_ms)
+
+    # --- operations -------------------------------------------------------------------------
+
+    def active(self) -> list[int]:
+        """The partitions whose shards are loaded."""
+        found = self._contexts.items()
+        return sorted(index for index, context in found if context.state is ShardState.ACTIVE)
+
+    def write(
+        self,
+        partition: int,
+        operation: Operation[S],
+        done: Done,
+        now_ms: int,
+        *,
+        producer: Producer | None = None,
+    ) -> None:
+        """Decide, append, apply; the response follows once the records are committed.
+
+        An operation without records waits for those that were written before it, since it may
+        have read them.
+
+        Errors:  by ``done``: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+                 COORDINATOR_NOT_AVAILABLE, and the refusals of the operation.
+        Source:  CoordinatorRuntime.CoordinatorWriteEvent.
+        """
+        try:
+            context = self._require(partition)
+            context.timeline.written = context.last_written + 1
+            result = operation(context.shard, now_ms)
+        except OperationError as refusal:
+            done(None, *_translated(refusal.error, refusal.message))
+            return
+        if result.records:
+            try:
+                self._append(partition, context, result, producer, now_ms)
+            except AppendFailed as failure:
+                if result.on_append is not None:
+                    result.on_append(failure.error, now_ms)
+                done(None, *_translated(failure.error, str(failure)))
+                return
+        self._defer(context, result, done, now_ms)
+        self._commit(context, self._log.high_watermark(partition), now_ms)
+
+    def read(self, partition: int, operation: Callable[[S, int], Any], done: Done) -> None:
+        """Read a shard as of its committed offset, which the operation takes.
+
+        Source:  CoordinatorRuntime.CoordinatorReadEvent.
+        """
+        try:
+            context = self._require(partition)
+            response = operation(context.shard, context.last_committed)
+        except OperationError as refusal:
+            done(None, *_translated(refusal.error, refusal.message))
+            return
+        done(response, None, None)
+
+    def run_task(
+        self,
+        partition: int,
+        key: str,
+        operation: Operation[S],
+        now_ms: int,
+        *,
+        retry: bool = False,
+    ) -> None:
+        """Run the operation of a timer of a shard; a failed one again later, where it retries."""
+
+        def done(_: Any, error: ErrorCode | None, __: str | None) -> None:
+            inactive = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            context = self._contexts.get(partition)
+            if error is None or error in inactive or not retry or context is None:
+                return
+            at_ms = now_ms + RETRY_BACKOFF_MS
+            context.timers.schedule(
+                key,
+                at_ms,
+                lambda later_ms: self.run_task(partition, key, operation, later_ms, retry=True),
+            )
+
+        self.write(partition, operation, done, now_ms)
+
+    def _require(self, partition: int) -> _Context[S]:
+        context = self._contexts.get(partition)
+        if context is None or context.state is ShardState.FAILED:
+            raise OperationError(ErrorCode.NOT_COORDINATOR)
+        if context.state is ShardState.LOADING:
+            raise OperationError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return context
+
+    def _append(
+        self,
+        partition: int,
+        context: _Context[S],
+        result: Result,
+        producer: Producer | None,
+        now_ms: int,
+    ) -> None:
+        encoded = [encode_coordinator_record(record) for record in result.records]
+        end = self._log.append(partition, encoded, producer, now_ms)
+        context.last_written = end
+        if result.is_applied:
+            return
+        first = end - len(result.records)
+        producer_id = -1 if producer is None else producer.producer_id
+        epoch = -1 if producer is None else producer.producer_epoch
+        for offset, record in enumerate(result.records, first):
+            context.shard.replay(record, offset, producer_id, epoch)
+
+    def _defer(self, context: _Context[S], result: Result, done: Done, now_ms: int) -> None:
+        is_open = True
+
+        def complete(error: ErrorCode | None, at_ms: int) -> None:
+            nonlocal is_open
+            if not is_open:
+                return
+            is_open = False
+            deadline.cancel()
+            if result.on_append is not None:
+                result.on_append(error, at_ms)
+            if error is None:
+                done(result.response, None, None)
+            else:
+                done(None, *_translated(error, None))
+
+        deadline = self._timers.add(
+            now_ms + self._write_timeout_ms,
+            lambda at_ms: complete(ErrorCode.REQUEST_TIMED_OUT, at_ms),
+        )
+        if context.last_written <= context.last_committed:
+            complete(None, now_ms)
+        else:
+            context.deferred.append((context.last_written, complete))
+
+
+_NOT_AVAILABLE = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+_LED_ELSEWHERE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
+_TOO_LARGE = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_FETCH_SIZE,
+    }
+)
+
+
+def _translated(error: ErrorCode, message: str | None) -> tuple[ErrorCode, str | None]:
+    """The error of the log as one that members and producers of a coordinator understand.
+
+    Source:  CoordinatorOperationExceptionHelper.handleOperationException.
+    """
+    if error == ErrorCode.NETWORK_EXCEPTION:  # of a verification: the client tries again here
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None
+    if error in _NOT_AVAILABLE:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
+    if error in _LED_ELSEWHERE:
+        return ErrorCode.NOT_COORDINATOR, None
+    if error in _TOO_LARGE:
+        return ErrorCode.UNKNOWN_SERVER_ERROR, None
+    return error, message

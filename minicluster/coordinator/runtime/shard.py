@@ -1,0 +1,71 @@
+"""A shard: the state that one partition of an internal topic holds, and the results it decides on.
+
+Source:  CoordinatorShard, CoordinatorResult.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.coordinator_records.framing import CoordinatorRecord, KeyAndValue
+
+
+
+class OperationError(Exception):
+    """The refusal of an operation: nothing is written.
+
+    Source:  ApiException, as CoordinatorOperationExceptionHelper reads it.
+    """
+
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The decision of an operation.
+
+    Shapes:  records are written as one batch. The response is given once they are committed.
+             ``is_applied``: the state holds the records already, and replay would repeat them.
+             ``on_append`` is called once the records are committed, or with the error of an append
+             that failed, before the response.
+    Source:  CoordinatorResult.
+    """
+
+    records: tuple[CoordinatorRecord, ...] = ()
+    response: Any = None
+    is_applied: bool = False
+    on_append: Callable[[ErrorCode | None, int], None] | None = None
+
+
+class Shard(Protocol):
+    """What the runtime needs of a shard."""
+
+    record_types: Mapping[int, KeyAndValue]
+
+    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int, epoch: int) -> None:
+        """Apply one record; of a transaction without a marker yet, keep it apart.
+
+        Shapes:  producer_id is -1 for what no transactional producer has written.
+        """
+
+    def replay_end_transaction(self, producer_id: int, epoch: int, *, committed: bool) -> None:
+        """Apply the marker of a transaction."""
+
+    def on_loaded(self, image: MetadataImage, now_ms: int) -> None:
+        """All of the log is replayed: set the timers."""
+
+    def on_unloaded(self) -> None:
+        """The partition is led elsewhere."""
+
+    def on_metadata(self, image: MetadataImage, now_ms: int) -> None:
+        """A newer image was published."""
+
+    def commit(self, offset: int) -> None:
+        """All below an offset is committed."""
