@@ -196,6 +196,7 @@ class Network:
         context: Any = None,
         correlation_id: int = 0,
         timeout_ms: int | None = None,
+        client_id: str = "",
     ) -> Exchange:
         """Send a request; the caller gets one ``Completion``.
 
@@ -215,6 +216,7 @@ class Network:
                 context,
                 correlation_id,
                 home.incarnation if home is not None else None,
+                client_id,
             )
             exchange.sent_ms = self.rt.now_ms
             self.recorder.exchanges.append(exchange)

@@ -210,6 +210,7 @@ class Listeners:
             caller=self,
             context=connection,
             correlation_id=deliver.correlation_id,
+            client_id=deliver.client_id,
         )
 
     def _responded(self, completion: Completion) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,13 @@ from minicluster.actors.network import Completion, Packet
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.configs.effective import BrokerLevels
+from minicluster.coordinator.client_context import ClientContext
+from minicluster.coordinator.group.config import GroupCoordinatorConfig
+from minicluster.coordinator.group.machine import HANDLERS, GroupCoordinatorMachine
+from minicluster.coordinator.runtime.internal_topic import InternalTopic
+from minicluster.effects import Effect
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import (
     AlterPartitionFailed,
@@ -20,7 +27,8 @@ from minicluster.replica.effects import (
 )
 from minicluster.replica.machine import ReplicaManagerMachine
 
-REPLICA_APIS = frozenset(
+COORDINATOR_APIS = frozenset(name.removesuffix("Request") for name in HANDLERS)
+REPLICA_APIS = COORDINATOR_APIS | frozenset(
     {"DeleteRecords", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Produce"}
 )
 
@@ -100,6 +108,13 @@ class ReplicaManager(Shell):
             rules=context.rules,
             faults=context.faults,
         )
+        self._offsets = InternalTopic(self.machine.state, GROUP_METADATA_TOPIC)
+        self.groups = GroupCoordinatorMachine(
+            self.node_id,
+            GroupCoordinatorConfig(BrokerLevels({}, {}, config.static)),
+            self._offsets,
+            rules=context.rules,
+        )
 
     def on_start(self) -> None:
         self.perform(self.machine.start(self.now()))
@@ -115,28 +130,38 @@ class ReplicaManager(Shell):
 
     def on_packet(self, packet: Packet) -> None:
         exchange = packet.exchange
-        self.perform(self.machine.on_request(packet, packet.body, exchange.version, self.now()))
+        if exchange.api in COORDINATOR_APIS:
+            client = ClientContext(exchange.client_id)
+            self._coordinate(
+                self.groups.on_request(packet, packet.body, exchange.version, client, self.now())
+            )
+            return
+        self._replicate(self.machine.on_request(packet, packet.body, exchange.version, self.now()))
 
     def on_response(self, completion: Completion) -> None:
         correlation_id = completion.exchange.correlation_id
         if completion.failure is None:
-            self.perform(self.machine.on_response(correlation_id, completion.response, self.now()))
+            self._replicate(
+                self.machine.on_response(correlation_id, completion.response, self.now())
+            )
         else:
-            self.perform(self.machine.on_failure(correlation_id, self.now()))
+            self._replicate(self.machine.on_failure(correlation_id, self.now()))
 
     def on_wakeup(self, name: str) -> None:
-        self.perform(self.machine.on_timer(name, self.now()))
+        self._replicate(self.machine.on_timer(name, self.now()))
+        self._coordinate(self.groups.on_timer(name, self.now()))
 
     def on_message(self, message: Any) -> None:
         machine, now_ms = self.machine, self.now()
         match message:
             case Published():
                 first = machine.state.image.is_empty
-                self.perform(machine.on_metadata(message.delta, now_ms))
+                self._replicate(machine.on_metadata(message.delta, now_ms))
+                self._coordinate(self.groups.on_metadata(message.delta, now_ms))
                 if first:
                     self._send_to_broker(ReplicasReady())
             case ActiveController(node_id):
-                self.perform(machine.on_controller(node_id, now_ms))
+                self._replicate(machine.on_controller(node_id, now_ms))
             case BrokerEpoch(epoch):
                 machine.on_broker_epoch(epoch)
             case BeginControlledShutdown():
@@ -146,9 +171,20 @@ class ReplicaManager(Shell):
                 self._send_to_broker(ReplicasEnded())
             case FailDirectory(index):
                 directory = self.context.disk.directory_ids[index]
-                self.perform(machine.on_directory_failure(directory, now_ms))
+                self._replicate(machine.on_directory_failure(directory, now_ms))
             case _:
                 super().on_message(message)
+
+    def _replicate(self, effects: Iterable[Effect]) -> None:
+        """Perform effects of the replica manager, and report what they committed."""
+        self.perform(effects)
+        for partition, offset in self._offsets.take_risen_high_watermarks():
+            self.perform(self.groups.on_high_watermark(partition, offset, self.now()))
+
+    def _coordinate(self, effects: Iterable[Effect]) -> None:
+        """Perform effects of the coordinator, and those of what it has appended."""
+        self.perform(effects)
+        self._replicate(self.machine.after_append(self.now()))
 
     def _send_to_broker(self, message: Any) -> None:
         if self.broker is not None:

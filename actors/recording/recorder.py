@@ -39,6 +39,7 @@ class Exchange:
         "api",
         "broker_epoch",
         "caller",
+        "client_id",
         "completed_ms",
         "context",
         "correlation_id",
@@ -73,6 +74,7 @@ class Exchange:
         context: Any,
         correlation_id: int,
         src_incarnation: str | None,
+        client_id: str = "",
     ) -> None:
         self.id = id
         self.api = api
@@ -84,6 +86,7 @@ class Exchange:
         self.context = context
         self.correlation_id = correlation_id
         self.src_incarnation = src_incarnation
+        self.client_id = client_id
         self.send_seq = 0
         self.sent_ms = 0
         self.handle_seq: int | None = None

@@ -2,7 +2,7 @@
 
     image:     what a module of ``requests/`` responds from the published image
     blocks:    InitProducerId, without a transactional id
-    replicas:  what the replica manager responds to  (ToReplicas)
+    replicas:  what the replica manager, or a coordinator beside it, responds to  (ToReplicas)
     forwarded: everything administrative, to the active controller
 
 ``APIS`` is the table: what is not in it is not advertised. Leaves out: authorization, quotas,
@@ -28,11 +28,15 @@ from minicluster.broker.requests.describe_topic_partitions import describe_topic
 from minicluster.broker.requests.describe_user_scram_credentials import (
     describe_user_scram_credentials,
 )
+from minicluster.broker.requests.find_coordinator import (
+    find_coordinator,
+    missing_internal_topic,
+)
 from minicluster.broker.requests.list_config_resources import list_config_resources
-from minicluster.broker.requests.list_groups import list_groups
 from minicluster.broker.requests.metadata import metadata, missing_topics
 from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
 from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
+from minicluster.coordinator.internal_topics import creatable_topic
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
@@ -53,7 +57,7 @@ AUTO_CREATE_TOPICS = "auto.create.topics.enable"
 
 @dataclass(frozen=True, slots=True)
 class ToReplicas(Effect):
-    """Give this request to the broker's replica manager, which responds to it."""
+    """Give this request to the broker's replica manager, or to a coordinator beside it."""
 
     token: Any
     request: Any
@@ -165,14 +169,26 @@ class KafkaApis:
         names = tuple(name for name in missing if name not in self._creating)
         if not names:
             return effects
+        return effects + self._create_topics(names, now_ms)
+
+    def find_coordinator(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+        """Respond from the image, and create the internal topic when it is first needed."""
+        response = find_coordinator(self.state, request, version)
+        effects: list[Effect] = [Respond(token, response)]
+        missing = missing_internal_topic(self.state, request)
+        if missing is None or missing in self._creating:
+            return effects
+        return effects + self._create_topics((missing,), now_ms)
+
+    def _create_topics(self, names: tuple[str, ...], now_ms: int) -> list[Effect]:
         self._creating.update(names)
-        topic = m.CreateTopicsRequest.CreatableTopic
+        levels = self.state.broker_levels
         create = m.CreateTopicsRequest(
-            topics=tuple(topic(name=n, num_partitions=-1, replication_factor=-1) for n in names),
+            topics=tuple(creatable_topic(name, levels) for name in names),
             timeout_ms=CREATE_TOPICS_TIMEOUT_MS,
         )
         highest = highest_version(self.state.rules, create.api_key)
-        return effects + self._channel.submit(_AutoCreation(names), create, highest, now_ms)
+        return self._channel.submit(_AutoCreation(names), create, highest, now_ms)
 
     def api_versions(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond with the table."""
@@ -231,13 +247,15 @@ def _from_image(respond: FromImage) -> Api:
 
 _FORWARDED = Api(KafkaApis.forward, "forwards")
 _REPLICAS = Api(KafkaApis.to_replicas, "replicas")
+_COORDINATOR = Api(KafkaApis.to_replicas, "coordinates")
 
 APIS: Mapping[type[Any], Api] = {
     m.ProduceRequest: _REPLICAS,
     m.FetchRequest: _REPLICAS,
     m.ListOffsetsRequest: _REPLICAS,
     m.MetadataRequest: Api(KafkaApis.metadata, "responds"),
-    m.ListGroupsRequest: _from_image(list_groups),
+    m.FindCoordinatorRequest: Api(KafkaApis.find_coordinator, "responds"),
+    m.ListGroupsRequest: _COORDINATOR,
     m.ApiVersionsRequest: Api(KafkaApis.api_versions, "responds"),
     m.CreateTopicsRequest: _FORWARDED,
     m.DeleteTopicsRequest: _FORWARDED,

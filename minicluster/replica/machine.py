@@ -71,6 +71,7 @@ class ReplicaManagerMachine:
     * ``on_response(correlation_id, response, now_ms)``, ``on_failure(correlation_id, now_ms)``: the
       outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
     * ``on_directory_failure(directory, now_ms)``: a log directory has failed.
+    * ``after_append(now_ms)``: a coordinator has appended to an internal topic.
 
     Shapes:  effects are Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, and those of
              ``effects``.
@@ -213,6 +214,10 @@ class ReplicaManagerMachine:
                 if sender.owns(correlation_id):
                     return sender
         return None
+
+    def after_append(self, now_ms: int) -> list[Effect]:
+        """The effects of what a coordinator of this broker has appended."""
+        return self._end(now_ms)
 
     # --- timers -------------------------------------------------------------------------------
 

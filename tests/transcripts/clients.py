@@ -53,6 +53,7 @@ class Sent:
 
     step: int
     connection: str
+    client_id: str
     api: str
     version: int
     request: Any
@@ -105,6 +106,7 @@ class RecordedClients(ClusterActor):
                 version=sent.version,
                 caller=self,
                 context=(sent, connection),
+                client_id=sent.client_id,
             )
 
 
@@ -199,7 +201,7 @@ class _Player:
         except NotBuilt:
             self.not_built.add(number)
             return
-        sent = Sent(number, step["connection"], api, version, request)
+        sent = Sent(number, step["connection"], step["client_id"], api, version, request)
         self.sent[number] = sent
         self.clients.deliver(sent)
 

@@ -11,6 +11,7 @@ from minicluster.broker.state.api_state import ApiState
 from minicluster.coordinator.internal_topics import partition_count, partition_of
 from minicluster.metadata.image.cluster import Endpoint
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
@@ -39,7 +40,7 @@ def find_coordinator(
     found = _coordinator(state, request.key_type, request.key, version)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=_message(found.error_code) if version >= 1 else None,
+        error_message=_text(found.error_code) if version >= 1 else None,
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -82,18 +83,13 @@ def _alive_endpoint(state: ApiState, broker_id: int) -> Endpoint | None:
 
 
 def _none(key: str, error: ErrorCode) -> Coordinator:
+    # Kafka gives no text for what will pass.
+    unavailable = error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    message = "" if unavailable else TEXTS[error]
     return Coordinator(
-        key=key, node_id=_NO_NODE, host="", port=_NO_NODE, error_code=error, error_message=""
+        key=key, node_id=_NO_NODE, host="", port=_NO_NODE, error_code=error, error_message=message
     )
 
 
-def _message(error: int) -> str:
-    return "NONE" if error == ErrorCode.NONE else MESSAGES[ErrorCode(error)]
-
-
-MESSAGES = {
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.INVALID_REQUEST: "This most likely occurs because of a request being malformed by the "
-    "client library or the message was sent to an incompatible broker. See the broker logs for "
-    "more details.",
-}
+def _text(error: int) -> str:
+    return "NONE" if error == ErrorCode.NONE else TEXTS[error]

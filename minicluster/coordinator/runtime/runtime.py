@@ -30,7 +30,6 @@ from minicluster.protocol.coordinator_records.framing import (
     decode_coordinator_record,
     encode_coordinator_record,
 )
-
 from minicluster.protocol.errors import ProtocolError
 
 LOAD_BUFFER_BYTES = 5 * 1024 * 1024  # offsets.load.buffer.size

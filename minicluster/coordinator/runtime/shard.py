@@ -14,7 +14,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord, KeyAndValue
 
 
-
 class OperationError(Exception):
     """The refusal of an operation: nothing is written.
 

@@ -1,0 +1,1 @@
+"""The group coordinator: groups and committed offsets, on ``__consumer_offsets``."""

@@ -1,0 +1,97 @@
+"""The group coordinator of one broker, as a pure machine.
+
+    publisher        --on_metadata-->        GroupCoordinatorMachine  --append--> InternalLog
+    members          --on_request-->          a shard per partition of
+    replica manager  --on_high_watermark-->   __consumer_offsets      --Respond-> member
+
+A group belongs to the partition that the hash of its id gives. The leader of that partition is its
+coordinator.
+
+Source:  GroupCoordinatorService, GroupCoordinatorShard; BrokerMetadataPublisher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minicluster.coordinator.client_context import ClientContext
+from minicluster.coordinator.group.config import GroupCoordinatorConfig
+from minicluster.coordinator.group.requests.list_groups import handle_list_groups
+from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.leadership import follow_leadership
+from minicluster.coordinator.runtime.internal_log import InternalLog
+from minicluster.effects import Effect
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+from minicluster.rules import Rules
+
+Handler = Callable[[CoordinatorState, Context, Any, int, int], None]
+HANDLERS: Mapping[str, Handler] = {
+    "ListGroupsRequest": handle_list_groups,
+}
+
+
+class GroupCoordinatorMachine:
+    """All groups that a broker coordinates. Each input returns its effects.
+
+    * ``on_metadata(delta, now_ms)``: the leaders of ``__consumer_offsets``, and its topics.
+    * ``on_high_watermark(partition, offset, now_ms)``: records of a partition are committed.
+    * ``on_transaction_marker(partition, producer_id, epoch, end, committed, now_ms)``: a marker was
+      appended to a partition.
+    * ``on_request(token, request, version, client, now_ms)``: its ``Respond`` may come later.
+    * ``on_timer(name, now_ms)``: of a SetTimer.
+
+    Shapes:  effects are Respond, SetTimer, CancelTimer, Trace.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        config: GroupCoordinatorConfig,
+        log: InternalLog,
+        *,
+        rules: Rules = Rules.KAFKA_4_3,
+    ) -> None:
+        self.broker_id = broker_id
+        self.state = CoordinatorState(config, log, rules)
+
+    def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
+        """Follow the leadership of partitions, then the topics that groups subscribe to."""
+        runtime = self.state.runtime
+        self.state.image = delta.after
+        follow_leadership(runtime, GROUP_METADATA_TOPIC, delta, self.broker_id, now_ms)
+        runtime.on_metadata(delta.after, now_ms)
+        return self.state.take_effects()
+
+    def on_high_watermark(self, partition: int, offset: int, now_ms: int) -> list[Effect]:
+        """Give the responses whose records are committed.
+
+        Units:   all below the offset is committed.
+        """
+        self.state.runtime.on_high_watermark(partition, offset, now_ms)
+        return self.state.take_effects()
+
+    def on_request(
+        self, token: Any, request: Any, version: int, client: ClientContext, now_ms: int
+    ) -> list[Effect]:
+        """Respond, now or later.
+
+        Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
+        """
+        handler = HANDLERS.get(type(request).__name__)
+        if handler is None:
+            refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            self.state.respond(token, refusal)
+        else:
+            handler(self.state, Context(token, client), request, version, now_ms)
+        return self.state.take_effects()
+
+    def on_timer(self, name: str, now_ms: int) -> list[Effect]:
+        """Run what is due; other names are ignored."""
+        if name != self.state.timers.name:
+            return []
+        self.state.timers.run(now_ms)
+        return self.state.take_effects()

@@ -1,0 +1,1 @@
+"""The requests of a group coordinator, one file each."""

@@ -1,0 +1,34 @@
+"""FindCoordinator: internal topics come when they are first needed, and have a leader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster import MiniCluster
+from minicluster.coordinator.internal_topics import partition_of
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FindCoordinatorRequest
+from tests.coordinator.client import exchange
+
+
+def test_the_first_request_creates_the_internal_topic() -> None:
+    static = {"offsets.topic.num.partitions": "5", "offsets.topic.replication.factor": "2"}
+    with MiniCluster(brokers=3, controllers=1, seed=1, config=static) as cluster:
+        first = _find(cluster)
+        assert first.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        cluster.run_for("5s")
+        found = _find(cluster).coordinators[0]
+        offsets = cluster.topic("__consumer_offsets")
+        assert (len(offsets), len(offsets[0].replicas)) == (5, 2)
+        assert found.node_id == offsets[partition_of("orders", 5)].leader.id
+
+
+def test_the_hash_of_a_key_gives_its_partition_as_javas_does() -> None:
+    # Java: Math.abs("orders".hashCode()) % 50; a code of -2147483648 counts as 0.
+    assert [partition_of(key, 50) for key in ("orders", "g", "")] == [31, 3, 0]
+    assert partition_of("polygenelubricants", 50) == 0
+
+
+def _find(cluster: MiniCluster) -> Any:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=("orders",))
+    return exchange(cluster, 1, request, version=6)
