@@ -40,19 +40,20 @@ MAY_IMPORT = {
     "controller": ("protocol", "log", "metadata", "configs"),
     "quorum": ("protocol", "log", "metadata"),
     "replica": ("protocol", "log", "metadata", "configs"),
-    "broker": ("protocol", "log", "metadata", "configs", "replica"),
+    "coordinator": ("protocol", "log", "metadata", "configs", "replica"),
+    "broker": ("protocol", "log", "metadata", "configs", "replica", "coordinator"),
     "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
     "verify": ("protocol", "log", "metadata"),
     "actors": (
-        "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "broker",
-        "scenario", "verify",
+        "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
+        "broker", "scenario", "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
 PURE = (
-    "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "broker",
-    "scenario",
+    "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
+    "broker", "scenario",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

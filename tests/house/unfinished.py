@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 DEAD_CODE = {
+    "committed_value", "is_scheduled", "on_transaction_marker", "TRANSACTION_RECORDS",
     "unregister_listener",
     "settle",
     "ingest",

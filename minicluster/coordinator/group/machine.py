@@ -39,8 +39,6 @@ class GroupCoordinatorMachine:
 
     * ``on_metadata(delta, now_ms)``: the leaders of ``__consumer_offsets``, and its topics.
     * ``on_high_watermark(partition, offset, now_ms)``: records of a partition are committed.
-    * ``on_transaction_marker(partition, producer_id, epoch, end, committed, now_ms)``: a marker was
-      appended to a partition.
     * ``on_request(token, request, version, client, now_ms)``: its ``Respond`` may come later.
     * ``on_timer(name, now_ms)``: of a SetTimer.
 
@@ -59,7 +57,10 @@ class GroupCoordinatorMachine:
         self.state = CoordinatorState(config, log, rules)
 
     def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
-        """Follow the leadership of partitions, then the topics that groups subscribe to."""
+        """Follow the leadership of partitions, then the topics that groups subscribe to.
+
+        Shapes:  -> Respond for what waits in a shard that is led elsewhere, SetTimer.
+        """
         runtime = self.state.runtime
         self.state.image = delta.after
         follow_leadership(runtime, GROUP_METADATA_TOPIC, delta, self.broker_id, now_ms)
@@ -90,7 +91,10 @@ class GroupCoordinatorMachine:
         return self.state.take_effects()
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
-        """Run what is due; other names are ignored."""
+        """Run what is due.
+
+        Shapes:  name is that of the SetTimer; other names are ignored.
+        """
         if name != self.state.timers.name:
             return []
         self.state.timers.run(now_ms)

@@ -1,1 +1,1 @@
-"""What both coordinators are built on: shards that are loaded from a log, and write to it."""
+"""The base of both coordinators: shards that are loaded from a log, and write to it."""

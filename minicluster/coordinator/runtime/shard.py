@@ -44,7 +44,7 @@ class Result:
 
 
 class Shard(Protocol):
-    """What the runtime needs of a shard."""
+    """One shard, as the runtime uses it."""
 
     record_types: Mapping[int, KeyAndValue]
 

@@ -1,6 +1,6 @@
 """The timers of all shards, behind one timer of the shell.
 
-Source:  CoordinatorTimerImpl; a failed task is tried again after 500 ms where it is told to retry.
+Source:  CoordinatorTimerImpl; a failed task is tried again after 500 ms where it retries.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a partition of ``__consumer_offsets`` holds."""
+"""The state in a partition of ``__consumer_offsets``."""

@@ -1,4 +1,4 @@
-"""What the requests of a group coordinator share: its shards, its timers and its effects."""
+"""The shards, timers and effects that all requests of a group coordinator share."""
 
 from __future__ import annotations
 
