@@ -67,7 +67,7 @@ class InternalTopic:
         local = self._local(partition)
         if local is None or offset >= local.log_end_offset:
             return ()
-        return local.replica_log.read(offset, max_bytes, local.log_end_offset).batches
+        return local.log.read(offset, max_bytes)
 
     def start_offset(self, partition: int) -> int:
         """The first offset of the local log."""
