@@ -34,7 +34,7 @@ from minicluster.terminal import (
 )
 
 if TYPE_CHECKING:
-    from minicluster.actors.play.player import Failure
+    from minicluster.actors.play.performer import Failure
     from minicluster.verify import Report
 
 EXIT_USAGE = 64

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.actors.play.player import Failure, play, play_once, save_run
+from minicluster.actors.play.performer import Failure
+from minicluster.actors.play.player import play, play_once, save_run
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step

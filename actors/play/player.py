@@ -1,7 +1,6 @@
 """Playing a scenario: one step after the other on a cluster, then its run folder.
 
-The player resolves selectors when a step fires and calls the cluster's own methods, so a file and
-a test have the same vocabulary. A step whose selector names nobody changes nothing and adds a note.
+One step is performed by ``performer.py``.
 """
 
 from __future__ import annotations
@@ -10,39 +9,22 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from minicluster.actors.cluster.actions.performing import ms
-from minicluster.actors.cluster.actions.requests import NoResponse
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
-from minicluster.actors.cluster.scenario_view import ScenarioView
-from minicluster.actors.play.liveness import converge
+from minicluster.actors.play.performer import Failure, Performer, StepFailed, created_by
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.recording.run_place import check_place, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
-from minicluster.durations import format_duration
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import NotALog
-from minicluster.scenario import Scenario, ScenarioError, Step, holds, select
-from minicluster.scenario.actions.action import Action, arguments_of
-from minicluster.scenario.actions.arguments import GROUPS, NODES, Milliseconds, Selector
-from minicluster.scenario.actions.nodes import Liveness, Wait
-from minicluster.scenario.actions.topics import CreateTopic, Produce
+from minicluster.scenario import Scenario, Step
+from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.reading import scenario_of
-from minicluster.scenario.scenario import Condition
 
 OnStep = Callable[[int, str, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The reason that a scenario failed."""
-
-    kind: Literal["expect", "until", "unanswered", "crash", "violated", "stuck"]
-    text: str
-    rule: str | None = None  # the promise that was broken, where one was
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +89,7 @@ def play_once(
         player.start()
         player.play()
         failure = at_end(cluster)
-    except _Failed as failed:
+    except StepFailed as failed:
         failure = failed.failure
     except ActorCrashed as crash:
         failure = Failure("crash", str(crash))
@@ -170,17 +152,12 @@ def replay_run(run: Path, *, runs: Path) -> tuple[str, Played]:
     return first, play(scenario, runs=runs / "replay", repeat=first)
 
 
-class _Failed(Exception):
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-
-
 class _Player:
     def __init__(self, scenario: Scenario, cluster: MiniCluster, on_step: OnStep) -> None:
         self.scenario = scenario
         self.cluster = cluster
         self.on_step = on_step
-        self.view = ScenarioView(cluster)
+        self.performer = Performer(cluster, created=created_by(scenario.steps))
         self.began_ms = 0
 
     def start(self) -> None:
@@ -188,20 +165,21 @@ class _Player:
         try:
             self.cluster.start()
         except WaitTimeout as late:
-            raise _Failed(Failure("until", str(late))) from None
+            raise StepFailed(Failure("until", str(late))) from None
         self.began_ms = self.cluster.now_ms
 
     def play(self) -> None:
         for done, step in enumerate(self.scenario.steps):
             self._wait_for_its_time(step)
             self.on_step(done, step.text, self.cluster.now_ms)
-            self.cluster.step = step.number
+            outcome = self.performer.perform(step)
             try:
-                self._step(step)
-            except NoResponse as error:
-                raise _Failed(Failure("unanswered", f"step {step.number}: {error}")) from None
-            except UserError as error:
-                raise ScenarioError(f"step {step.number} ({step.text}): {error}") from None
+                waited = next(outcome)
+                while True:
+                    held = self.cluster.run_until(waited.condition, waited.within_ms)
+                    waited = outcome.send(held)
+            except StopIteration:
+                pass
         self.on_step(len(self.scenario.steps), "ended", self.cluster.now_ms)
 
     def _wait_for_its_time(self, step: Step) -> None:
@@ -210,90 +188,3 @@ class _Player:
             wait_ms = max(0, self.began_ms + step.at_ms - self.cluster.now_ms)
         if wait_ms:
             self.cluster.run_for(Milliseconds(wait_ms))
-
-    def _step(self, step: Step) -> None:
-        if step.until is not None:
-            self._until(step, step.until, step.within_ms)
-        elif step.expect is not None:
-            if not holds(step.expect.expression, self.view):
-                text = f"step {step.number}: expected {step.expect}, but\n  "
-                state = "\n  ".join(self.cluster.state())
-                raise _Failed(Failure("expect", text + state))
-        else:
-            assert step.action is not None
-            self._act(step, step.action)
-
-    def _until(self, step: Step, condition: Condition, within_ms: int) -> None:
-        held = self.cluster.run_until(lambda: holds(condition.expression, self.view), within_ms)
-        if not held:
-            text = f"step {step.number}: {condition} did not come within "
-            state = "\n  ".join(self.cluster.state())
-            raise _Failed(Failure("until", f"{text}{format_duration(within_ms)}\n  {state}"))
-
-    # --- actions ----------------------------------------------------------------------------
-
-    def _act(self, step: Step, action: Action) -> None:
-        if isinstance(action, Liveness):
-            self._converge(step, ms(action.bound))
-            return
-        if isinstance(action, Wait):
-            return
-        if isinstance(action, Produce):
-            self._check_topic(step.number, action)
-        resolved: dict[str, Any] = {}
-        for name, argument in arguments_of(type(action)).items():
-            value = getattr(action, name)
-            if value is not None and argument.kind is NODES:
-                resolved[name] = self._nodes(value)
-                if not resolved[name]:
-                    text = f"{argument.kind.written(value)} names nobody now"
-                    self.cluster.note(action.method, [], "note", text)
-                    return
-            elif argument.kind is GROUPS:
-                resolved[name] = tuple(self._nodes(group) for group in value)
-        action = replace(action, **resolved)  # type: ignore[type-var]
-        method = getattr(MiniCluster, action.method)
-        try:
-            method.perform(self.cluster, action)
-        except UserError as error:
-            if not step.may_fail:
-                raise
-            self.cluster.note(action.method, [], "note", str(error))
-
-    def _check_topic(self, number: int, produce: Produce) -> None:
-        """Refuse a name that no topic ever had; a wait for a deleted topic times out."""
-        topic, partition = str(produce.topic), produce.partition
-        found = self.cluster.image.topics.named(topic)
-        if found is None:
-            before = (step.action for step in self.scenario.steps if step.number < number)
-            if topic not in [made.name for made in before if isinstance(made, CreateTopic)]:
-                raise ScenarioError(f"there is no topic {topic}")
-        elif partition not in found.partitions:
-            count = len(found.partitions)
-            raise ScenarioError(f"there is no partition {topic}-{partition}; {topic} has {count}")
-
-    def _nodes(self, nodes: tuple[int | Selector, ...]) -> tuple[int, ...]:
-        found: dict[int, None] = {}
-        for node in nodes:
-            selector = str(node) if isinstance(node, int) else node.expression
-            found |= dict.fromkeys(select(selector, self.view))
-        return tuple(found)
-
-    def _converge(self, step: Step, bound_ms: int) -> None:
-        """Undo every fault, start every node, and wait until G1-G7 hold."""
-        cluster = self.cluster
-        cluster.pause_load()
-        cluster.heal()
-        cluster.mend_disks()
-        cluster.repair_all_dirs()
-        for node in cluster.node_ids:
-            if not cluster.is_running(node):
-                cluster.restart(node)
-            elif cluster.processes[node].paused:
-                cluster.resume(node)
-        cluster.publish_delay(cluster.broker_ids, "0s")
-        broken = converge(cluster, bound_ms)
-        if broken is not None:
-            state = "\n  ".join(cluster.state())
-            text = f"step {step.number}: {broken}\n  {state}"
-            raise _Failed(Failure("stuck", text, broken.promise.id))

@@ -166,12 +166,13 @@ def steps_of(values: Sequence[Any], where: str, read: Document | None = None) ->
     """Check a list of steps."""
     places = read or Document(where, values)
     return tuple(
-        _step(number, value, f"{places.at('steps', number - 1)}: step {number}")
+        step_of(number, value, f"{places.at('steps', number - 1)}: step {number}")
         for number, value in enumerate(values, 1)
     )
 
 
-def _step(number: int, value: Any, where: str) -> Step:
+def step_of(number: int, value: Any, where: str) -> Step:
+    """Check one step, a mapping as a scenario file has it."""
     if not isinstance(value, dict):
         raise ScenarioError(f"{where}: a step is a mapping such as {{do: heal}}")
     kinds = [word for word in ("do", "until", "expect") if word in value]

@@ -5,6 +5,7 @@ The player plays it, a run folder stores it, a shrinker deletes steps of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,10 @@ from minicluster.scenario.actions.action import Action
 from minicluster.scenario.expression import Expression
 
 DEFAULT_WITHIN_MS = 60_000
+_NOT_PLAIN = re.compile(r"""\A\Z|\A[^A-Za-z0-9_./-]|[]["'{}#&*!|>%@`\\]|:$|: |[\s,=](?![^(]*\))""")
+_NOT_TEXT = re.compile(
+    r"[-+]?[0-9.][0-9._]*[.e_].*|-|true|false|null|yes|no|on|off|~", re.IGNORECASE
+)
 FIRST_CONTROLLER = 101
 
 
@@ -139,6 +144,13 @@ def to_yaml(scenario: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
+    """A value as ``step_text`` reads it."""
     if isinstance(value, list):
         return "[" + ",".join(_short(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_short(k)}: {_short(v)}" for k, v in value.items()) + "}"
+    if value is None:
+        return "null"
+    if isinstance(value, str) and (_NOT_PLAIN.search(value) or _NOT_TEXT.fullmatch(value)):
+        return "'" + value.replace("'", "''") + "'"
     return str(value)

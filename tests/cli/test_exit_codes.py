@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.play.player import Failure
+from minicluster.actors.play.performer import Failure
 from minicluster.cli import _exit_code
 from minicluster.verify import Report, Verdict
 

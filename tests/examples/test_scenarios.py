@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.play.player import Failure, play
+from minicluster.actors.play.performer import Failure
+from minicluster.actors.play.player import play
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import Report, Verdict, verify
 

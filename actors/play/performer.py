@@ -1,0 +1,200 @@
+"""Performing one step of a scenario: selectors resolved now, then the cluster's own method.
+
+So a file, a line at a shell and a test have the same vocabulary. A step whose selector names nobody
+changes nothing and adds a note.
+
+A step that waits yields the condition. Its driver lets the cluster run until the condition holds
+or the time is over, and sends True or False; meanwhile it may perform other steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from minicluster.actors.cluster.actions.performing import ms
+from minicluster.actors.cluster.actions.requests import NoResponse
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.scenario_view import ScenarioView
+from minicluster.actors.play.liveness import converge
+from minicluster.durations import format_duration
+from minicluster.errors import UserError
+from minicluster.scenario import ScenarioError, Step, holds, select
+from minicluster.scenario.actions.action import Action, arguments_of
+from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector
+from minicluster.scenario.actions.nodes import Liveness, Wait
+from minicluster.scenario.actions.topics import CreateTopic, Produce
+from minicluster.scenario.scenario import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The reason that a scenario failed."""
+
+    kind: Literal["expect", "until", "unanswered", "crash", "violated", "stuck"]
+    text: str
+    rule: str | None = None  # the promise that was broken, where one was
+
+
+class StepFailed(Exception):
+    """A step did not go as written."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A condition that a step waits for, and how long."""
+
+    condition: Callable[[], bool]
+    within_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A step that was performed: its selectors as node ids, and the result of its method."""
+
+    resolved: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    result: Any = None
+    note: str | None = None  # the reason that nothing changed
+
+
+Performance = Generator[Waiting, bool, Outcome]
+
+
+class Performer:
+    """Performs the steps of scenarios on a cluster.
+
+    Shapes:  created: step number -> the topics that steps before it create.
+    """
+
+    def __init__(self, cluster: MiniCluster, created: Callable[[int], Iterable[str]]) -> None:
+        self.cluster = cluster
+        self.created = created
+        self.view = ScenarioView(cluster)
+
+    def perform(self, step: Step) -> Performance:
+        """Perform one step.
+
+        Errors:  StepFailed for a condition that does not hold; ScenarioError naming the step, for
+                 an action that the cluster refuses.
+        """
+        self.cluster.step = step.number
+        try:
+            if step.until is not None:
+                return (yield from self._until(step, step.until))
+            if step.expect is not None:
+                return self._expect(step, step.expect)
+            assert step.action is not None
+            return self._act(step, step.action)
+        except NoResponse as error:
+            text = f"step {step.number}: {error}"
+            raise StepFailed(Failure("unanswered", text)) from None
+        except UserError as error:
+            raise ScenarioError(f"step {step.number} ({step.text}): {error}") from None
+
+    def _expect(self, step: Step, condition: Condition) -> Outcome:
+        if not holds(condition.expression, self.view):
+            text = f"step {step.number}: expected {condition}, but\n  "
+            raise StepFailed(Failure("expect", text + self._state()))
+        return Outcome()
+
+    def _until(self, step: Step, condition: Condition) -> Performance:
+        within_ms = step.within_ms
+        refused: list[UserError] = []
+
+        def holds_now() -> bool:
+            try:
+                return holds(condition.expression, self.view)
+            except UserError as error:
+                refused.append(error)
+                return True
+
+        held = yield Waiting(holds_now, within_ms)
+        if refused:
+            raise refused[0]
+        if not held:
+            text = f"step {step.number}: {condition} did not come within "
+            text += f"{format_duration(within_ms)}\n  {self._state()}"
+            raise StepFailed(Failure("until", text))
+        return Outcome()
+
+    def _act(self, step: Step, action: Action) -> Outcome:
+        if isinstance(action, Liveness):
+            self._converge(step, ms(action.bound))
+            return Outcome()
+        if isinstance(action, Wait):
+            return Outcome()
+        if isinstance(action, Produce):
+            self._check_topic(step.number, action)
+        resolved: dict[str, Any] = {}
+        for name, argument in arguments_of(type(action)).items():
+            value = getattr(action, name)
+            if value is not None and argument.kind is NODES:
+                resolved[name] = self._nodes(value)
+                if not resolved[name]:
+                    text = f"{argument.kind.written(value)} names nobody now"
+                    self.cluster.note(action.method, [], "note", text)
+                    return Outcome(note=text)
+            elif argument.kind is GROUPS:
+                resolved[name] = tuple(self._nodes(group) for group in value)
+        action = replace(action, **resolved)  # type: ignore[type-var]
+        method = getattr(MiniCluster, action.method)
+        try:
+            return Outcome(resolved, method.perform(self.cluster, action))
+        except UserError as error:
+            if not step.may_fail:
+                raise
+            self.cluster.note(action.method, [], "note", str(error))
+            return Outcome(resolved, note=str(error))
+
+    def _check_topic(self, number: int, produce: Produce) -> None:
+        """Refuse a name that no topic ever had; a wait for a deleted topic times out."""
+        topic, partition = str(produce.topic), produce.partition
+        found = self.cluster.image.topics.named(topic)
+        if found is None:
+            if topic not in self.created(number):
+                raise ScenarioError(f"there is no topic {topic}")
+        elif partition not in found.partitions:
+            count = len(found.partitions)
+            raise ScenarioError(f"there is no partition {topic}-{partition}; {topic} has {count}")
+
+    def _nodes(self, nodes: tuple[int | Selector, ...]) -> tuple[int, ...]:
+        found: dict[int, None] = {}
+        for node in nodes:
+            selector = str(node) if isinstance(node, int) else node.expression
+            found |= dict.fromkeys(select(selector, self.view))
+        return tuple(found)
+
+    def _state(self) -> str:
+        return "\n  ".join(self.cluster.state())
+
+    def _converge(self, step: Step, bound_ms: int) -> None:
+        """Undo every fault, start every node, and wait until G1-G7 hold."""
+        cluster = self.cluster
+        cluster.pause_load()
+        cluster.heal()
+        cluster.mend_disks()
+        cluster.repair_all_dirs()
+        for node in cluster.node_ids:
+            if not cluster.is_running(node):
+                cluster.restart(node)
+            elif cluster.processes[node].paused:
+                cluster.resume(node)
+        cluster.publish_delay(cluster.broker_ids, "0s")
+        broken = converge(cluster, bound_ms)
+        if broken is not None:
+            text = f"step {step.number}: {broken}\n  {self._state()}"
+            raise StepFailed(Failure("stuck", text, broken.promise.id))
+
+
+def created_by(steps: Iterable[Step]) -> Callable[[int], Iterable[str]]:
+    """The topics that the steps before a step create, by the step's number."""
+    return lambda number: (
+        step.action.name
+        for step in steps
+        if step.number < number and isinstance(step.action, CreateTopic)
+    )
