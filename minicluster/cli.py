@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
+from minicluster.cli_serve import do_command, serve_command
 from minicluster.errors import MiniclusterError, UserError, instead, printable
 from minicluster.log.format.limits import MAX_BATCH_BYTES, MAX_DECOMPRESSED_BYTES, ReadLimits
 from minicluster.terminal import (
@@ -109,6 +110,10 @@ def _limits(command: Callable[..., int]) -> Callable[..., int]:
 @click.version_option(package_name="minicluster")
 def app() -> None:
     """An Apache Kafka KRaft cluster inside a Python process, with chaos and proofs."""
+
+
+app.add_command(serve_command)
+app.add_command(do_command)
 
 
 @app.command("run")
@@ -308,7 +313,7 @@ def _exit_code(report: Report, failure: Failure | None) -> int:
     """The report's code; a scenario that went another way is no longer valid."""
     if failure is None or report.exit_code != 0:
         return report.exit_code
-    return EXIT_UNKNOWN if failure.kind in ("until", "unanswered") else EXIT_INVALID
+    return EXIT_UNKNOWN if failure.is_unknown else EXIT_INVALID
 
 
 def _print_report(report: Report, form: str, every_rule: bool) -> None:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable
+from typing import IO
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -26,7 +27,7 @@ class Output(Console):
     def on_broken_pipe(self) -> None:
         """Print nothing more."""
         self.quiet = True
-        _write_no_more()
+        _write_no_more(self.file)
 
 
 out = Output(highlight=False, soft_wrap=True)
@@ -58,12 +59,12 @@ def print_lines(lines: Iterable[str]) -> None:
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        _write_no_more()
+        _write_no_more(sys.stdout)
 
 
-def _write_no_more() -> None:
+def _write_no_more(stream: IO[str]) -> None:
     """Let the rest of the buffer go nowhere, so that the exit does not stumble over the pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def progress() -> Progress:

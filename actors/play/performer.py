@@ -36,6 +36,11 @@ class Failure:
     text: str
     rule: str | None = None  # the promise that was broken, where one was
 
+    @property
+    def is_unknown(self) -> bool:
+        """True where time ended before it was clear whether a promise holds."""
+        return self.kind in ("until", "unanswered")
+
 
 class StepFailed(Exception):
     """A step did not go as written."""
@@ -57,7 +62,7 @@ class Waiting:
 class Outcome:
     """A step that was performed: its selectors as node ids, and the result of its method."""
 
-    resolved: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    resolved: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     result: Any = None
     note: str | None = None  # the reason that nothing changed
 

@@ -1,0 +1,87 @@
+"""The end of a step in one line for a person: the nodes that it named, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any
+
+from minicluster.actors.cluster.client import ProduceOperation
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.views import Partition, Topic
+from minicluster.actors.play.performer import Outcome
+from minicluster.scenario import Step
+
+TEXT_MAX = 1_000  # characters
+PARTITIONS_SHOWN = 10
+
+
+def outcome_text(cluster: MiniCluster, step: Step, outcome: Outcome, since: int) -> str:
+    """A performed step in one line.
+
+    Shapes:  since: the number of the last event before the step.
+    """
+    found = list(_came(cluster, step, outcome, since))
+    return shortened(": ".join([step.text, "; ".join(found)]) if found else step.text)
+
+
+def shortened(text: str) -> str:
+    """A text in one line of a bounded length."""
+    line = " ".join(part.strip() for part in text.splitlines())
+    return line if len(line) <= TEXT_MAX else f"{line[: TEXT_MAX - 1]}…"
+
+
+def _came(cluster: MiniCluster, step: Step, outcome: Outcome, since: int) -> Iterator[str]:
+    if step.action is None:
+        yield "it holds"
+        return
+    if outcome.note is not None:
+        yield outcome.note
+        return
+    for name, value in outcome.resolved.items():
+        yield f"{name} {_listed(value)}"
+    yield from _of_result(outcome.result)
+    yield from _notes(cluster, step.number, since)
+
+
+def _of_result(result: Any) -> Iterator[str]:
+    if isinstance(result, Topic):
+        shown = list(result)[:PARTITIONS_SHOWN]
+        yield from map(_partition, shown)
+        if len(result) > len(shown):
+            yield f"and {len(result) - len(shown)} more partitions"
+    elif isinstance(result, Mapping):
+        yield from (f"{name} {error.name}" for name, error in result.items())
+    elif isinstance(result, list) and result:
+        yield from _produced(result)
+
+
+def _partition(partition: Partition) -> str:
+    leader = "none" if partition.leader is None else str(partition.leader.id)
+    isr = ",".join(str(node.id) for node in partition.isr)
+    return f"{partition.topic}-{partition.index} leader {leader}, isr [{isr}]"
+
+
+def _produced(operations: list[ProduceOperation]) -> Iterator[str]:
+    offsets = [operation.offset for operation in operations if operation.ok]
+    known = [offset for offset in offsets if offset is not None and offset >= 0]
+    at = f" at offsets {min(known)} to {max(known)}" if known else ""
+    yield f"{len(offsets)} of {len(operations)} acknowledged{at}"
+    failures = {operation.failure for operation in operations if operation.failure}
+    yield from sorted(str(failure) for failure in failures)
+
+
+def _notes(cluster: MiniCluster, number: int, since: int) -> Iterator[str]:
+    """The notes that a step left where it changed nothing."""
+    rows = reversed(list(cluster.recorder.rows["fault"]))
+    new = [row for sequence, _, _, row in takewhile(lambda event: event[0] > since, rows)]
+    for row in reversed(new):
+        if row.get("step") == number and row.get("phase") == "note":
+            yield f"{_listed(row['targets'])}: {row['detail']}".removeprefix(": ")
+
+
+def _listed(ids: Iterable[Any]) -> str:
+    """Ids, also those of groups or links."""
+    return ", ".join(
+        f"[{_listed(one)}]" if isinstance(one, tuple | list) else str(one) for one in ids
+    )

@@ -1,0 +1,184 @@
+"""Serving: a cluster starts, its topics are made, clients come, and a run folder is left."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.listeners.endpoints import ListenAddress
+from minicluster.actors.play.player import cluster_of
+from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.run_place import check_place, escaped_name
+from minicluster.actors.runtime.runtime import ActorCrashed
+from minicluster.actors.serve.control import ControlServer
+from minicluster.actors.serve.control_lines import Response
+from minicluster.actors.serve.ready_file import ReadyFile, place_of_user
+from minicluster.actors.serve.session import EXIT_INVALID, Session
+from minicluster.actors.serve.status import Status
+from minicluster.actors.serve.stopping import Parent, Signals, Stopped
+from minicluster.errors import UserError
+from minicluster.scenario import Scenario, Step
+
+STATUS_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """What a serving cluster is made of.
+
+    Shapes:  topics: steps that come before anything else; again: the scenario begins anew after
+             its last step; with_parent: the end of the process that started this one ends it.
+    """
+
+    scenario: Scenario
+    listen: ListenAddress = field(default_factory=ListenAddress)
+    topics: tuple[Step, ...] = ()
+    again: bool = False
+    runs: Path = Path("runs")
+    ready_file: Path | None = None
+    with_parent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Where the progress of a serving cluster goes.
+
+    Shapes:  ready(bootstrap.servers); step(text, cluster time in ms); failed(one line), where the
+             scenario does not go as written; status(one line), twice a second.
+    """
+
+    ready: Callable[[str], None]
+    step: Callable[[str, int], None]
+    failed: Callable[[str], None]
+    status: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The end of a serving cluster: its run folder, and what went wrong, if anything."""
+
+    path: Path
+    failure: Response | None
+
+
+def serve(settings: ServeSettings, report: Report) -> Served:
+    """Serve until a signal, or the parent's death where that is wanted.
+
+    Errors:  UserError before anything serves; Stopped for the second signal; OSError where the run
+             folder cannot be written.
+    """
+    place = settings.runs / _run_name(settings.scenario)
+    ready_places = _prepared(settings, place)
+    ends = ExitStack()  # what is closed in the end, the last first
+    with Signals() as signals:
+        try:
+            cluster = _cluster(settings, place.name)
+            ends.callback(cluster.rt.close)
+            cluster.start()
+            session = _session(settings, cluster, report)
+            control = ControlServer(session.submit)
+            ends.callback(control.close)
+            for step in settings.topics:
+                session.perform(step)
+            ready = ReadyFile(
+                bootstrap_servers=cluster.bootstrap_servers,
+                control=control.address,
+                token=control.token,
+                pid=os.getpid(),
+                runs=str(settings.runs.resolve()),
+                run=str(place.resolve()),
+            )
+            with ready.at(ready_places):
+                signals.stop = session.stop
+                report.ready(cluster.bootstrap_servers)
+                failure = _run(session)
+        except Stopped:
+            raise  # all threads end with the process
+        except BaseException:
+            ends.close()
+            raise
+        signals.stop = None
+        ends.close()
+        return Served(_save(session, cluster, place), failure)
+
+
+def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
+    """The places of the ready file, after a look at every place that is written to later."""
+    check_place(place)
+    settings.runs.mkdir(parents=True, exist_ok=True)
+    if not os.access(settings.runs, os.W_OK | os.X_OK):
+        raise UserError(f"{settings.runs}: no folder can be made in it; name another with --runs")
+    places = []
+    if settings.ready_file is not None:
+        if not settings.ready_file.parent.is_dir():
+            raise UserError(
+                f"{settings.ready_file}: there is no folder {settings.ready_file.parent}"
+            )
+        settings.ready_file.unlink(missing_ok=True)  # a waiter would take it for this cluster's
+        places.append(settings.ready_file)
+    own = place_of_user()
+    if own is not None:
+        places.append(own / f"{os.getpid()}.json")
+    return places
+
+
+def _cluster(settings: ServeSettings, run_id: str) -> MiniCluster:
+    cluster = cluster_of(settings.scenario, listeners=settings.listen, run_id=run_id)
+    cluster.scenario = None  # until a step is performed
+    return cluster
+
+
+def _session(settings: ServeSettings, cluster: MiniCluster, report: Report) -> Session:
+    parent = Parent() if settings.with_parent else None
+    status = Status(cluster)
+    due_s = 0.0
+
+    def look() -> None:
+        nonlocal due_s
+        now_s = time.monotonic()
+        if now_s >= due_s:
+            due_s = now_s + STATUS_EVERY_S
+            report.status(status.line(now_s))
+        if parent is not None and parent.ended:
+            session.stop()
+
+    session = Session(
+        cluster,
+        settings.scenario,
+        again=settings.again,
+        on_step=report.step,
+        on_failure=report.failed,
+        on_look=look,
+    )
+    return session
+
+
+def _run(session: Session) -> Response | None:
+    """Perform steps until the end; the reason that the run is not as it should be, if any."""
+    try:
+        session.run()
+    except InvariantViolated as violation:
+        return Response(text=str(violation), exit_code=EXIT_INVALID)
+    except ActorCrashed as crash:
+        return Response(text=str(crash), exit_code=EXIT_INVALID)
+    return session.failure
+
+
+def _save(session: Session, cluster: MiniCluster, place: Path) -> Path:
+    """Write the run folder; its scenario is the steps that were performed, each at its time."""
+    if session.played:
+        cluster.scenario = replace(session.scenario, steps=tuple(session.played)).to_dict()
+    return write_run(cluster, place)
+
+
+def _run_name(scenario: Scenario) -> str:
+    """A name that no other run has."""
+    now = datetime.datetime.now().astimezone()
+    return f"{escaped_name(scenario.name)}-{now:%Y_%m_%d-%H_%M_%S}-{os.getpid()}"

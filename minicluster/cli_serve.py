@@ -1,0 +1,256 @@
+"""The commands of a serving cluster: ``serve`` keeps one up, ``do`` performs one step on it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+from rich.markup import escape
+
+from minicluster.errors import UserError
+from minicluster.terminal import complain, print_line, progress
+
+if TYPE_CHECKING:
+    from minicluster.actors.serve.serving import ServeSettings
+    from minicluster.scenario import Scenario, Step
+
+_path = click.Path(path_type=Path)
+_TOPIC = re.compile(r"([^:]+)(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
+REPLICAS = 3
+
+
+@click.command("serve")
+@click.option("--brokers", type=int, help="How many brokers.  [default: 3, or the scenario's]")
+@click.option("--controllers", type=int, help="How many controllers.  [default: 3]")
+@click.option(
+    "--port",
+    type=int,
+    default=9092,
+    show_default=True,
+    help="Port of the first broker; the others take the next ones. 0: any free ports.",
+)
+@click.option(
+    "--listen",
+    "host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on. Another than the loopback lets other machines in.",
+)
+@click.option(
+    "--advertise",
+    metavar="HOST",
+    help="Host by which clients reach the brokers.  [default: the address]",
+)
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="K=V",
+    help="Broker or cluster config (repeatable).",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="NAME:PARTITIONS:REPLICAS",
+    help="Topic to create before clients come (repeatable).",
+)
+@click.option(
+    "--scenario",
+    "scenario_path",
+    type=_path,
+    help="Scenario to play against your application; its header describes the cluster.",
+)
+@click.option("--again", is_flag=True, help="Begin the scenario anew after its last step.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
+@click.option(
+    "--runs",
+    type=_path,
+    default=Path("runs"),
+    show_default=True,
+    help="Folder in which the run leaves its own folder.",
+)
+@click.option(
+    "--ready-file",
+    type=_path,
+    help="File that appears when clients can connect: addresses, token, pid, as JSON.",
+)
+@click.option(
+    "--with-parent", is_flag=True, help="End when the process that started this one ends."
+)
+def serve_command(
+    brokers: int | None,
+    controllers: int | None,
+    port: int,
+    host: str,
+    advertise: str | None,
+    configs: tuple[str, ...],
+    topics: tuple[str, ...],
+    scenario_path: Path | None,
+    again: bool,
+    seed: int | None,
+    runs: Path,
+    ready_file: Path | None,
+    with_parent: bool,
+) -> int:
+    """Serve Kafka's clients until Ctrl-C or SIGTERM, then leave a run folder.
+
+    One line on standard output, bootstrap.servers=…, says that clients can connect. A second Ctrl-C
+    ends at once, without a run folder.
+    """
+    from minicluster.actors.listeners.endpoints import ListenAddress
+    from minicluster.actors.serve.serving import ServeSettings
+
+    scenario = _scenario(scenario_path)
+    given = {"brokers": brokers, "controllers": controllers, "seed": seed}
+    scenario = replace(
+        scenario,
+        runtime="threaded",
+        config={**scenario.config, **dict(map(_config, configs))},
+        **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+    )
+    if again and not scenario.steps:
+        raise UserError("--again: there is no scenario; name one with --scenario")
+    settings = ServeSettings(
+        scenario=scenario,
+        listen=ListenAddress(host=host, port=port, advertised=advertise),
+        topics=tuple(_topic(text, scenario.brokers) for text in topics),
+        again=again,
+        runs=runs,
+        ready_file=ready_file,
+        with_parent=with_parent,
+    )
+    return _serve(settings)
+
+
+def _serve(settings: ServeSettings) -> int:
+    from minicluster.actors.serve.serving import Report, serve
+    from minicluster.actors.serve.stopping import Stopped
+
+    if not settings.listen.is_loopback:
+        complain(
+            f"listening on {settings.listen.host}: every machine that reaches it reads and writes"
+        )
+    try:
+        with progress() as shown:
+            task = shown.add_task("starting the cluster", total=None)
+            report = Report(
+                ready=lambda servers: print_line(f"bootstrap.servers={servers}"),
+                step=lambda text, now_ms: complain(f"{now_ms / 1000:8.1f}s  {text}"),
+                failed=lambda text: complain(
+                    f"the scenario did not go as written, and ends here: {text}", style="red"
+                ),
+                status=lambda line: shown.update(task, description=escape(line)),
+            )
+            served = serve(settings, report)
+    except Stopped as stopped:
+        complain(f"minicluster: stopped by {stopped}; there is no run folder")
+        return stopped.exit_code
+    print_line(f"run     {served.path}")
+    print_line(f"verify  minicluster verify {served.path}")
+    if served.failure is None:
+        return 0
+    complain(f"minicluster: {served.failure.text}")
+    return served.failure.exit_code
+
+
+def _scenario(path: Path | None) -> Scenario:
+    from minicluster.scenario import Scenario, load_scenario
+
+    return Scenario(name="serve") if path is None else load_scenario(path)
+
+
+def _config(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UserError(f"--config: {text!r} is not K=V, such as min.insync.replicas=2")
+    return name.strip(), value.strip()
+
+
+def _topic(text: str, brokers: int) -> Step:
+    from minicluster.scenario.reading import step_of
+
+    match = _TOPIC.fullmatch(text)
+    if match is None:
+        raise UserError(f"--topic: {text!r} is not NAME:PARTITIONS:REPLICAS, such as orders:3:3")
+    name, partitions, replicas = match.groups()
+    value = {
+        "do": "create_topic",
+        "name": name,
+        "partitions": int(partitions or 1),
+        "replicas": int(replicas or min(REPLICAS, brokers)),
+    }
+    return step_of(1, value, f"--topic {text}")
+
+
+def _complete_step(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The actions that begin with what is there."""
+    from minicluster.scenario import ACTIONS
+
+    words = sorted([*ACTIONS, "until", "expect"])
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+@click.command("do")
+@click.argument("step", nargs=-1, required=True, shell_complete=_complete_step)
+@click.option(
+    "--at",
+    "address",
+    metavar="ADDRESS",
+    help="Address of the cluster: of a broker, or of the control socket.",
+)
+@click.option(
+    "--token",
+    envvar="MINICLUSTER_TOKEN",
+    show_envvar=True,
+    help="Token of the control socket, where its ready file cannot be read.",
+)
+@click.option(
+    "--ready-file",
+    type=_path,
+    envvar="MINICLUSTER_READY_FILE",
+    show_envvar=True,
+    help="Ready file of the cluster.",
+)
+def do_command(
+    step: tuple[str, ...], address: str | None, token: str | None, ready_file: Path | None
+) -> int:
+    """Perform one step of the scenario vocabulary on a cluster that serves.
+
+    STEP is an action with its arguments, until or expect with a condition, or the mapping of a
+    scenario file. Without an option the only serving cluster of this user is meant.
+
+    \b
+      minicluster do 'kill leader(orders-0)'
+      minicluster do 'pause broker(2) lasting=10s'
+      minicluster do --at 127.0.0.1:9092 'until fully_in_sync(orders-0) within=30s'
+      minicluster do '{do: cut, src: broker(1), dst: controllers, lasting: 5s}'
+    """
+    from minicluster.actors.serve.control_client import perform_at
+    from minicluster.actors.serve.ready_file import read_ready_file, serving_at
+
+    if ready_file is not None and address is None:
+        found: Any = read_ready_file(ready_file)
+    elif token is not None and address is not None:
+        found = None
+    else:
+        found = serving_at(address)
+    text = " ".join(step)
+    if found is not None:
+        response = perform_at(found.control, found.token, text)
+    else:
+        assert address is not None and token is not None
+        response = perform_at(address, token, text)
+    if response.exit_code:
+        complain(f"minicluster: {response.text}")
+        return response.exit_code
+    at_s = (response.at_ms or 0) / 1000
+    print_line(f"step {response.step} at {at_s:.1f}s: {response.text}")
+    return 0

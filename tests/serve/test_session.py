@@ -1,0 +1,214 @@
+"""The steps of a serving cluster: a scenario's, and those that come while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.serve.control import Command
+from minicluster.actors.serve.control_lines import Response
+from minicluster.actors.serve.session import ENDS, Session
+from minicluster.errors import UserError
+from minicluster.scenario import Scenario, parse_scenario
+from minicluster.scenario.scenario import to_yaml
+from minicluster.scenario.step_text import parse_step
+
+LIMIT_S = 60.0
+CREATE = "create_topic orders replicas=2"
+
+
+@pytest.fixture
+def cluster() -> Iterator[MiniCluster]:
+    with MiniCluster(brokers=2, controllers=1, runtime="threaded", seed=5) as built:
+        yield built
+
+
+def scenario(*steps: str) -> Scenario:
+    return Scenario(steps=tuple(parse_step(text, n) for n, text in enumerate(steps, 1)))
+
+
+class Shell:
+    """A user who types steps while the session runs in the test's thread."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def submit(self, text: str) -> list[Response]:
+        responses: list[Response] = []
+        came = threading.Event()
+
+        def respond(response: Response) -> None:
+            responses.append(response)
+            came.set()
+
+        self.session.submit(Command(parse_step(text), respond))
+        self._came = came
+        return responses
+
+    def do(self, text: str) -> Response:
+        responses = self.submit(text)
+        assert self._came.wait(LIMIT_S), text
+        return responses[0]
+
+
+@contextmanager
+def typed(session: Session, script: list[str], found: list[Response]) -> Iterator[None]:
+    """A thread that types a script, then stops the session."""
+
+    def type_it() -> None:
+        shell = Shell(session)
+        try:
+            found.extend(shell.do(text) for text in script)
+        finally:
+            session.stop()
+
+    thread = threading.Thread(target=type_it)
+    thread.start()
+    try:
+        yield
+    finally:
+        session.stop()
+        thread.join(LIMIT_S)
+
+
+def play(session: Session, *script: str) -> list[Response]:
+    found: list[Response] = []
+    with typed(session, list(script), found):
+        session.run()
+    return found
+
+
+def test_each_step_says_what_it_named_and_what_came(cluster: MiniCluster) -> None:
+    responses = play(
+        Session(cluster, Scenario()),
+        CREATE,
+        "produce orders count=3",
+        "kill leader(orders-0)",
+        "until leader(orders-0) != none",
+        "kill broker(9)",
+        "restart brokers",
+        "pause broker(1)",
+        "pause broker(1)",
+        "kill follower(orders-0, n=7)",
+        "resume 1",
+    )
+    texts = [response.text for response in responses]
+    assert texts[0].startswith("create_topic name=orders replicas=2: orders-0 leader ")
+    assert texts[1] == "produce topic=orders count=3: 3 of 3 acknowledged at offsets 0 to 2"
+    assert texts[2] in [f"kill node=leader(orders-0): node {n}" for n in (1, 2)]
+    assert texts[3].endswith(": it holds")
+    assert texts[4].endswith("broker(9): there is no such broker; brokers are 1, 2")
+    assert texts[5] == "restart node=brokers: node 1, 2"
+    assert texts[7] == "pause node=broker(1): node 1; 1: it does not run"
+    assert texts[8].endswith("names nobody now")
+    codes = [response.exit_code for response in responses]
+    assert codes == [0, 0, 0, 0, 65, 0, 0, 0, 0, 0]
+    assert [response.step for response in responses if response.step] == list(range(1, 10))
+
+
+def test_the_steps_are_a_scenario_that_can_be_played(cluster: MiniCluster) -> None:
+    session = Session(cluster, Scenario())
+    play(session, "wait", CREATE, "expect isr(orders-0) == 9", "kill broker(1)")
+    assert [step.text for step in session.played] == [
+        "wait",
+        "create_topic name=orders replicas=2",
+        "kill node=broker(1)",
+    ]
+    times = [step.at_ms or 0 for step in session.played]
+    assert times == sorted(times)
+    again = replace(session.scenario, steps=tuple(session.played)).to_dict()
+    assert parse_scenario(to_yaml(again)).steps == tuple(session.played)
+
+
+def test_an_expectation_that_does_not_hold_is_1_and_one_line(cluster: MiniCluster) -> None:
+    [response] = play(Session(cluster, Scenario()), "expect fenced(broker(1))")
+    assert response.exit_code == 1 and "\n" not in response.text
+    assert response.text.startswith("step 1: expected fenced(broker(1)), but active controller")
+
+
+def test_a_step_that_waits_lets_others_go_on(cluster: MiniCluster) -> None:
+    session = Session(cluster, scenario(CREATE, "until isr(orders-0) == 1 within=60s"))
+    responses = play(
+        session,
+        "until fully_in_sync(orders-0)",
+        "kill broker(1)",
+        "until isr(orders-0) == 1 within=60s",
+    )
+    assert [response.exit_code for response in responses] == [0, 0, 0]
+    assert session.failure is None
+
+
+def test_a_wait_that_is_too_long_is_2(cluster: MiniCluster) -> None:
+    [response] = play(Session(cluster, Scenario()), "until fenced(broker(1)) within=50ms")
+    assert response.exit_code == 2 and "did not come within 50ms" in response.text
+
+
+def test_a_scenario_that_fails_ends_and_the_cluster_goes_on(cluster: MiniCluster) -> None:
+    lines: list[str] = []
+    session = Session(
+        cluster,
+        scenario(CREATE, "expect isr(orders-0) == 1", "kill brokers"),
+        on_failure=lines.append,
+    )
+    [response] = play(session, "until fully_in_sync(orders-0)")
+    assert response.exit_code == 0
+    assert session.failure is not None and session.failure.exit_code == 1
+    assert lines == [session.failure.text] and "expected isr(orders-0) == 1" in lines[0]
+    assert "kill node=brokers" not in [step.text for step in session.played]
+
+
+def test_a_scenario_begins_anew(cluster: MiniCluster) -> None:
+    begun: list[str] = []
+
+    def on_step(text: str, now_ms: int) -> None:
+        begun.append(text)
+        if len(begun) == 5:
+            session.stop()
+
+    session = Session(cluster, scenario("heal", "resume brokers"), again=True, on_step=on_step)
+    session.run()
+    assert begun == ["heal", "resume node=brokers"] * 2 + ["heal"]
+    starts_ms = [step.at_ms or 0 for step in session.played]
+    assert starts_ms[2] - starts_ms[0] >= 1_000
+
+
+def test_steps_fire_at_their_times(cluster: MiniCluster) -> None:
+    first, second, third = scenario("heal", "heal", "heal").steps
+    timed = (first, replace(second, after_ms=300), replace(third, at_ms=700))
+    began_ms = cluster.now_ms
+    fired: list[int] = []
+
+    def on_step(text: str, now_ms: int) -> None:
+        fired.append(now_ms - began_ms)
+        if len(fired) == 3:
+            session.stop()
+
+    session = Session(cluster, Scenario(steps=timed), on_step=on_step)
+    session.run()
+    assert fired[0] < 300 <= fired[1] < 700 <= fired[2]
+
+
+def test_the_end_responds_to_what_still_waits(cluster: MiniCluster) -> None:
+    session = Session(cluster, Scenario())
+    shell = Shell(session)
+    waiting = shell.submit("until fenced(broker(1)) within=60s")
+    stopper = threading.Timer(0.3, session.stop)
+    stopper.start()
+    session.run()
+    stopper.join()
+    late = shell.submit("heal")
+    session.stop()
+    session.run()
+    assert waiting == [ENDS] and late == [ENDS]
+
+
+def test_a_topic_that_the_cluster_refuses_is_an_error_before_anything(
+    cluster: MiniCluster,
+) -> None:
+    with pytest.raises(UserError, match="INVALID_REPLICATION_FACTOR"):
+        Session(cluster, Scenario()).perform(parse_step("create_topic orders replicas=9"))
