@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _path = click.Path(path_type=Path)
 _TOPIC = re.compile(r"([^:]+)(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 REPLICAS = 3
+REAL_TIME = 1.0
 
 
 @click.command("serve")
@@ -67,6 +68,14 @@ REPLICAS = 3
     help="Scenario to play against your application; its header describes the cluster.",
 )
 @click.option("--again", is_flag=True, help="Begin the scenario anew after its last step.")
+@click.option(
+    "--simulated", is_flag=True, help="One thread for the whole cluster, at the pace of the clock."
+)
+@click.option(
+    "--pace",
+    type=float,
+    help="Seconds of a simulated cluster per second: 10 is ten times as fast.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
 @click.option(
     "--runs",
@@ -93,6 +102,8 @@ def serve_command(
     topics: tuple[str, ...],
     scenario_path: Path | None,
     again: bool,
+    simulated: bool,
+    pace: float | None,
     seed: int | None,
     runs: Path,
     ready_file: Path | None,
@@ -100,7 +111,7 @@ def serve_command(
 ) -> int:
     """Serve Kafka's clients until Ctrl-C or SIGTERM, then leave a run folder.
 
-    One line on standard output, bootstrap.servers=…, says that clients can connect. A second Ctrl-C
+    One line on standard output, bootstrap.servers=…, means that clients can connect. A second Ctrl-C
     ends at once, without a run folder.
     """
     from minicluster.actors.listeners.endpoints import ListenAddress
@@ -110,7 +121,6 @@ def serve_command(
     given = {"brokers": brokers, "controllers": controllers, "seed": seed}
     scenario = replace(
         scenario,
-        runtime="threaded",
         config={**scenario.config, **dict(map(_config, configs))},
         **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
@@ -118,6 +128,7 @@ def serve_command(
         raise UserError("--again: there is no scenario; name one with --scenario")
     settings = ServeSettings(
         scenario=scenario,
+        pace=_pace(scenario, simulated, pace),
         listen=ListenAddress(host=host, port=port, advertised=advertise),
         topics=tuple(_topic(text, scenario.brokers) for text in topics),
         again=again,
@@ -163,6 +174,17 @@ def _scenario(path: Path | None) -> Scenario:
     from minicluster.scenario import Scenario, load_scenario
 
     return Scenario(name="serve") if path is None else load_scenario(path)
+
+
+def _pace(scenario: Scenario, simulated: bool, pace: float | None) -> float | None:
+    """The pace of a simulated cluster; None for one on threads."""
+    from minicluster.scenario.bounds import checked_pace
+
+    if pace is None:
+        pace = scenario.pace
+    if pace is not None:
+        return checked_pace(pace)
+    return REAL_TIME if simulated else None
 
 
 def _config(text: str) -> tuple[str, str]:
@@ -231,7 +253,7 @@ def do_command(
       minicluster do 'kill leader(orders-0)'
       minicluster do 'pause broker(2) lasting=10s'
       minicluster do --at 127.0.0.1:9092 'until fully_in_sync(orders-0) within=30s'
-      minicluster do '{do: cut, src: broker(1), dst: controllers, lasting: 5s}'
+      minicluster do '{do: isolate, node: broker(1), lasting: 5s}'
     """
     from minicluster.actors.serve.control_client import perform_at
     from minicluster.actors.serve.ready_file import read_ready_file, serving_at

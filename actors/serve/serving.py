@@ -33,11 +33,13 @@ STATUS_EVERY_S = 0.5
 class ServeSettings:
     """What a serving cluster is made of.
 
-    Shapes:  topics: steps that come before anything else; again: the scenario begins anew after
-             its last step; with_parent: the end of the process that started this one ends it.
+    Shapes:  pace: of a simulated cluster, None for one on threads; topics: steps that come before
+             anything else; again: the scenario begins anew after its last step; with_parent: the
+             end of the process that started this one ends it.
     """
 
     scenario: Scenario
+    pace: float | None = None
     listen: ListenAddress = field(default_factory=ListenAddress)
     topics: tuple[Step, ...] = ()
     again: bool = False
@@ -130,7 +132,13 @@ def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
 
 
 def _cluster(settings: ServeSettings, run_id: str) -> MiniCluster:
-    cluster = cluster_of(settings.scenario, listeners=settings.listen, run_id=run_id)
+    cluster = cluster_of(
+        settings.scenario,
+        runtime="threaded" if settings.pace is None else "simulated",
+        pace=settings.pace,
+        listeners=settings.listen,
+        run_id=run_id,
+    )
     cluster.scenario = None  # until a step is performed
     return cluster
 
@@ -174,7 +182,14 @@ def _run(session: Session) -> Response | None:
 def _save(session: Session, cluster: MiniCluster, place: Path) -> Path:
     """Write the run folder; its scenario is the steps that were performed, each at its time."""
     if session.played:
-        cluster.scenario = replace(session.scenario, steps=tuple(session.played)).to_dict()
+        played = replace(
+            session.scenario,
+            runtime=cluster.runtime_name,
+            listeners=False,
+            pace=None,
+            steps=tuple(session.played),
+        )
+        cluster.scenario = played.to_dict()
     return write_run(cluster, place)
 
 

@@ -122,8 +122,8 @@ class Session:
                     self._on_look()
                     self._wait()
         finally:
-            for waiter in self._waiters:
-                waiter.respond(ENDS)
+            while self._waiters:
+                self._waiters.pop().respond(ENDS)
             while self._commands:
                 self._commands.popleft().respond(ENDS)
 
@@ -137,7 +137,8 @@ class Session:
                 within_ms = min(within_ms, left_ms)
             self.cluster.run_until(self._has_work, max(0, within_ms))
             return
-        within_s = LOOK_EVERY_S if left_ms is None else min(LOOK_EVERY_S, left_ms / 1000)
+        pace = self.cluster.pace or 1.0
+        within_s = LOOK_EVERY_S if left_ms is None else min(LOOK_EVERY_S, left_ms / 1000 / pace)
         self._woken.wait(within_s)
         self.cluster.rt.check()
 

@@ -1,7 +1,7 @@
 """A step as one line of text, as it is typed at a shell: the action and its arguments.
 
     kill leader(orders-0)                       kill node=leader(orders-0) lose_tail=unflushed
-    cut broker(1) brokers both=true             partition groups=[broker(1), brokers]
+    isolate broker(1) lasting=5s                partition groups=[broker(1), brokers]
     until fully_in_sync(orders-0) within=30s    expect leader(orders-0) == broker(2)
     {do: kill, node: leader(orders-0)}          the form of a scenario file
 

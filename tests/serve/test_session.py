@@ -132,7 +132,8 @@ def test_an_expectation_that_does_not_hold_is_1_and_one_line(cluster: MiniCluste
 
 
 def test_a_step_that_waits_lets_others_go_on(cluster: MiniCluster) -> None:
-    session = Session(cluster, scenario(CREATE, "until isr(orders-0) == 1 within=60s"))
+    cluster.create_topic("orders", replicas=2)
+    session = Session(cluster, scenario("until isr(orders-0) == 1 within=60s"))
     responses = play(
         session,
         "until fully_in_sync(orders-0)",
@@ -150,13 +151,14 @@ def test_a_wait_that_is_too_long_is_2(cluster: MiniCluster) -> None:
 
 def test_a_scenario_that_fails_ends_and_the_cluster_goes_on(cluster: MiniCluster) -> None:
     lines: list[str] = []
+    cluster.create_topic("orders", replicas=2)
     session = Session(
         cluster,
-        scenario(CREATE, "expect isr(orders-0) == 1", "kill brokers"),
+        scenario("heal", "expect isr(orders-0) == 1", "kill brokers"),
         on_failure=lines.append,
     )
-    [response] = play(session, "until fully_in_sync(orders-0)")
-    assert response.exit_code == 0
+    responses = play(session, "wait", "until fully_in_sync(orders-0)")
+    assert [response.exit_code for response in responses] == [0, 0]
     assert session.failure is not None and session.failure.exit_code == 1
     assert lines == [session.failure.text] and "expected isr(orders-0) == 1" in lines[0]
     assert "kill node=brokers" not in [step.text for step in session.played]
