@@ -111,8 +111,8 @@ def serve_command(
 ) -> int:
     """Serve Kafka's clients until Ctrl-C or SIGTERM, then leave a run folder.
 
-    One line on standard output, bootstrap.servers=…, means that clients can connect. A second Ctrl-C
-    ends at once, without a run folder.
+    One line on standard output, bootstrap.servers=…, means that clients can connect. A second
+    Ctrl-C ends at once, without a run folder.
     """
     from minicluster.actors.listeners.endpoints import ListenAddress
     from minicluster.actors.serve.serving import ServeSettings
