@@ -25,8 +25,8 @@ REAL_TIME = 1.0
 
 
 @click.command("serve")
-@click.option("--brokers", type=int, help="How many brokers.  [default: 3, or the scenario's]")
-@click.option("--controllers", type=int, help="How many controllers.  [default: 3]")
+@click.option("--brokers", type=click.IntRange(1), help="Instead of the scenario's, or of 3.")
+@click.option("--controllers", type=click.IntRange(1), help="Instead of the scenario's, or of 3.")
 @click.option(
     "--port",
     type=int,

@@ -30,8 +30,8 @@ class Output(Console):
         _write_no_more(self.file)
 
 
-out = Output(highlight=False, soft_wrap=True)
-err = Output(stderr=True, highlight=False, soft_wrap=True)
+out = Output(highlight=False, soft_wrap=True, emoji=False)
+err = Output(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def prepare() -> None:

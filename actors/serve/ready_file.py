@@ -25,7 +25,7 @@ _LOOPBACKS = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyFile:
-    """What a ready file holds."""
+    """The content of a ready file."""
 
     bootstrap_servers: str
     control: str

@@ -19,6 +19,7 @@ from minicluster.actors.recording.run_place import check_place, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.actors.serve.control import ControlServer
 from minicluster.actors.serve.control_lines import Response
+from minicluster.actors.serve.outcome_text import shortened
 from minicluster.actors.serve.ready_file import ReadyFile, place_of_user
 from minicluster.actors.serve.session import EXIT_INVALID, Session
 from minicluster.actors.serve.status import Status
@@ -31,7 +32,7 @@ STATUS_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings:
-    """What a serving cluster is made of.
+    """The shape of a serving cluster, and where its files go.
 
     Shapes:  pace: of a simulated cluster, None for one on threads; topics: steps that come before
              anything else; again: the scenario begins anew after its last step; with_parent: the
@@ -173,9 +174,10 @@ def _run(session: Session) -> Response | None:
     try:
         session.run()
     except InvariantViolated as violation:
-        return Response(text=str(violation), exit_code=EXIT_INVALID)
+        return Response(text=shortened(str(violation)), exit_code=EXIT_INVALID)
     except ActorCrashed as crash:
-        return Response(text=str(crash), exit_code=EXIT_INVALID)
+        lines = str(crash).strip().splitlines()
+        return Response(text=shortened(f"{lines[0]}: {lines[-1]}"), exit_code=EXIT_INVALID)
     return session.failure
 
 
