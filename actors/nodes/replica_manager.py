@@ -25,11 +25,12 @@ from minicluster.replica.effects import (
     DirectoryFailed,
     FetchFailed,
 )
+from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 
 COORDINATOR_APIS = frozenset(name.removesuffix("Request") for name in HANDLERS)
 REPLICA_APIS = COORDINATOR_APIS | frozenset(
-    {"DeleteRecords", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Produce"}
+    name.removesuffix("Request") for name in REPLICA_HANDLERS
 )
 
 

@@ -20,6 +20,7 @@ from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistratio
 from minicluster.planting import step
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import log_name
+from minicluster.replica.moving.alter_log_dirs import resume_move
 from minicluster.replica.partition.leadership import make_follower, make_leader, stop_replica
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
@@ -188,6 +189,7 @@ def get_or_create_partition(
             min_insync_replicas=state.min_isr_of(named.topic),
             log_config=state.log_config_of(named.topic),
         )
+        resume_move(state, partition)
     return partition
 
 
@@ -212,6 +214,9 @@ def _directory_for(
     known = store.partition_file(name)
     if known is not None:
         return known.directory if known.directory in online else None
+    preferred = state.preferred_directories.pop(name, None)
+    if preferred in online:
+        return preferred
     assigned = registration.directory_of(state.broker_id)
     if assigned in online:
         return assigned
@@ -242,8 +247,11 @@ def _maybe_assign_directory(
     known = state.store.partition_file(log_name(named.topic, named.partition))
     if not state.image.metadata_version.directory_assignment_supported:
         return
-    if key not in state.partitions or known is None:
+    partition = state.partitions.get(key)
+    if partition is None or known is None:
         return
+    if partition.future is not None and partition.future.is_queued:
+        return  # the directory that it moves to is reported
     if known.directory == registration.directory_of(state.broker_id):
         state.assignments.forget(key)
     elif known.directory in state.store.directory_ids:

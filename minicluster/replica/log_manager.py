@@ -11,7 +11,7 @@ Source:  LogManager, PartitionMetadataFile, OffsetCheckpointFile (replication-of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from minicluster.log.directory import METADATA_DIRECTORY
 
 _CHECKPOINT = "replication-offset-checkpoint"
 _CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_FUTURE = ".future"
 _OFFLINE_DIRECTORIES = "offline-directories"
 
 
@@ -42,6 +43,18 @@ class PartitionFile:
 
     topic_id: uuid.UUID
     directory: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLog:
+    """A log on disk; a future one is the copy that is about to replace the log of its name."""
+
+    topic: str
+    index: int
+    topic_id: uuid.UUID
+    directory: uuid.UUID
+    log: Log
+    is_future: bool = False
 
 
 class ReplicaStore:
@@ -75,8 +88,21 @@ class ReplicaStore:
         return None
 
     def names(self) -> tuple[str, ...]:
-        """The names of all logs but the metadata log, in order."""
-        return tuple(sorted(name for name in self._disk.logs if name != METADATA_DIRECTORY))
+        """The names of all logs but the metadata log and future logs, in order."""
+        return tuple(
+            sorted(
+                name
+                for name in self._disk.logs
+                if name != METADATA_DIRECTORY and not name.endswith(_FUTURE)
+            )
+        )
+
+    def stored_logs(self) -> Iterator[StoredLog]:
+        """All logs but the metadata log, by name; a future log follows the one of its name."""
+        for name in self.names():
+            for stored in (self._stored(name, name), self.future(name)):
+                if stored is not None:
+                    yield stored
 
     def partition_file(self, name: str) -> PartitionFile | None:
         """The partition.metadata of a log; None if there is none."""
@@ -104,11 +130,48 @@ class ReplicaStore:
 
     def delete(self, name: str) -> None:
         """Remove a log with its metadata file and its checkpoint."""
+        self.delete_future(name)
         self._disk.logs.pop(name, None)
         self._disk.files.pop(_partition_file(name), None)
         checkpoint = self.high_watermarks()
         if name in checkpoint:
             self._disk.files[_CHECKPOINT] = {n: hw for n, hw in checkpoint.items() if n != name}
+
+    # --- future logs --------------------------------------------------------------------------
+
+    def future(self, name: str) -> StoredLog | None:
+        """The future log of a partition; None if its replica does not move."""
+        return self._stored(name, name + _FUTURE)
+
+    def open_future(self, name: str, topic_id: uuid.UUID, directory: uuid.UUID) -> Log:
+        """Make an empty future log in a directory."""
+        self._disk.files[_partition_file(name + _FUTURE)] = PartitionFile(topic_id, directory)
+        log = self._disk.logs[name + _FUTURE] = Log()
+        return log
+
+    def delete_future(self, name: str) -> None:
+        """Remove a future log; one that is not there is ignored."""
+        self._disk.logs.pop(name + _FUTURE, None)
+        self._disk.files.pop(_partition_file(name + _FUTURE), None)
+
+    def replace_with_future(self, name: str) -> None:
+        """The future log takes the place of the log; its directory is now the replica's.
+
+        Source:  LogManager.replaceCurrentWithFutureLog.
+        """
+        self._disk.logs[name] = self._disk.logs[name + _FUTURE]
+        self._disk.files[_partition_file(name)] = self._disk.files[_partition_file(name + _FUTURE)]
+        self.delete_future(name)
+
+    def _stored(self, name: str, key: str) -> StoredLog | None:
+        log, known = self._disk.logs.get(key), self.partition_file(key)
+        if log is None or known is None:
+            return None
+        topic, _, index = name.rpartition("-")
+        is_future = key != name
+        return StoredLog(topic, int(index), known.topic_id, known.directory, log, is_future)
+
+    # --- checkpoints --------------------------------------------------------------------------
 
     def high_watermarks(self) -> Mapping[str, int]:
         """The high watermarks as last checkpointed, by log name."""
@@ -121,8 +184,8 @@ class ReplicaStore:
 
     def flush(self) -> None:
         """Flush every log, so that a crash loses none of its present records."""
-        for name in self.names():
-            self._disk.logs[name].flush()
+        for stored in self.stored_logs():
+            stored.log.flush()
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Write the epoch of this incarnation for the next one's registration (KIP-966)."""

@@ -8,7 +8,7 @@
 The broker's view of the cluster changes before its partitions do, so a leader never judges a
 follower by an older image than the one that made it leader.
 
-Leaves out: tiered storage, moving replicas between directories.
+Leaves out: tiered storage.
 Source:     KIP-497, KIP-841, KIP-858, KIP-903; ReplicaManager, BrokerMetadataPublisher.
 """
 
@@ -32,9 +32,18 @@ from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.log_manager import Disk
+from minicluster.replica.moving.alter_log_dirs import (
+    ALTER_LOG_DIRS_TIMER,
+    drop_failed_moves,
+    on_copy_timer,
+    poll_moves,
+)
 from minicluster.replica.partition.isr import resend_acknowledged, run_isr_task
 from minicluster.replica.partition.trace import trace
+from minicluster.replica.requests.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from minicluster.replica.requests.delete_records import handle_delete_records
+from minicluster.replica.requests.describe_log_dirs import handle_describe_log_dirs
+from minicluster.replica.requests.describe_producers import handle_describe_producers
 from minicluster.replica.requests.fetch import handle_fetch
 from minicluster.replica.requests.list_offsets import handle_list_offsets
 from minicluster.replica.requests.offset_for_leader_epoch import handle_offset_for_leader_epoch
@@ -54,6 +63,9 @@ HANDLERS: Mapping[str, Handler] = {
     "ListOffsetsRequest": handle_list_offsets,
     "OffsetForLeaderEpochRequest": handle_offset_for_leader_epoch,
     "DeleteRecordsRequest": handle_delete_records,
+    "DescribeProducersRequest": handle_describe_producers,
+    "DescribeLogDirsRequest": handle_describe_log_dirs,
+    "AlterReplicaLogDirsRequest": handle_alter_replica_log_dirs,
 }
 
 
@@ -65,9 +77,9 @@ class ReplicaManagerMachine:
     * ``on_controller(id or None, now_ms)``: the active controller has changed.
     * ``on_metadata(delta, now_ms)``: a newer image was published.
     * ``begin_controlled_shutdown()``: the broker is about to leave.
-    * ``on_request(token, request, version, now_ms)``: Produce, Fetch, ListOffsets,
-      OffsetForLeaderEpoch, DeleteRecords; its ``Respond(token, response)`` may come later. The
-      response to a Produce with acks=0 is None: nothing is to be sent.
+    * ``on_request(token, request, version, now_ms)``: one of ``HANDLERS``; its
+      ``Respond(token, response)`` may come later. The response to a Produce with acks=0 is None:
+      nothing is to be sent.
     * ``on_response(correlation_id, response, now_ms)``, ``on_failure(correlation_id, now_ms)``: the
       outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
     * ``on_directory_failure(directory, now_ms)``: a log directory has failed.
@@ -118,7 +130,7 @@ class ReplicaManagerMachine:
         state.checkpoint_high_watermarks()
         state.store.flush()
         state.store.write_clean_shutdown(state.view.broker_epoch)
-        timers = [ISR_TIMER, CHECKPOINT_TIMER]
+        timers = [ISR_TIMER, CHECKPOINT_TIMER, ALTER_LOG_DIRS_TIMER]
         timers += [client.timer for client in self._clients]
         timers += [purgatory.timer for purgatory in state.delayed.all]
         timers += [fetcher.timer for fetcher in state.fetchers.values()]
@@ -231,6 +243,9 @@ class ReplicaManagerMachine:
             return self._run_isr_tasks(now_ms)
         if name == CHECKPOINT_TIMER:
             return self._checkpoint(now_ms)
+        if name == ALTER_LOG_DIRS_TIMER:
+            on_copy_timer(state, now_ms)
+            return self._end(now_ms)
         for purgatory in state.delayed.all:
             if name == purgatory.timer:
                 purgatory.on_timer(now_ms)
@@ -276,6 +291,7 @@ class ReplicaManagerMachine:
         reason = state.store.cannot_run(state.config.metadata_directory)
         if reason is not None:
             return [BrokerHalted(reason)]
+        drop_failed_moves(state, directory, now_ms)
         state.take_offline(lost, now_ms)
         if state.rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT:
             state.effects.append(DirectoryFailed(directory))
@@ -298,5 +314,7 @@ class ReplicaManagerMachine:
         return state.alter_partition_manager, state.assignments, state.replica_states
 
     def _end(self, now_ms: int) -> list[Effect]:
+        if self.state.moving:
+            poll_moves(self.state, now_ms)
         self.state.alter_partition_manager.end_of_input(now_ms)
         return self.state.take_effects()

@@ -21,6 +21,8 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     FetchRequest,
     ListOffsetsRequest,
     ProduceRequest,
@@ -166,6 +168,34 @@ class Cluster:
             )
         )
 
+    def _assign(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        kind = AssignReplicasToDirsResponse
+        directories = []
+        for directory in request.directories:
+            topics = []
+            for topic in directory.topics:
+                for asked in topic.partitions:
+                    known = self.image.topics.partition(topic.topic_id, asked.partition_index)
+                    assert known is not None
+                    self.publish(
+                        PartitionChangeRecord(
+                            topic_id=topic.topic_id,
+                            partition_id=asked.partition_index,
+                            directories=tuple(
+                                directory.id if broker == request.broker_id else other
+                                for broker, other in zip(
+                                    known.replicas, known.directories, strict=True
+                                )
+                            ),
+                        )
+                    )
+                found = tuple(
+                    kind.PartitionData(partition_index=p.partition_index) for p in topic.partitions
+                )
+                topics.append(kind.TopicData(topic_id=topic.topic_id, partitions=found))
+            directories.append(kind.DirectoryData(id=directory.id, topics=tuple(topics)))
+        return kind(directories=tuple(directories))
+
     def _alter(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         self.alterations.append(request)
         topics = []
@@ -266,7 +296,7 @@ class Cluster:
                         name="PLAINTEXT", host=f"host-{broker}", port=9092, security_protocol=0
                     ),
                 ),
-                log_dirs=(_dir(broker),),
+                log_dirs=self.disks[broker].directory_ids,
             )
         )
         self.managers[broker] = manager
@@ -444,6 +474,11 @@ class Cluster:
                 if self.controller_answers and isinstance(send.request, AlterPartitionRequest):
                     response = self._alter(send.request)
                     self._later(LATENCY_MS, lambda: answer(response))
+                elif self.controller_answers and isinstance(
+                    send.request, AssignReplicasToDirsRequest
+                ):
+                    assigned = self._assign(send.request)
+                    self._later(LATENCY_MS, lambda: answer(assigned))
             elif send.to not in self.managers:
                 fail()
             else:

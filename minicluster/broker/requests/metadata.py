@@ -123,6 +123,8 @@ def _no_topic(error: ErrorCode, name: str | None, topic_id: uuid.UUID) -> Topic:
 
 
 def _with_operations(topic: Topic) -> Topic:
+    if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+        return topic
     return Topic(
         error_code=topic.error_code,
         name=topic.name,

@@ -110,9 +110,12 @@ def acknowledge(partition: Partition, last_offset: int) -> None:
 def delete_records_on_leader(partition: Partition, offset: int) -> LogDeleteRecordsResult:
     """Move the log start up to an offset (-1: the high watermark).
 
-    Errors:  NOT_LEADER_OR_FOLLOWER; OFFSET_OUT_OF_RANGE above the high watermark.
+    Errors:  NOT_LEADER_OR_FOLLOWER; POLICY_VIOLATION where records only go by compaction;
+             OFFSET_OUT_OF_RANGE above the high watermark.
     """
     partition.require_leader()
+    if partition.log_config.compacted and not partition.log_config.deleted:
+        raise ReplicaError(ErrorCode.POLICY_VIOLATION, "the topic is compacted, not deleted")
     requested = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if requested < 0:
         raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is no offset")

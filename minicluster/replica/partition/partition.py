@@ -29,6 +29,7 @@ from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.log_config import DEFAULT, LogConfig
 from minicluster.replica.log_manager import log_name
+from minicluster.replica.moving.future_replica import FutureReplica
 from minicluster.replica.partition.isr_state import (
     AlterPartitionItem,
     CommittedPartitionState,
@@ -73,6 +74,7 @@ class Partition:
         self.name = log_name(topic, partition)
 
         self.replica_log = ReplicaLog(log, context.rules, high_watermark_checkpoint)
+        self.future: FutureReplica | None = None  # while it moves to another directory
         self.leader: int | None = None
         self.leader_epoch = -1
         self.leader_epoch_start_offset: int | None = None
@@ -124,6 +126,13 @@ class Partition:
     def log(self) -> Log:
         """The log on disk."""
         return self.replica_log.log
+
+    def replace_log(self, log: Log) -> None:
+        """Go on with another log of the same records.
+
+        Source:  Partition.maybeReplaceCurrentWithFutureReplica.
+        """
+        self.replica_log = ReplicaLog(log, self.rules, self.high_watermark)
 
     @property
     def log_start_offset(self) -> int:

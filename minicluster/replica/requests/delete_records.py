@@ -11,7 +11,7 @@ from typing import Any
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteRecordsResponse
-from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark
 from minicluster.replica.partition.leader_log import delete_records_on_leader
@@ -21,7 +21,7 @@ from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 @dataclass(slots=True)
 class DeleteRecordsPartitionStatus:
-    """The deletion in one partition; its error is what it would respond with now."""
+    """The deletion in one partition; its error and low watermark are the response as of now."""
 
     topic: str
     index: int
@@ -35,21 +35,28 @@ class DeleteRecordsPartitionStatus:
 def handle_delete_records(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
 ) -> None:
-    """Move log starts up, and respond once the low watermarks have followed."""
+    """Move log starts up, and respond once the low watermarks have followed.
+
+    Source:  ReplicaManager.deleteRecordsOnLocalLog.
+    """
     statuses: list[DeleteRecordsPartitionStatus] = []
-    for topic in request.topics:
-        for wanted in topic.partitions:
-            key = state.key_of(topic.name, ZERO_UUID, wanted.partition_index, version=0)
-            status = DeleteRecordsPartitionStatus(topic.name, wanted.partition_index, key)
-            statuses.append(status)
-            try:
-                partition = state.partition_named(topic.name, wanted.partition_index)
-                deleted = delete_records_on_leader(partition, wanted.offset)
-            except ReplicaError as refusal:
-                status.error = refusal.error
-                continue
-            status.requested, status.low_watermark = deleted.requested_offset, deleted.low_watermark
-            status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
+    offsets = {
+        (topic.name, wanted.partition_index): wanted.offset
+        for topic in request.topics
+        for wanted in topic.partitions
+    }
+    for (topic, index), offset in offsets.items():
+        status = DeleteRecordsPartitionStatus(topic, index, state.key_named(topic, index))
+        statuses.append(status)
+        try:
+            if topic in INTERNAL_TOPICS and state.is_known(topic, index):
+                raise ReplicaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
+            deleted = delete_records_on_leader(state.partition_named(topic, index), offset)
+        except ReplicaError as refusal:
+            status.error = refusal.error
+            continue
+        status.requested, status.low_watermark = deleted.requested_offset, deleted.low_watermark
+        status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
     operation = DelayedDeleteRecords(state, token, statuses, now_ms + request.timeout_ms)
     if operation.try_complete(now_ms):
         operation.on_complete(now_ms)
@@ -82,23 +89,21 @@ class DelayedDeleteRecords(DelayedOperation):
             try:
                 low = low_watermark(self._state.partition(status.key))
             except ReplicaError as refusal:
-                status.waits, status.error = False, refusal.error
+                status.waits, status.error, status.low_watermark = False, refusal.error, -1
                 continue
-            status.low_watermark = low
             if low >= status.requested:
-                status.waits, status.error = False, ErrorCode.NONE
+                status.waits, status.error, status.low_watermark = False, ErrorCode.NONE, low
         return not any(status.waits for status in self._statuses)
 
     def on_complete(self, now_ms: int) -> None:
-        """Respond; partitions that still wait have timed out."""
+        """Respond; partitions that still wait have timed out, with their first low watermark."""
         kind = DeleteRecordsResponse
         topics: dict[str, list[Any]] = {}
         for status in self._statuses:
-            failed = status.error != ErrorCode.NONE
             topics.setdefault(status.topic, []).append(
                 kind.DeleteRecordsPartitionResult(
                     partition_index=status.index,
-                    low_watermark=-1 if failed else status.low_watermark,
+                    low_watermark=status.low_watermark,
                     error_code=status.error,
                 )
             )

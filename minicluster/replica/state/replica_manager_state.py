@@ -44,7 +44,8 @@ class ReplicaManagerState(BrokerContext):
     """The partitions, logs and fetchers of a broker, with what each partition sees of the broker.
 
     Shapes:  a partition is in ``partitions`` or, while its log directory has failed, in
-             ``offline``.
+             ``offline``. moving: the partitions with a future replica; preferred_directories: where
+             logs by name are to be made that are not there yet (AlterReplicaLogDirs).
     """
 
     alter_partition_manager: AlterPartitionManager
@@ -64,6 +65,9 @@ class ReplicaManagerState(BrokerContext):
         self.partitions: dict[Key, Partition] = {}
         self.offline: dict[Key, None] = {}
         self.fetchers: dict[int, Fetcher] = {}
+        self.moving: dict[Key, None] = {}
+        self.copy_is_due = False
+        self.preferred_directories: dict[str, uuid.UUID] = {}
         static = config.static
         slots = int(static.get("max.incremental.fetch.session.cache.slots", _SESSION_SLOTS))
         self.fetch_sessions = FetchSessionCache(slots, config.incarnation)

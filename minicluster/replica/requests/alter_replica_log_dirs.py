@@ -1,0 +1,77 @@
+"""AlterReplicaLogDirs (34): move replicas of this broker to other log directories (KIP-113).
+
+Versions:  v1 is as v0; from v2 on the encoding is flexible.
+Source:    KafkaApis.handleAlterReplicaLogDirsRequest, ReplicaManager.alterReplicaLogDirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.metadata.cordoned import cordoned_directories
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import AlterReplicaLogDirsResponse
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.log_manager import log_name
+from minicluster.replica.moving.alter_log_dirs import begin_move, cancel_move
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+
+def handle_alter_replica_log_dirs(
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Begin to move each replica; the response comes before the data has moved.
+
+    Errors:  per partition LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR, INVALID_REPLICA_ASSIGNMENT (a
+             cordoned directory), REPLICA_NOT_AVAILABLE (no replica here), and
+             UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    wanted = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    kind = AlterReplicaLogDirsResponse
+    topics: dict[str, list[Any]] = {}
+    for (topic, index), path in wanted.items():
+        topics.setdefault(topic, []).append(
+            kind.AlterReplicaLogDirPartitionResult(
+                partition_index=index, error_code=_move(state, topic, index, path, now_ms)
+            )
+        )
+    response = kind(
+        results=tuple(
+            kind.AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(found))
+            for name, found in topics.items()
+        )
+    )
+    state.respond(token, response)
+
+
+def _move(state: ReplicaManagerState, topic: str, index: int, path: str, now_ms: int) -> ErrorCode:
+    directory = state.config.dir_names.get(path)
+    if directory is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if directory not in state.store.online_directories:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    cordoned = cordoned_directories(state.image, state.broker_id, state.config.dir_names) or ()
+    if directory in cordoned:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    name = log_name(topic, index)
+    try:
+        partition = state.partition_named(topic, index)
+    except ReplicaError as refusal:
+        if refusal.error == ErrorCode.KAFKA_STORAGE_ERROR:
+            return refusal.error
+        state.preferred_directories[name] = directory  # for a replica that comes here later
+        if refusal.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return ErrorCode.REPLICA_NOT_AVAILABLE  # as clients have known it from before KIP-516
+        return refusal.error
+    if partition.future is not None and partition.future.directory != directory:
+        cancel_move(state, partition, now_ms)
+    current = state.store.partition_file(name)
+    is_there = current is not None and current.directory == directory
+    if not is_there and partition.future is None:
+        begin_move(state, partition, directory, now_ms)
+    return ErrorCode.NONE

@@ -1,0 +1,90 @@
+"""DescribeLogDirs (35): the logs in each log directory of this broker (KIP-113).
+
+Versions:   v1 is as v0, v2 flexible. v3 has an error for the whole response, v4 the size of the
+            volume (KIP-827), v5 the cordoned directories (KIP-1066).
+Leaves out: the size of the volume: a simulated disk has none (-1).
+Source:     KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from minicluster.metadata.cordoned import cordoned_directories
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import DescribeLogDirsResponse
+from minicluster.replica.log_manager import StoredLog
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+_UNKNOWN_BYTES = -1
+_INVALID_OFFSET_LAG = -1
+
+Result = DescribeLogDirsResponse.DescribeLogDirsResult
+
+
+def handle_describe_log_dirs(
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Describe every directory, with the wanted partitions that lie in it; null wants all.
+
+    Errors:  per directory KAFKA_STORAGE_ERROR.
+    """
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    names = state.config.dir_names
+    cordoned = cordoned_directories(state.image, state.broker_id, names) or ()
+    online = state.store.online_directories
+    results = tuple(
+        _directory(state, name, directory, wanted, directory in cordoned)
+        if directory in online
+        else Result(log_dir=name, error_code=ErrorCode.KAFKA_STORAGE_ERROR, topics=())
+        for name, directory in names.items()
+    )
+    state.respond(token, DescribeLogDirsResponse(results=results))
+
+
+def _directory(
+    state: ReplicaManagerState,
+    name: str,
+    directory: uuid.UUID,
+    wanted: set[tuple[str, int]] | None,
+    is_cordoned: bool,
+) -> Any:
+    topics: dict[str, list[Any]] = {}
+    for stored in state.store.stored_logs():
+        if stored.directory != directory:
+            continue
+        if wanted is None or (stored.topic, stored.index) in wanted:
+            topics.setdefault(stored.topic, []).append(
+                DescribeLogDirsResponse.DescribeLogDirsPartition(
+                    partition_index=stored.index,
+                    partition_size=sum(batch.size for batch in stored.log.batches),
+                    offset_lag=_offset_lag(state, stored),
+                    is_future_key=stored.is_future,
+                )
+            )
+    return Result(
+        log_dir=name,
+        topics=tuple(
+            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=tuple(found))
+            for topic, found in topics.items()
+        ),
+        total_bytes=_UNKNOWN_BYTES,
+        usable_bytes=_UNKNOWN_BYTES,
+        is_cordoned=is_cordoned,
+    )
+
+
+def _offset_lag(state: ReplicaManagerState, stored: StoredLog) -> int:
+    """How far a future log is behind the current one, or this one behind its high watermark.
+
+    Source:  ReplicaManager.getLogEndOffsetLag.
+    """
+    partition = state.partitions.get((stored.topic_id, stored.index))
+    if partition is None:
+        return _INVALID_OFFSET_LAG
+    if stored.is_future:
+        return partition.log_end_offset - stored.log.end_offset
+    return max(partition.high_watermark - stored.log.end_offset, 0)

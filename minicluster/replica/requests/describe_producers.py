@@ -1,0 +1,72 @@
+"""DescribeProducers (61): the idempotent producers that a replica's log remembers (KIP-664).
+
+Versions:   0.
+Leaves out: transactions.
+Source:     KafkaApis.handleDescribeProducersRequest, ReplicaManager.activeProducerState.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.java_order import hash_map_order
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import DescribeProducersResponse
+from minicluster.protocol.topics import invalid_name_reason
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+NO_COORDINATOR_EPOCH = -1
+
+
+def handle_describe_producers(
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Describe the producers of partitions that this broker leads or follows.
+
+    Errors:  per partition INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION,
+             NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
+    """
+    kind = DescribeProducersResponse
+    topics = tuple(
+        kind.TopicResponse(
+            name=topic.name,
+            partitions=tuple(_partition(state, topic.name, i) for i in topic.partition_indexes),
+        )
+        for topic in request.topics
+    )
+    state.respond(token, kind(topics=topics))
+
+
+def _partition(state: ReplicaManagerState, topic: str, index: int) -> Any:
+    kind = DescribeProducersResponse.PartitionResponse
+    reason = invalid_name_reason(topic)
+    if reason is not None:
+        return kind(
+            partition_index=index,
+            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+            error_message=reason,
+        )
+    try:
+        producers = state.partition_named(topic, index).replica_log.producers
+    except ReplicaError as refusal:
+        return kind(partition_index=index, error_code=refusal.error)
+    by_id = {entry.producer_id: entry for entry in producers}
+    return kind(
+        partition_index=index,
+        active_producers=tuple(
+            DescribeProducersResponse.ProducerState(
+                producer_id=producer_id,
+                producer_epoch=by_id[producer_id].epoch,
+                last_sequence=by_id[producer_id].last_sequence,
+                last_timestamp=by_id[producer_id].batches[-1].timestamp,
+                coordinator_epoch=NO_COORDINATOR_EPOCH,
+            )
+            for producer_id in hash_map_order(by_id, _long_hash)
+        ),
+    )
+
+
+def _long_hash(value: int) -> int:
+    """Java's hash code of a long."""
+    return (value ^ value >> 32) & 0xFFFF_FFFF

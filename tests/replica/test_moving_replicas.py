@@ -1,0 +1,202 @@
+"""AlterReplicaLogDirs: a replica moves to another directory of its broker (KIP-113, KIP-858)."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
+from minicluster.replica.moving.future_replica import REPLICA_FETCH_MAX_BYTES
+from tests.replica.cluster import TOPIC_IDS, Cluster
+
+OLD, NEW = uuid.UUID(int=0xD001), uuid.UUID(int=0xD101)
+NAMES = {"/old": OLD, "/new": NEW}
+KEY = (TOPIC_IDS["orders"], 0)
+
+
+def with_values(*values: bytes) -> Cluster:
+    """One broker with two directories, and a topic in the first one."""
+    cluster = Cluster(1, dir_names=NAMES)
+    cluster.create_topic(replicas=(1,))
+    for value in values:
+        cluster.produce(1, value)
+    return cluster
+
+
+def move(cluster: Cluster, path: str, *, topic: str = "orders", index: int = 0) -> int:
+    """Request a move.
+
+    Shapes:  -> its error.
+    """
+    kind = AlterReplicaLogDirsRequest
+    wanted = kind.AlterReplicaLogDirTopic(name=topic, partitions=(index,))
+    request = kind(dirs=(kind.AlterReplicaLogDir(path=path, topics=(wanted,)),))
+    response = cluster.reply(cluster.ask(1, request, 2))
+    assert response.results[0].topic_name == topic
+    error: int = response.results[0].partitions[0].error_code
+    return error
+
+
+def log_dirs(cluster: Cluster) -> dict[str, list[tuple[int, bool]]]:
+    """(lag, is future) of the logs in each directory."""
+    response = cluster.reply(cluster.ask(1, DescribeLogDirsRequest(topics=None), 5))
+    return {
+        result.log_dir: [
+            (partition.offset_lag, partition.is_future_key)
+            for topic in result.topics
+            for partition in topic.partitions
+        ]
+        for result in response.results
+    }
+
+
+def assigned(cluster: Cluster) -> uuid.UUID:
+    """The directory of the replica by the metadata."""
+    known = cluster.image.topics.partition(*KEY)
+    assert known is not None
+    return known.directories[0]
+
+
+def test_a_replica_moves_with_its_records_and_its_offsets() -> None:
+    cluster = with_values(b"a", b"b")
+    before = cluster.partition(1).log
+    assert move(cluster, "/new") == ErrorCode.NONE
+    assert log_dirs(cluster) == {"/old": [(0, False)], "/new": [(2, True)]}
+    cluster.advance(10)
+    assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
+    assert assigned(cluster) == NEW
+    partition = cluster.partition(1)
+    assert partition.log is not before and partition.log.epochs.entries == before.epochs.entries
+    assert (partition.high_watermark, cluster.log_values(1)) == (2, [b"a", b"b"])
+    cluster.produce(1, b"c")
+    assert cluster.log_values(1) == [b"a", b"b", b"c"]
+
+
+def test_the_log_is_replaced_once_the_controller_has_taken_the_directory() -> None:
+    cluster = with_values(b"a")
+    cluster.controller_answers = False
+    move(cluster, "/new")
+    cluster.advance(10)
+    assert log_dirs(cluster) == {"/old": [(0, False)], "/new": [(0, True)]}
+    cluster.produce(1, b"b")
+    assert log_dirs(cluster) == {"/old": [(0, False)], "/new": [(1, True)]}
+    cluster.controller_answers = True
+    cluster.advance(40_000)  # the request is sent again
+    assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
+    assert cluster.log_values(1) == [b"a", b"b"]
+
+
+def test_a_long_log_is_copied_fetch_by_fetch() -> None:
+    size = REPLICA_FETCH_MAX_BYTES // 2 + 1
+    cluster = with_values(*(bytes([n]) * size for n in range(3)))
+    cluster.controller_answers = False
+    move(cluster, "/new")
+    future = cluster.partition(1).future
+    assert future is not None
+    ends = []
+    while future.log.end_offset < 3:
+        ends.append(future.log.end_offset)
+        cluster.see(1, cluster.managers[1].on_timer("alter-log-dirs", cluster.now_ms))
+    assert ends == [0, 1, 2]
+
+
+def test_a_move_elsewhere_ends_the_first_one_and_is_taken_back() -> None:
+    cluster = with_values(b"a")
+    cluster.controller_answers = False
+    move(cluster, "/new")
+    cluster.advance(10)
+    assert cluster.managers[1].state.assignments.pending == {KEY: NEW}
+    assert move(cluster, "/old") == ErrorCode.NONE
+    assert log_dirs(cluster) == {"/old": [(0, False)], "/new": []}
+    assert cluster.managers[1].state.assignments.pending == {KEY: OLD}
+    cluster.controller_answers = True
+    cluster.advance(60_000)
+    assert assigned(cluster) == OLD
+
+
+def test_a_move_goes_on_after_a_restart() -> None:
+    cluster = with_values(b"a")
+    cluster.controller_answers = False
+    move(cluster, "/new")
+    cluster.advance(10)
+    cluster.crash(1)
+    cluster.controller_answers = True
+    cluster.start(1, epoch=2_000)
+    cluster.advance(1_000)
+    assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
+    assert cluster.log_values(1) == [b"a"]
+
+
+def test_a_future_log_is_truncated_with_the_log() -> None:
+    cluster = with_values(b"a", b"b")
+    cluster.controller_answers = False
+    move(cluster, "/new")
+    cluster.advance(10)
+    partition = cluster.partition(1)
+    partition.log.truncate(1)
+    cluster.change(leader=1)  # another epoch, whose records differ
+    cluster.produce(1, b"other")
+    cluster.controller_answers = True
+    cluster.advance(60_000)
+    assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
+    assert cluster.log_values(1) == [b"a", b"other"]
+    assert cluster.partition(1).log.epochs.entries == ((0, 0), (1, 1))
+
+
+def test_without_directories_in_the_metadata_the_copy_replaces_the_log_at_once() -> None:
+    cluster = with_values(b"a")
+    before = MetadataVersion.V3_7_IV1
+    cluster.publish(FeatureLevelRecord(name="metadata.version", feature_level=before))
+    cluster.controller_answers = False
+    move(cluster, "/new")
+    cluster.advance(10)
+    assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
+
+
+def test_a_failed_directory_ends_the_moves_into_it() -> None:
+    cluster = with_values(b"a")
+    cluster.controller_answers = False
+    move(cluster, "/new")
+    cluster.see(1, cluster.managers[1].on_directory_failure(NEW, cluster.now_ms))
+    assert cluster.partition(1).future is None
+    assert move(cluster, "/new") == ErrorCode.KAFKA_STORAGE_ERROR
+    response = cluster.reply(cluster.ask(1, DescribeLogDirsRequest(topics=None), 5))
+    errors = {result.log_dir: result.error_code for result in response.results}
+    assert errors == {"/old": ErrorCode.NONE, "/new": ErrorCode.KAFKA_STORAGE_ERROR}
+
+
+@pytest.mark.parametrize(
+    ("path", "topic", "index", "error"),
+    [
+        ("/other", "orders", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("/other", "none", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("/new", "none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("/new", "orders", 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("/new", "bills", 0, ErrorCode.REPLICA_NOT_AVAILABLE),
+        ("/old", "orders", 0, ErrorCode.NONE),
+    ],
+)
+def test_a_move_is_refused(path: str, topic: str, index: int, error: ErrorCode) -> None:
+    cluster = with_values(b"a")
+    cluster.create_topic("bills", replicas=(2,))
+    assert move(cluster, path, topic=topic, index=index) == error
+    assert cluster.partition(1).future is None
+
+
+def test_no_replica_moves_into_a_cordoned_directory() -> None:
+    cluster = with_values(b"a")
+    cluster.publish(
+        ConfigRecord(resource_type=4, resource_name="1", name="cordoned.log.dirs", value="/new")
+    )
+    assert move(cluster, "/new") == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_replica_that_is_not_there_yet_is_made_where_it_was_to_move() -> None:
+    cluster = Cluster(1, dir_names=NAMES)
+    assert move(cluster, "/new") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    cluster.create_topic(replicas=(1,))
+    assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
