@@ -152,6 +152,7 @@ class Network:
         self.conditions: list[Condition] = []
         self.on_packet: Callable[[Packet], None] | None = None
         self.on_node: Callable[[int, bool], None] | None = None  # a process is up, or gone
+        self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
         self._lock = threading.RLock()
         self._next_id = 0
 
@@ -259,7 +260,7 @@ class Network:
                 self._close(exchange, None, "unanswered")
 
     def disconnect(self, packet: Packet) -> None:
-        """Close the connection on which a request came, without a response."""
+        """End the connection of a request, which gets no response."""
         with self._lock:
             self._later(self._disconnected, packet.exchange)
 
@@ -410,6 +411,8 @@ class Network:
                     self._close(exchange, packet.body, None)
                 return
             endpoint = self.endpoints.get(exchange.dst)
+            if endpoint is None and self.send_outside is not None and self.send_outside(packet):
+                return
             actor = endpoint.route(exchange.api) if endpoint is not None else None
             if actor is None:
                 self._later(self._disconnected, exchange)

@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.layout import (
+    OutsideQuorum,
     check_counts,
     config_of,
     pace_of,
@@ -36,6 +37,7 @@ from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
+from minicluster.errors import UserError
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
@@ -70,6 +72,7 @@ class Cluster:
         runtime: RuntimeName | None = None,
         listeners: bool | ListenAddress = False,
         pace: float | None = None,
+        quorum: OutsideQuorum | None = None,
         wire: bool = False,
         config: Mapping[str, Any] | None = None,
         features: Mapping[str, int] | None = None,
@@ -85,6 +88,7 @@ class Cluster:
                  as the address names it; the runtime is then threaded, or simulated at a pace;
                  pace: seconds of a simulated cluster per second of the wall clock
                  (default: 1 with listeners, else as fast as possible);
+                 quorum: controllers of another process in place of those here, on threads;
                  faults: zoo ids; features: levels to format with (default: the release's);
                  online: the log-only rules watch every commit; checks: more followers of the
                  commits; scenario and exercises go into ``run.json``.
@@ -97,10 +101,15 @@ class Cluster:
         self.seed = seed
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime
+        if quorum is not None and not (listeners and runtime == "threaded"):
+            why = "its controllers live in real time"
+            raise UserError(f'quorum: {why}; take listeners=True, runtime="threaded"')
+        self.quorum = quorum
         self.listen_address = ListenAddress() if listeners is True else listeners or None
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
         self.broker_ids = tuple(range(1, brokers + 1))
-        self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers))
+        own = 0 if quorum is not None else controllers
+        self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + own))
         self.node_ids = (*self.broker_ids, *self.controller_ids)
         self.rules, self.faults = rules_and_faults(rules, faults)
         self.given_config = dict(config or {})
@@ -129,6 +138,8 @@ class Cluster:
         else:
             self.rt = ThreadedRuntime(seed=self.seed)
         cluster_id = uuid.UUID(int=self.rt.rng("cluster").getrandbits(128), version=4)
+        outside = self.quorum
+        controller_ids = self.controller_ids if outside is None else tuple(outside.controllers)
         self.recorder = Recorder(self.run_id, self.rt.now)
         self.log = ClusterLog(self.rt.now)
         self.network = Network(
@@ -141,9 +152,9 @@ class Cluster:
         self.committed = CommittedImage()
         config = self.config
         self.plan = QuorumPlan(
-            cluster_id=format_uuid(cluster_id),
-            controller_ids=self.controller_ids,
-            voter_ids=self.controller_ids[: config.initial_controllers or None],
+            cluster_id=format_uuid(cluster_id) if outside is None else outside.cluster_id,
+            controller_ids=controller_ids,
+            voter_ids=controller_ids[: config.initial_controllers or None],
             kraft_version=config.kraft_version,
             settings=QuorumSettings(
                 election_timeout_ms=config.election_timeout_ms,
@@ -163,12 +174,16 @@ class Cluster:
             node_id: Disk(node_id=node_id, directory_ids=self.new_directories(node_id))
             for node_id in self.node_ids
         }
-        if config.kraft_version:
+        if outside is None:
+            self._call_election()
+
+    def _format(self) -> None:
+        """Format the disks of the first voters of a dynamic quorum, whose addresses are known."""
+        if self.config.kraft_version and self.quorum is None:
             directories = {n: self.disks[n].directory_ids[0] for n in self.plan.voter_ids}
             checkpoint = self.plan.bootstrap_checkpoint(directories)
             for node_id in self.plan.voter_ids:
                 self.disks[node_id].log(METADATA_DIRECTORY).snapshots[0, 0] = checkpoint
-        self._call_election()
 
     def _call_election(self) -> None:
         """Begin where one controller, chosen by the seed, has just voted for itself.
@@ -213,6 +228,10 @@ class Cluster:
     def active_controller_id(self) -> int | None:
         """The controller that leads the quorum in the highest epoch, None while there is none."""
         best: tuple[int, int] | None = None
+        if self.quorum is not None:
+            seen = [process.broker.quorum for process in self.processes.values() if process.broker]
+            best = max(((node.epoch, node.leader_id) for node in seen), default=(-1, -1))
+            return best[1] if best[1] >= 0 else None
         for node_id in self.controller_ids:
             process = self.processes.get(node_id)
             if process is None or process.controller is None or process.paused:

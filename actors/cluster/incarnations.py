@@ -79,7 +79,8 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
         return target
 
     cluster.network.attach(node_id, str(context.incarnation), route)
-    rt.spawn(Broker, names[2], context, cluster.plan, publisher, replicas)
+    inlet = None if cluster.quorum is None else cluster.inlet
+    rt.spawn(Broker, names[2], context, cluster.plan, publisher, replicas, inlet)
     broker = rt.actor(names[2])
     return Process(
         node_id=node_id,

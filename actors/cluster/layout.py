@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.cluster.live import LiveFaults
@@ -18,6 +19,18 @@ from minicluster.scenario.bounds import (
     checked_pace,
     whole_number,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideQuorum:
+    """The controllers of another process, with which the brokers of a cluster register.
+
+    Shapes:  cluster_id: the one that they are formatted with; controllers: the host and port of
+             each voter, by its node id.
+    """
+
+    cluster_id: str
+    controllers: Mapping[int, tuple[str, int]]
 
 
 def check_counts(*, brokers: object, controllers: object, seed: object, runtime: object) -> None:

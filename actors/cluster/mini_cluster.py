@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -35,9 +36,11 @@ from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
 from minicluster.actors.listeners.server import Listeners
+from minicluster.actors.nodes.broker import LISTENER
 from minicluster.actors.recording.followers import OnlineChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
 from minicluster.actors.runtime.paced import PacedRuntime
+from minicluster.broker.controller_listener import controller_versions
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.scenario.actions.arguments import Duration, read_duration
@@ -146,20 +149,42 @@ class MiniCluster(ClusterRoles):
         client = self.rt.actor("client")
         assert isinstance(client, Client)
         self.client = client
+        self._format()
         for node_id in (*self.controller_ids, *self.broker_ids):
             start_process(self, node_id)
 
     def _open_listeners(self, address: ListenAddress) -> None:
-        plan = self.plan
-        made_up = lambda node_id: (plan.host(node_id), plan.port(node_id))  # noqa: E731
+        endpoints = Endpoints(self.broker_ids, address, self.controller_ids)
+        if self.runtime_name == "threaded":
+            outside = {} if self.quorum is None else self.quorum.controllers
+            self.plan = replace(self.plan, addresses={**outside, **endpoints.advertised})
+        else:
+            endpoints.hide({n: (self.plan.host(n), self.plan.port(n)) for n in self.node_ids})
+        of_brokers, of_controllers = supported_versions(self.rules), controller_versions(self.rules)
         self.listeners = Listeners(
             self.network,
-            Endpoints(self.broker_ids, made_up, address),
-            supported_versions(self.rules),
+            endpoints,
+            {
+                **dict.fromkeys(self.broker_ids, of_brokers),
+                **dict.fromkeys(self.controller_ids, of_controllers),
+            },
             max_request_bytes=self.config.max_request_bytes,
             log=self.log.bind(actor="listeners"),
+            address_of=self._address_outside,
         )
         self.rt.at_close.append(self.listeners.close)
+
+    def _address_outside(self, node_id: int) -> tuple[str, int] | None:
+        """Where a node of another process listens, by its registration; None for nodes here."""
+        if node_id in self.node_ids:
+            return None
+        if self.quorum is not None and node_id in self.quorum.controllers:
+            return self.quorum.controllers[node_id]
+        broker = self.image.cluster.broker(node_id)
+        for endpoint in () if broker is None else broker.endpoints:
+            if endpoint.name == LISTENER:
+                return endpoint.host, endpoint.port
+        return None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -174,6 +199,18 @@ class MiniCluster(ClusterRoles):
         if isinstance(self.rt, PacedRuntime):
             self.rt.run_alone()
         return self.listeners.endpoints.bootstrap_servers
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """The addresses of the controllers, for ``bootstrap.controllers`` (KIP-919).
+
+        Errors:  UserError for a cluster without listeners, or before its start.
+        """
+        if self.listeners is None:
+            raise UserError("bootstrap_controllers: start the cluster with listeners=True")
+        if isinstance(self.rt, PacedRuntime):
+            self.rt.run_alone()
+        return self.listeners.endpoints.bootstrap_controllers
 
     def stop(self) -> None:
         """Stop everything.

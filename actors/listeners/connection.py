@@ -17,6 +17,7 @@ from minicluster.protocol.api_keys import API_VERSIONS, APIS
 from minicluster.protocol.codec import decode, decode_prefix
 from minicluster.protocol.messages import ApiVersionsResponse, RequestHeader, ResponseHeader
 
+RECEIVE_BYTES = 256 * 1024  # from a socket at a time
 READ_AHEAD_BYTES = 64 * 1024  # of the next requests, while one is in progress
 _SIZE = 4
 _FIRST = 8  # api key, version, correlation id

@@ -1,6 +1,6 @@
-"""The ports of a cluster: reserved at first, listened on while the broker's process runs.
+"""The ports of a cluster: reserved at first, listened on while the node's process runs.
 
-A reserved port is bound, so that no other program takes it while a broker is down; without a
+A reserved port is bound, so that no other program takes it while a node is down; without a
 socket that listens it refuses connections, as the port of a killed process does.
 """
 
@@ -11,7 +11,7 @@ import errno
 import ipaddress
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ class AddressUnavailable(UserError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenAddress:
     """The place where brokers listen: the first at the port, the others at the ports after it.
+
+    Controllers listen at any free ports of the same host.
 
     Shapes:  host: a name or an address of this machine; port: 0 for any free ports; advertised:
              the host that responses name (default: the host itself).
@@ -67,36 +69,57 @@ class ListenAddress:
 
 
 class Endpoints:
-    """The real address of each broker, and the made-up one that the metadata has for it."""
+    """The address of each node, and the one that responses name.
+
+    The metadata of a cluster on threads has the same ones. That of a simulated cluster has made-up
+    ones, so that a run does not depend on which ports were free; responses get the real ones at
+    the border (``advertise``).
+    """
 
     def __init__(
-        self,
-        nodes: Sequence[int],
-        made_up: Callable[[int], tuple[str, int]],
-        at: ListenAddress,
+        self, brokers: Sequence[int], at: ListenAddress, controllers: Sequence[int] = ()
     ) -> None:
         """Reserve a port for each node.
 
         Errors:  AddressUnavailable where another program has one, and for a host that is not here.
         """
         self.nodes: dict[int, tuple[str, int]] = {}
-        self._reserved: list[socket.socket] = []
+        self.advertised: dict[int, tuple[str, int]] = {}
+        self._brokers = tuple(brokers)
         self._real: dict[tuple[str, int], tuple[str, int]] = {}
+        self._reserved: list[socket.socket] = []
+        wanted = {broker: at.of_broker(index) for index, broker in enumerate(brokers)}
+        wanted |= dict.fromkeys(controllers, (at.host, 0))
         try:
-            for index, node_id in enumerate(nodes):
-                reserved = _bound(*at.of_broker(index))
+            for node_id, address in wanted.items():
+                reserved = _bound(*address)
                 self._reserved.append(reserved)
                 port = reserved.getsockname()[1]
                 self.nodes[node_id] = at.host, port
-                self._real[made_up(node_id)] = at.advertised or at.host, port
+                self.advertised[node_id] = at.advertised or at.host, port
         except UserError:
             self.close()
             raise
 
+    def hide(self, made_up: Mapping[int, tuple[str, int]]) -> None:
+        """Name the made-up addresses that the metadata has in place of the real ones."""
+        self._real = {address: self.advertised[node] for node, address in made_up.items()}
+
+    def advertise(self, response: Any) -> Any:
+        """The response with real addresses where it has made-up ones."""
+        if not self._real or type(response) not in (MetadataResponse, DescribeClusterResponse):
+            return response
+        return dataclasses.replace(response, brokers=tuple(map(self._moved, response.brokers)))
+
     @property
     def bootstrap_servers(self) -> str:
-        """All addresses, as clients take them."""
-        return ",".join(shown_address(*address) for address in self._real.values())
+        """The addresses of the brokers, as clients take them."""
+        return self._shown(self._brokers)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """The addresses of the controllers, as clients take them (KIP-919)."""
+        return self._shown(node for node in self.nodes if node not in self._brokers)
 
     def listen(self, node_id: int, backlog: int) -> socket.socket:
         """A socket that takes connections on a node's port."""
@@ -104,12 +127,6 @@ class Endpoints:
         listening.listen(backlog)
         listening.setblocking(False)
         return listening
-
-    def advertise(self, response: Any) -> Any:
-        """The response with real addresses where it has made-up ones."""
-        if type(response) not in (MetadataResponse, DescribeClusterResponse):
-            return response
-        return dataclasses.replace(response, brokers=tuple(map(self._moved, response.brokers)))
 
     def close(self) -> None:
         """Free the ports."""
@@ -119,6 +136,9 @@ class Endpoints:
     def _moved(self, broker: Any) -> Any:
         real = self._real.get((broker.host, broker.port))
         return broker if real is None else dataclasses.replace(broker, host=real[0], port=real[1])
+
+    def _shown(self, nodes: Iterable[int]) -> str:
+        return ",".join(shown_address(*self.advertised[node]) for node in nodes)
 
 
 def shown_address(host: str, port: int) -> str:

@@ -1,10 +1,9 @@
-"""The listeners of a cluster: one thread of I/O, one port for each broker.
+"""The listeners of a cluster: one thread of I/O, one port for each node.
 
-    client ──bytes──▶ Listeners ──Network.request──▶ broker's actor
+    client ──bytes──▶ Listeners ──Network.request──▶ node's actor
     client ◀─bytes─── Listeners ◀────response─────── Network
 
-Metadata names the made-up endpoints of the cluster's plan, so that a run does not depend on which
-ports were free. Endpoints in responses become the real ones here, at the border.
+A client is a node of the network; a broker or controller of another process has its own id there.
 """
 
 from __future__ import annotations
@@ -19,14 +18,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from minicluster.actors.listeners.connection import ClientConnection, Close, Deliver, Effect, Write
+from minicluster.actors.listeners.connection import (
+    RECEIVE_BYTES,
+    ClientConnection,
+    Close,
+    Deliver,
+    Effect,
+    Write,
+)
 from minicluster.actors.listeners.endpoints import Endpoints
+from minicluster.actors.listeners.outside import OutgoingConnection, OutsideNodes
+from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
 
 FIRST_CLIENT = -2  # ids of clients descend from here; -1 is the cluster's own client
-RECEIVE_BYTES = 256 * 1024
 BACKLOG = 1024
 _NO_LINGER = struct.pack("ii", 1, 0)  # a close then sends RST
 
@@ -34,13 +41,14 @@ _NO_LINGER = struct.pack("ii", 1, 0)  # a close then sends RST
 class Connection:
     """A client's socket, with its request in progress and its unsent bytes."""
 
-    __slots__ = ("exchange", "machine", "node_id", "socket", "unsent")
+    __slots__ = ("exchange", "machine", "node_id", "outside", "socket", "unsent")
 
     def __init__(self, node_id: int, accepted: socket.socket, machine: ClientConnection) -> None:
         self.node_id = node_id
         self.socket: socket.socket | None = accepted
         self.machine = machine
         self.exchange: Any = None
+        self.outside: int | None = None  # the node of another process that has connected
         self.unsent = bytearray()
 
 
@@ -51,10 +59,11 @@ class Listeners:
         self,
         network: Network,
         endpoints: Endpoints,
-        served: Mapping[int, range],
+        served: Mapping[int, Mapping[int, range]],  # of each node: the versions of each API
         *,
         max_request_bytes: int,
         log: Any,  # a structlog logger bound to the listeners
+        address_of: Callable[[int], tuple[str, int] | None],  # of a node outside
     ) -> None:
         self.network = network
         self.endpoints = endpoints
@@ -73,7 +82,9 @@ class Listeners:
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="minicluster-io", daemon=True)
+        self.outside = OutsideNodes(network, self._selector, self._call, address_of)
         network.on_node = self.node_changed
+        network.send_outside = self.outside.send
         self._thread.start()
 
     # From other threads.
@@ -128,6 +139,7 @@ class Listeners:
         except Exception as error:
             self.network.rt.interrupted(error)
         finally:
+            self.outside.close()
             for connection in list(self._connections):
                 self._drop(connection)
             for node_id in list(self._listening):
@@ -142,6 +154,8 @@ class Listeners:
                 self._woken.recv(4096)
         elif isinstance(data, int):
             self._accept(ready, data)
+        elif isinstance(data, OutgoingConnection):
+            data.ready(mask)
         else:
             if mask & selectors.EVENT_WRITE:
                 self._write(data)
@@ -167,7 +181,7 @@ class Listeners:
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        machine = ClientConnection(self.served, self.max_request_bytes)
+        machine = ClientConnection(self.served[node_id], self.max_request_bytes)
         connection = Connection(node_id, accepted, machine)
         self._connections.add(connection)
         self._selector.register(accepted, selectors.EVENT_READ, connection)
@@ -203,7 +217,7 @@ class Listeners:
 
     def _send(self, connection: Connection, deliver: Deliver) -> None:
         connection.exchange = self.network.request(
-            src=self.client_node(deliver.client_id),
+            src=self._source(connection, deliver),
             dst=connection.node_id,
             body=deliver.request,
             version=deliver.version,
@@ -212,6 +226,15 @@ class Listeners:
             correlation_id=deliver.correlation_id,
             client_id=deliver.client_id,
         )
+
+    def _source(self, connection: Connection, deliver: Deliver) -> int:
+        """The node of a request's sender: a node outside, or a client."""
+        sender = sending_node(deliver.request, deliver.version, deliver.client_id)
+        if sender is not None and sender not in self.endpoints.nodes:
+            connection.outside = sender
+        if connection.outside is not None:
+            return connection.outside
+        return self.client_node(deliver.client_id)
 
     def _responded(self, completion: Completion) -> None:
         connection: Connection = completion.exchange.context

@@ -39,6 +39,7 @@ from minicluster.actors.nodes.replica_manager import (
     ReplicasReady,
 )
 from minicluster.actors.nodes.shell import NodeContext
+from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.broker.kafka_apis import APIS, KafkaApis, ToReplicas
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
@@ -48,33 +49,14 @@ from minicluster.broker.lifecycle import (
     LifecycleConfig,
 )
 from minicluster.broker.state.api_state import KafkaApisConfig
-from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.snapshot_generator import WriteSnapshot
+from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
 from minicluster.replica.log_manager import ReplicaStore
-from minicluster.rules import Rules
 
 LISTENER = "PLAINTEXT"
 PLAINTEXT = 0
-
-
-def supported_features(rules: Rules) -> dict[str, tuple[int, int]]:
-    """The feature levels that a node of this release offers at registration.
-
-    A metadata.version for testing only is not offered (unstable.feature.versions.enable).
-    """
-    levels = rules.metadata_version_lowest, rules.metadata_version_production
-    features = {mv.FEATURE_NAME: levels, mv.KRAFT_VERSION: (0, 1)}
-    if rules.metadata_version_latest >= mv.MetadataVersion.V4_0_IV0:
-        features |= {
-            mv.ELR_VERSION: (0, 1),
-            mv.GROUP_VERSION: (0, 1),
-            mv.TRANSACTION_VERSION: (0, 2),
-            mv.SHARE_VERSION: (0, 1),
-            mv.STREAMS_VERSION: (0, 1),
-        }
-    return features
 
 
 class BeginShutdown:
@@ -90,8 +72,10 @@ class Broker(QuorumShell):
         plan: QuorumPlan,
         publisher: MetadataPublisher,
         replicas: ReplicaManager,
+        inlet: Inlet | None,  # where the commits of controllers outside are reported
     ) -> None:
         super().__init__(context, plan)
+        self.inlet = inlet
         self.publisher = publisher
         self.replicas = replicas
         publisher.listener = self
@@ -128,30 +112,14 @@ class Broker(QuorumShell):
                 broker_id=self.node_id,
                 cluster_id=plan.cluster_id,
                 listener=LISTENER,
-                static=self._static_configs(),
+                features=supported_features(rules),
+                static=self.static_configs("broker", LISTENER),
                 rules=rules,
             ),
             ids=self.lifecycle_ids,
         )
         self._waiting_for = {"image", "replicas"}
         self._leader = -1
-
-    def _static_configs(self) -> dict[str, str]:
-        """The configs of this node's properties file."""
-        plan, node_id = self.plan, str(self.node_id)
-        here = f"{LISTENER}://{plan.host(self.node_id)}:{plan.port(self.node_id)}"
-        voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
-        return {
-            "process.roles": "broker",
-            "node.id": node_id,
-            "broker.id": node_id,
-            "listeners": here,
-            "advertised.listeners": here,
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": ",".join(voters),
-            "log.dirs": ",".join(self.context.config.log_dirs),
-            **self.context.config.static,
-        }
 
     @property
     def lifecycle_ids(self) -> Any:
@@ -175,9 +143,10 @@ class Broker(QuorumShell):
     def on_packet(self, packet: Packet) -> None:
         api = packet.exchange.api
         if api in QUORUM_APIS and type(packet.body) not in APIS:
-            self.on_quorum_packet(packet)
+            self.on_quorum_request(packet, packet.body, packet.exchange.version)
         else:
             version = packet.exchange.version
+            self.apis.state.kraft_version = self.quorum.kraft_version
             self.perform(self.apis.on_request(packet, packet.body, version, self.now()))
 
     def on_response(self, completion: Completion) -> None:
@@ -227,6 +196,8 @@ class Broker(QuorumShell):
     # Effects of the quorum machine.
 
     def on_commit(self, commit: qx.Commit) -> None:
+        if self.inlet is not None:
+            self.inlet.offer(commit.batches)
         self.publisher.deliver(CommitSeen(commit.batches, self._high_watermark_or_none()))
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
@@ -272,4 +243,4 @@ class Broker(QuorumShell):
         self.replicas.deliver(effect.token)
 
 
-__all__ = ["BeginShutdown", "Broker", "supported_features"]
+__all__ = ["BeginShutdown", "Broker"]

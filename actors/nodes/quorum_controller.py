@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.actors.network import Completion, Packet
+from minicluster import effects as fx
+from minicluster.actors.network import Completion, Packet, api_name
 from minicluster.actors.nodes.quorum_shell import (
     CLEAN,
+    CONTROLLER_LISTENER,
     QUORUM_APIS,
     WAKE,
     QuorumPlan,
@@ -20,7 +23,16 @@ from minicluster.actors.nodes.quorum_shell import (
 )
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.metadata_sink import Inlet
+from minicluster.actors.recording.recorder import Exchange
 from minicluster.actors.runtime import chance
+from minicluster.broker.controller_listener import RESPONDERS, ControllerListenerState
+from minicluster.broker.controller_listener import respond as controller_response
+from minicluster.broker.controller_registration import (
+    ControllerRegistrationConfig,
+    ControllerRegistrationManager,
+)
+from minicluster.broker.envelope import ForwardedRequest, close_envelope, open_envelope
+from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.controller.effects import (
     Append,
     ControllerRespond,
@@ -33,19 +45,19 @@ from minicluster.controller.settings import ControllerSettings
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.metadata.metadata_version import KRAFT_VERSION
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
-from minicluster.protocol.messages import ApiVersionsResponse
+from minicluster.metadata.supported_features import supported_features
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    ControllerRegistrationRequest,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    UpdateFeaturesRequest,
+)
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument, NotLeader
-
-_SUPPORTS = ApiVersionsResponse(
-    supported_features=(
-        ApiVersionsResponse.SupportedFeatureKey(name=KRAFT_VERSION, min_version=0, max_version=1),
-    )
-)
 
 
 class GiveUp:
@@ -58,6 +70,19 @@ class TakeSnapshot:
 
 class Compact:
     """Drop the log before the newest snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """The token of a request that came in an envelope."""
+
+    packet: Packet
+    inside: ForwardedRequest
+
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange of the envelope."""
+        return self.packet.exchange
 
 
 class QuorumController(QuorumShell):
@@ -100,8 +125,33 @@ class QuorumController(QuorumShell):
             max_bytes=config.snapshot_bytes,
             max_interval_ms=config.snapshot_interval_ms,
         )
+        self._listener = ControllerListenerState(
+            KafkaApisConfig(
+                broker_id=self.node_id,
+                cluster_id=plan.cluster_id,
+                listener=CONTROLLER_LISTENER,
+                features=supported_features(context.rules),
+                static=self.static_configs("controller", CONTROLLER_LISTENER),
+                rules=context.rules,
+            )
+        )
+        self._registration = self._registration_manager() if plan.addresses else None
         self._committed = Provenance()
         self._shown = MetadataImage.EMPTY
+
+    def _registration_manager(self) -> ControllerRegistrationManager:
+        endpoint = self.plan.endpoint(self.node_id)
+        listener = ControllerRegistrationRequest.Listener(
+            name=endpoint.name, host=endpoint.host, port=endpoint.port
+        )
+        return ControllerRegistrationManager(
+            ControllerRegistrationConfig(
+                node_id=self.node_id,
+                incarnation_id=self.context.incarnation,
+                listeners=(listener,),
+                features=supported_features(self.context.rules),
+            )
+        )
 
     def _draw_below(self, bound: int) -> int:
         self._chances += 1
@@ -116,6 +166,7 @@ class QuorumController(QuorumShell):
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
             **super().interpreters(),
+            fx.Respond: self._respond_of_quorum,
             Append: self._append,
             RaiseKRaftVersion: self._raise_kraft_version,
             Resign: self._resign,
@@ -131,19 +182,56 @@ class QuorumController(QuorumShell):
 
     def on_packet(self, packet: Packet) -> None:
         exchange = packet.exchange
-        if exchange.api in QUORUM_APIS:
-            self.on_quorum_packet(packet)
+        if not isinstance(packet.body, EnvelopeRequest):
+            exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
+            self._on_request(packet, packet.body, exchange.version, forwarded=exchange.src >= -1)
             return
-        if exchange.api == "ApiVersions":  # the leader checks a voter to be added (AddRaftVoter)
-            self.network.respond(packet, _SUPPORTS)
-            return
-        exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
-        if exchange.api == "UpdateFeatures":
-            self.controller.kraft_version_stays = self._why_kraft_version_stays()
-        self._control(self.controller.on_request(packet, packet.body, exchange.version, self.now()))
+        inside = open_envelope(packet.body)
+        if isinstance(inside, ErrorCode):
+            self.network.respond(packet, EnvelopeResponse(error_code=inside))
+        else:
+            self._on_request(Forwarded(packet, inside), inside.request, inside.version)
+
+    def _on_request(
+        self, token: Packet | Forwarded, request: Any, version: int, *, forwarded: bool = True
+    ) -> None:
+        """Handle a request of a node or a client."""
+        if api_name(request) in QUORUM_APIS:
+            self.on_quorum_request(token, request, version)
+        elif type(request) in RESPONDERS:
+            self.respond(token, self._responded(request, version))
+        else:
+            if isinstance(request, UpdateFeaturesRequest):
+                self.controller.kraft_version_stays = self._why_kraft_version_stays()
+            self._control(
+                self.controller.on_request(token, request, version, self.now(), forwarded=forwarded)
+            )
+
+    def _responded(self, request: Any, version: int) -> Any:
+        """The response to a request that needs no log."""
+        state, image = self._listener, self.controller.committed_image
+        state.image, state.metadata_offset = image, self._committed.last_contained_offset
+        state.kraft_version, state.leader_id = self.quorum.kraft_version, self.quorum.leader_id
+        return controller_response(state, request, version, self.now())
+
+    def respond(self, token: Packet | Forwarded, response: Any) -> None:
+        """Send a response, in an envelope where the request came in one."""
+        if isinstance(token, Forwarded):
+            self.network.respond(token.packet, close_envelope(token.inside, response))
+        else:
+            self.network.respond(token, response)
 
     def on_response(self, completion: Completion) -> None:
-        self.on_quorum_response(completion)
+        exchange = completion.exchange
+        if exchange.context is WAKE:
+            self.on_quorum_response(completion)
+        elif self._registration is not None:
+            number, now_ms = exchange.correlation_id, self.now()
+            if completion.failure is None:
+                effects = self._registration.on_response(number, completion.response, now_ms)
+            else:
+                effects = self._registration.on_failure(number, now_ms)
+            self.perform(effects)
 
     def on_wakeup(self, name: str) -> None:
         if name == WAKE:
@@ -235,13 +323,15 @@ class QuorumController(QuorumShell):
         self.log.info("request.refused", reason=refusal.reason.value, message=refusal.message)
 
     def _controller_respond(self, respond: ControllerRespond) -> None:
-        packet: Packet = respond.token
-        exchange = packet.exchange
+        exchange = respond.token.exchange
         if exchange.resp_seq is None:
             exchange.records_written = respond.records_written
             exchange.high_watermark = respond.high_watermark
             exchange.registered_epoch = respond.registered_epoch
-        self.network.respond(packet, respond.response)
+        self.respond(respond.token, respond.response)
+
+    def _respond_of_quorum(self, respond: fx.Respond) -> None:
+        self.respond(respond.token, respond.response)
 
     # From the quorum to the controller.
 
@@ -300,6 +390,8 @@ class QuorumController(QuorumShell):
         if image is self._shown or self.controller.in_transaction:
             return
         self._shown = image
+        if self._registration is not None:
+            self.perform(self._registration.on_metadata(image, self.now()))
         self.recorder.trace(
             "publish",
             {
@@ -315,6 +407,9 @@ class QuorumController(QuorumShell):
 
     def on_leader_change(self, change: qx.LeaderChange) -> None:
         now_ms = self.now()
+        if self._registration is not None:
+            leader = change.leader_id if change.leader_id >= 0 else None
+            self.perform(self._registration.on_controller(leader, now_ms))
         if change.leader_id == self.node_id:
             if self.controller.is_active:
                 self._control(self.controller.on_renounce(now_ms))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.actors.network import Completion, Packet
+from minicluster.actors.network import Completion
 from minicluster.actors.nodes.shell import NodeContext, Shell, Wakeup
 from minicluster.actors.recording.raft_trace import (
     LazyCrc,
@@ -65,21 +65,25 @@ _WRITES = frozenset({qx.Appended, qx.Persist, qx.Truncated, qx.SnapshotInstalled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumPlan:
-    """The quorum's plan, the same on every node."""
+    """The quorum's plan, the same on every node.
+
+    Shapes:  addresses: the host and port of each node that listens; others have made-up ones.
+    """
 
     cluster_id: str
     controller_ids: tuple[int, ...]
     voter_ids: tuple[int, ...]  # at first, with kraft.version 1
     kraft_version: int
     settings: QuorumSettings
+    addresses: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     def host(self, node_id: int) -> str:
-        """The made-up host name of a node."""
-        return f"node{node_id}"
+        """The host of a node, made up where it does not listen."""
+        return self.addresses.get(node_id, (f"node{node_id}", 0))[0]
 
     def port(self, node_id: int) -> int:
-        """The made-up port of a node."""
-        return 9_090 + node_id
+        """The port of a node, made up where it does not listen."""
+        return self.addresses.get(node_id, ("", 9_090 + node_id))[1]
 
     def endpoint(self, node_id: int) -> Endpoint:
         """The endpoint of a controller."""
@@ -88,7 +92,10 @@ class QuorumPlan:
     @property
     def static_voters(self) -> VoterSet:
         """The voters of a quorum whose voters never change (kraft.version 0)."""
-        return VoterSet.static(self.voter_ids, CONTROLLER_LISTENER)
+        return VoterSet.of(
+            Voter(key=ReplicaKey(node_id), endpoints=(self.endpoint(node_id),))
+            for node_id in self.voter_ids
+        )
 
     def bootstrap_checkpoint(self, directories: Mapping[int, UUID]) -> bytes:
         """The checkpoint 0-0 that the first voters of a dynamic quorum are formatted with.
@@ -188,6 +195,23 @@ class QuorumShell(Shell):
         """Follow a change of the epoch or of its leader."""
         raise NotImplementedError
 
+    def static_configs(self, role: str, listener: str) -> dict[str, str]:
+        """The configs of this node's properties file."""
+        plan, node_id = self.plan, str(self.node_id)
+        here = f"{listener}://{plan.host(self.node_id)}:{plan.port(self.node_id)}"
+        voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
+        return {
+            "process.roles": role,
+            "node.id": node_id,
+            "broker.id": node_id,
+            "listeners": here,
+            "advertised.listeners": here,
+            "controller.listener.names": CONTROLLER_LISTENER,
+            "controller.quorum.voters": ",".join(voters),
+            "log.dirs": ",".join(self.context.config.log_dirs),
+            **self.context.config.static,
+        }
+
     # Inputs of the machine.
 
     def start_quorum(self) -> None:
@@ -237,10 +261,9 @@ class QuorumShell(Shell):
         else:
             self._rearm()
 
-    def on_quorum_packet(self, packet: Packet) -> None:
-        """Handle a request of a peer."""
-        exchange = packet.exchange
-        self.drive(self.quorum.on_request(packet, packet.body, exchange.version, self.now()))
+    def on_quorum_request(self, token: Any, request: Any, version: int) -> None:
+        """Handle a request of a peer or an admin."""
+        self.drive(self.quorum.on_request(token, request, version, self.now()))
 
     def on_quorum_response(self, completion: Completion) -> None:
         """Handle a peer's response or a disconnect; the machine counts request timeouts itself."""

@@ -41,7 +41,7 @@ from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.api_versions import highest_version, versions_of
+from minicluster.protocol.api_versions import highest_version, limited_versions
 from minicluster.protocol.error_responses import error_response
 from minicluster.replica.to_controller.controller_channel import (
     ClientResponse,
@@ -296,15 +296,5 @@ APIS: Mapping[type[Any], Api] = {
 
 @cache
 def supported_versions(rules: Rules) -> Mapping[int, range]:
-    """The versions that a broker of this release serves, by API key.
-
-    Source:  ApiVersionsResponse.filterApis.
-    """
-    limits = versions_of(rules)
-    served = {}
-    for request in APIS:
-        valid = request.valid_versions
-        low, high = limits.get(request.api_key, (valid[0], valid[-1]))
-        if max(low, valid[0]) <= high:
-            served[request.api_key] = range(low, min(high, valid[-1]) + 1)
-    return served
+    """The versions that a broker of this release serves, by API key."""
+    return limited_versions(rules, APIS)

@@ -6,7 +6,8 @@ Source:  the validVersions of Kafka's messages; ApiKeys (Produce is offered from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from minicluster.rules import Rules
 
@@ -60,6 +61,7 @@ _KAFKA_3_9: Mapping[int, Versions] = {
     3: (0, 12),
     35: (0, 4),
     45: (0, 0),
+    52: (0, 1),
     57: (0, 1),
     60: (0, 1),
     63: (0, 1),
@@ -71,6 +73,21 @@ _KAFKA_3_9: Mapping[int, Versions] = {
 def versions_of(rules: Rules) -> Mapping[int, Versions]:
     """The lowest and the highest version of each request, by API key."""
     return _KAFKA_4 if rules.drops_old_request_versions else _KAFKA_3_9
+
+
+def limited_versions(rules: Rules, requests: Iterable[type[Any]]) -> Mapping[int, range]:
+    """The versions of these requests that a node of the release serves, by API key.
+
+    Source:  ApiVersionsResponse.filterApis.
+    """
+    limits = versions_of(rules)
+    served = {}
+    for request in requests:
+        valid = request.valid_versions
+        low, high = limits.get(request.api_key, (valid[0], valid[-1]))
+        if max(low, valid[0]) <= high:
+            served[request.api_key] = range(low, min(high, valid[-1]) + 1)
+    return served
 
 
 def highest_version(rules: Rules, api_key: int) -> int:

@@ -41,7 +41,9 @@ MAY_IMPORT = {
     "quorum": ("protocol", "log", "metadata"),
     "replica": ("protocol", "log", "metadata", "configs"),
     "coordinator": ("protocol", "log", "metadata", "configs", "replica"),
-    "broker": ("protocol", "log", "metadata", "configs", "replica", "coordinator"),
+    "broker": (
+        "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
+    ),
     "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
     "verify": ("protocol", "log", "metadata"),
     "actors": (

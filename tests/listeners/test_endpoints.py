@@ -14,15 +14,11 @@ from minicluster.errors import UserError
 from minicluster.protocol.messages import MetadataResponse
 
 
-def made_up(node_id: int) -> tuple[str, int]:
-    return "broker", node_id
-
-
 def free_ports(count: int) -> int:
     """A port after which others are free as well."""
     for first in range(21_000, 60_000, 50):
         try:
-            Endpoints(range(count), made_up, ListenAddress(port=first)).close()
+            Endpoints(range(count), ListenAddress(port=first)).close()
         except AddressUnavailable:
             continue
         return first
@@ -39,7 +35,7 @@ def taken() -> Iterator[socket.socket]:
 
 def test_brokers_listen_on_consecutive_ports() -> None:
     first = free_ports(3)
-    endpoints = Endpoints((1, 2, 3), made_up, ListenAddress(port=first))
+    endpoints = Endpoints((1, 2, 3), ListenAddress(port=first))
     expected = ",".join(f"127.0.0.1:{first + n}" for n in range(3))
     assert endpoints.bootstrap_servers == expected
     endpoints.close()
@@ -60,7 +56,7 @@ def test_a_port_in_use_is_one_line_and_nothing_is_left(taken: socket.socket) -> 
 def test_a_port_in_use_frees_the_ports_before_it(taken: socket.socket) -> None:
     port = taken.getsockname()[1]
     with pytest.raises(AddressUnavailable):
-        Endpoints((1, 2), made_up, ListenAddress(port=port - 1))
+        Endpoints((1, 2), ListenAddress(port=port - 1))
     with socket.socket() as free:
         free.bind(("127.0.0.1", port - 1))
 
@@ -82,22 +78,24 @@ def test_an_address_that_no_client_reaches_is_refused(given: dict[str, object], 
 
 def test_ports_end_somewhere() -> None:
     with pytest.raises(UserError, match="port: 65535 leaves no port for broker 2"):
-        Endpoints((1, 2), made_up, ListenAddress(port=65_535))
+        Endpoints((1, 2), ListenAddress(port=65_535))
 
 
 @pytest.mark.parametrize("host", ["no..such-host", "203.0.113.7"])
 def test_a_host_that_is_not_here_is_one_line(host: str) -> None:
     with pytest.raises(AddressUnavailable, match=host):
-        Endpoints((1,), made_up, ListenAddress(host=host))
+        Endpoints((1,), ListenAddress(host=host))
 
 
-def test_responses_name_the_advertised_host() -> None:
+def test_the_metadata_has_the_advertised_host() -> None:
     at = ListenAddress(host="0.0.0.0", advertised="kafka.test")
-    endpoints = Endpoints((1,), made_up, at)
+    endpoints = Endpoints((1,), at)
     port = endpoints.nodes[1][1]
-    broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="broker", port=1)
-    [moved] = endpoints.advertise(MetadataResponse(brokers=(broker,))).brokers
     endpoints.close()
+    assert endpoints.advertised == {1: ("kafka.test", port)}
+    endpoints.hide({1: ("node1", 9_091)})
+    broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="node1", port=9_091)
+    [moved] = endpoints.advertise(MetadataResponse(brokers=(broker,))).brokers
     assert (moved.host, moved.port) == ("kafka.test", port)
     assert endpoints.bootstrap_servers == f"kafka.test:{port}"
     assert not at.is_loopback and ListenAddress(host="localhost").is_loopback
@@ -107,7 +105,7 @@ def test_an_address_of_the_next_protocol_is_written_in_brackets() -> None:
     if not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")
     try:
-        endpoints = Endpoints((1,), made_up, ListenAddress(host="::1"))
+        endpoints = Endpoints((1,), ListenAddress(host="::1"))
     except AddressUnavailable:
         pytest.skip("the loopback of this machine has no IPv6")
     assert endpoints.bootstrap_servers == f"[::1]:{endpoints.nodes[1][1]}"

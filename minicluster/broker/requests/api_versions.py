@@ -1,4 +1,4 @@
-"""ApiVersions (18): the requests that this broker serves, in which versions, and the features.
+"""ApiVersions (18): the requests that this node serves, in which versions, and the features.
 
 Versions:  0-4; features from 3 on (KIP-584), those with a lowest level of 0 from 4 on, the
            software of the client from 3 on (KIP-511).
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from minicluster.broker.state.api_state import ApiState
 from minicluster.java_order import copied_map_order, hash_map_order, string_hash
-from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
@@ -31,9 +31,10 @@ def api_versions(
     software = (request.client_software_name, request.client_software_version)
     if version >= _NAMES_SOFTWARE and not all(map(_SOFTWARE.fullmatch, software)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    own = state.own_registration
-    supported = {} if own is None else {feature.name: feature for feature in own.features}
+    supported = state.config.features
     finalized = state.image.features.finalized()
+    if state.kraft_version:
+        finalized[KRAFT_VERSION] = state.kraft_version
     return ApiVersionsResponse(
         api_keys=tuple(
             ApiVersionsResponse.ApiVersion(
@@ -43,13 +44,11 @@ def api_versions(
         ),
         supported_features=tuple(
             ApiVersionsResponse.SupportedFeatureKey(
-                name=name,
-                min_version=supported[name].min_supported_version,
-                max_version=supported[name].max_supported_version,
+                name=name, min_version=supported[name][0], max_version=supported[name][1]
             )
             for name in hash_map_order(supported, string_hash)
             # Older clients cannot read a range that begins at 0.
-            if version >= _TAKES_LEVEL_0 or supported[name].min_supported_version > 0
+            if version >= _TAKES_LEVEL_0 or supported[name][0] > 0
         ),
         finalized_features_epoch=state.metadata_offset,
         finalized_features=tuple(

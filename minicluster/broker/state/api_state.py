@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.configs.effective import BrokerLevels
-from minicluster.metadata.image.cluster import BrokerRegistration, Endpoint
+from minicluster.metadata.image.cluster import (
+    BrokerRegistration,
+    ControllerRegistration,
+    Endpoint,
+)
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.rules import Rules
@@ -19,12 +23,14 @@ NO_CONTROLLER = -1
 class KafkaApisConfig:
     """One broker's own settings.
 
-    Shapes:  listener: the one that clients use; static: its static configs by Kafka's names.
+    Shapes:  listener: the one that clients use; static: its static configs by Kafka's names;
+             features: the lowest and the highest level of each feature that it supports.
     """
 
     broker_id: int
     cluster_id: str
     listener: str = "PLAINTEXT"
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     static: Mapping[str, str] = field(default_factory=dict)
     rules: Rules = Rules.KAFKA_4_3
 
@@ -39,6 +45,7 @@ class ApiState:
     config: KafkaApisConfig
     image: MetadataImage = MetadataImage.EMPTY
     metadata_offset: int = -1
+    kraft_version: int = 0
 
     @property
     def rules(self) -> Rules:
@@ -60,9 +67,9 @@ class ApiState:
             self.config.static,
         )
 
-    def endpoint(self, broker: BrokerRegistration) -> Endpoint | None:
-        """Where clients reach a broker, None where it does not have their listener."""
-        for endpoint in broker.endpoints:
+    def endpoint(self, node: BrokerRegistration | ControllerRegistration) -> Endpoint | None:
+        """Where clients reach a node, None where it does not have their listener."""
+        for endpoint in node.endpoints:
             if endpoint.name == self.config.listener:
                 return endpoint
         return None

@@ -1,0 +1,120 @@
+"""The registration of a controller with the active one (KIP-919).
+
+A controller registers its endpoints and features once the metadata.version allows it, and again
+whenever the metadata log has another incarnation of it, or none.
+
+Source:  ControllerRegistrationManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from minicluster.effects import Effect, SetTimer
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from minicluster.replica.to_controller.controller_channel import (
+    ClientResponse,
+    ControllerChannel,
+    CorrelationIds,
+)
+
+RETRY_TIMER = "controller-registration"
+BACKOFF_FIRST_MS, BACKOFF_MAX_MS = 100, 120_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRegistrationConfig:
+    """One incarnation of a controller, as it registers."""
+
+    node_id: int
+    incarnation_id: UUID
+    listeners: tuple[ControllerRegistrationRequest.Listener, ...]
+    features: Mapping[str, tuple[int, int]]
+
+
+class ControllerRegistrationManager:
+    """The machine.
+
+    Inputs:  ``on_metadata``, ``on_controller``, ``on_response``, ``on_failure``, ``on_timer``.
+    Effects: Send (to the active controller), SetTimer and CancelTimer.
+    """
+
+    def __init__(self, config: ControllerRegistrationConfig) -> None:
+        self._config = config
+        self._channel = ControllerChannel(name="controller-registration", ids=CorrelationIds())
+        self._image = MetadataImage.EMPTY
+        self._pending = False
+        self._failures = 0
+
+    def on_metadata(self, image: MetadataImage, now_ms: int) -> list[Effect]:
+        """A newer image is committed."""
+        self._image = image
+        return self._maybe_register(now_ms)
+
+    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
+        """The active controller is this one; None: none is known."""
+        return self._channel.on_controller(controller_id, now_ms)
+
+    def on_response(
+        self, correlation_id: int, response: ControllerRegistrationResponse, now_ms: int
+    ) -> list[Effect]:
+        """The active controller responded."""
+        return self._complete(*self._channel.on_response(correlation_id, response, now_ms), now_ms)
+
+    def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
+        """No response will come; the channel sends the request again."""
+        return self._complete(*self._channel.on_failure(correlation_id, now_ms), now_ms)
+
+    def on_timer(self, name: str, now_ms: int) -> list[Effect]:
+        """A timer fired; other names than this machine's are ignored."""
+        if name == RETRY_TIMER:
+            return self._maybe_register(now_ms)
+        if name == self._channel.timer:
+            return self._complete(*self._channel.on_timer(now_ms), now_ms)
+        return []
+
+    @property
+    def _is_registered(self) -> bool:
+        found = self._image.cluster.controllers.get(self._config.node_id)
+        return found is not None and found.incarnation_id == self._config.incarnation_id
+
+    def _maybe_register(self, now_ms: int) -> list[Effect]:
+        version = self._image.features.metadata_version
+        supported = version is not None and version.controller_registration_supported
+        if self._pending or not supported or self._is_registered:
+            return []
+        self._pending = True
+        config = self._config
+        request = ControllerRegistrationRequest(
+            controller_id=config.node_id,
+            incarnation_id=config.incarnation_id,
+            listeners=config.listeners,
+            features=tuple(
+                ControllerRegistrationRequest.Feature(
+                    name=name, min_supported_version=low, max_supported_version=high
+                )
+                for name, (low, high) in config.features.items()
+            ),
+        )
+        return self._channel.submit(None, request, request.latest_version, now_ms)
+
+    def _complete(
+        self, effects: list[Effect], ended: list[ClientResponse], now_ms: int
+    ) -> list[Effect]:
+        for completed in ended:
+            self._pending = False
+            response = completed.response
+            if response is not None and response.error_code == ErrorCode.NONE:
+                self._failures = 0
+            else:
+                wait_ms = min(BACKOFF_FIRST_MS << self._failures, BACKOFF_MAX_MS)
+                self._failures += 1
+                effects.append(SetTimer(RETRY_TIMER, now_ms + wait_ms))
+        return effects

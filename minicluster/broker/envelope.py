@@ -1,0 +1,109 @@
+"""Envelope (58): a client's request that a broker forwards to the controller (KIP-590).
+
+Versions:  0.
+Source:    EnvelopeUtils.handleEnvelopeRequest, RequestChannel.Request.buildResponseSend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.protocol import ErrorCode, ProtocolError, decode, encode
+from minicluster.protocol import messages as m
+from minicluster.protocol.api_keys import APIS
+from minicluster.protocol.codec import decode_prefix
+from minicluster.replica.to_controller.controller_channel import is_from_inactive_controller
+
+FORWARDABLE = frozenset(
+    {
+        m.CreateTopicsRequest,
+        m.DeleteTopicsRequest,
+        m.CreateAclsRequest,
+        m.DeleteAclsRequest,
+        m.AlterConfigsRequest,
+        m.CreatePartitionsRequest,
+        m.CreateDelegationTokenRequest,
+        m.RenewDelegationTokenRequest,
+        m.ExpireDelegationTokenRequest,
+        m.ElectLeadersRequest,
+        m.IncrementalAlterConfigsRequest,
+        m.AlterPartitionReassignmentsRequest,
+        m.ListPartitionReassignmentsRequest,
+        m.AlterClientQuotasRequest,
+        m.AlterUserScramCredentialsRequest,
+        m.DescribeQuorumRequest,
+        m.UpdateFeaturesRequest,
+        m.UnregisterBrokerRequest,
+        m.AllocateProducerIdsRequest,
+        m.AddRaftVoterRequest,
+        m.RemoveRaftVoterRequest,
+    }
+)
+_ADDRESS_SIZES = (4, 16)  # of IPv4, IPv6
+_KEY_AND_VERSION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardedRequest:
+    """The request inside an envelope."""
+
+    request: Any
+    version: int
+    correlation_id: int
+
+
+def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
+    """The request inside an envelope, or the error of the envelope.
+
+    Errors:  PRINCIPAL_DESERIALIZATION_FAILURE for a principal that is none; INVALID_REQUEST for a
+             client address that is none, or an API that is not forwarded; UNSUPPORTED_VERSION
+             for a request that cannot be read.
+    """
+    if not _is_principal(envelope.request_principal or b""):
+        return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+    if len(envelope.client_host_address) not in _ADDRESS_SIZES:
+        return ErrorCode.INVALID_REQUEST
+    data = envelope.request_data
+    key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
+    api = APIS.get(key)
+    if len(data) < _KEY_AND_VERSION or api is None:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if api.request not in FORWARDABLE:
+        return ErrorCode.INVALID_REQUEST
+    try:
+        header, end = decode_prefix(m.RequestHeader, data, api.request_header_version(version))
+        request = decode(api.request, data[end:], version)
+    except ProtocolError:
+        return ErrorCode.UNSUPPORTED_VERSION
+    return ForwardedRequest(request, version, header.correlation_id)
+
+
+def close_envelope(forwarded: ForwardedRequest, response: Any) -> m.EnvelopeResponse:
+    """The envelope of a response; NOT_CONTROLLER is the envelope's own error."""
+    if _is_from_inactive_controller(response):
+        return m.EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    version = forwarded.version
+    api = APIS[forwarded.request.api_key]
+    header = m.ResponseHeader(correlation_id=forwarded.correlation_id)
+    data = encode(header, api.response_header_version(version)) + encode(response, version)
+    return m.EnvelopeResponse(response_data=data)
+
+
+def _is_principal(data: bytes) -> bool:
+    """True for what Kafka's own principal builder has serialized: a version and a principal."""
+    try:
+        decode(m.DefaultPrincipalData, data[2:], int.from_bytes(data[:2], "big", signed=True))
+    except ProtocolError:
+        return False
+    return True
+
+
+def _is_from_inactive_controller(response: Any) -> bool:
+    if not isinstance(response, m.DescribeQuorumResponse):
+        return is_from_inactive_controller(response)
+    return any(
+        partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for topic in response.topics
+        for partition in topic.partitions
+    )

@@ -1,0 +1,27 @@
+"""The feature levels that a node of a release supports.
+
+Source:  QuorumFeatures.defaultSupportedFeatureMap.
+"""
+
+from __future__ import annotations
+
+from minicluster.metadata import metadata_version as mv
+from minicluster.rules import Rules
+
+
+def supported_features(rules: Rules) -> dict[str, tuple[int, int]]:
+    """The feature levels that a node of this release offers at registration.
+
+    A metadata.version for testing only is not offered (unstable.feature.versions.enable).
+    """
+    levels = rules.metadata_version_lowest, rules.metadata_version_production
+    features = {mv.FEATURE_NAME: levels, mv.KRAFT_VERSION: (0, 1)}
+    if rules.metadata_version_latest >= mv.MetadataVersion.V4_0_IV0:
+        features |= {
+            mv.ELR_VERSION: (0, 1),
+            mv.GROUP_VERSION: (0, 1),
+            mv.TRANSACTION_VERSION: (0, 2),
+            mv.SHARE_VERSION: (0, 1),
+            mv.STREAMS_VERSION: (0, 1),
+        }
+    return features

@@ -1,0 +1,16 @@
+"""Tests with the mark ``kafka`` are skipped where Apache Kafka cannot run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.jars import missing
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    why = missing()
+    for item in items:
+        if why is not None and item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.skip(reason=why))

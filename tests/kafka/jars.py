@@ -1,0 +1,33 @@
+"""Where Apache Kafka's jars and Java are on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+VERSION = "4.3.0"
+
+
+def jars_folder() -> Path:
+    """The folder of the jars, whether it is there or not."""
+    named = os.environ.get("MINICLUSTER_KAFKA_JARS")
+    if named:
+        return Path(named)
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "minicluster" / f"kafka-{VERSION}"
+
+
+def java() -> str | None:
+    """The Java on the path: Kafka 4 needs 17, and more modules than a wheel of Java has."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin" if home else None) or shutil.which("java")
+
+
+def missing() -> str | None:
+    """The reason why Apache Kafka cannot run here, None if it can."""
+    if java() is None:
+        return "there is no Java on the path"
+    if not list(jars_folder().glob(f"kafka_*-{VERSION}.jar")):
+        return f"no jars of Apache Kafka {VERSION}: python -m tests.kafka fetch"
+    return None

@@ -1,0 +1,122 @@
+"""A process of Apache Kafka: formatted, started, stopped and continued by signals."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import socket
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.kafka.jars import jars_folder, java
+
+LOOPBACK = "127.0.0.1"
+LOG_LINES = 40
+END_WITHIN_S = 30.0
+
+# A process of the test ends soon and shares the machine with others.
+_JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+BROKER = {
+    "process.roles": "broker",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "controller.listener.names": "CONTROLLER",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "5000",
+    "replica.fetch.backoff.ms": "100",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "auto.create.topics.enable": "false",
+}
+CONTROLLER = {
+    "process.roles": "controller",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "controller.listener.names": "CONTROLLER",
+    "broker.session.timeout.ms": "4500",
+    "default.replication.factor": "1",
+}
+
+
+def free_port() -> int:
+    """A port that no program has now."""
+    with socket.socket() as taken:
+        taken.bind((LOOPBACK, 0))
+        return int(taken.getsockname()[1])
+
+
+class KafkaProcess:
+    """One node of Apache Kafka in a folder of its own."""
+
+    def __init__(self, folder: Path, cluster_id: str, properties: Mapping[str, object]) -> None:
+        self.folder = folder
+        self.node_id = int(str(properties["node.id"]))
+        self._properties = folder / "server.properties"
+        self._log = folder / "kafka.log"
+        data = folder / "data"
+        data.mkdir(parents=True)
+        lines = {**properties, "log.dirs": data}
+        self._properties.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        self._cluster_id = cluster_id
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def format(self, *options: str) -> None:
+        """Format the data folder as ``kafka-storage format`` does, bootstrap records included."""
+        command = ["format", "-t", self._cluster_id, "-c", str(self._properties), *options]
+        done = subprocess.run(
+            [*_command("kafka.tools.StorageTool"), *command], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def format_broker(self) -> None:
+        """Write what a broker needs of a formatted folder, without the seconds of another JVM."""
+        directory = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        (self.folder / "data" / "meta.properties").write_text(
+            f"version=1\ncluster.id={self._cluster_id}\nnode.id={self.node_id}\n"
+            f"directory.id={directory}\n"
+        )
+
+    def start(self) -> None:
+        """Start the process; its output goes to ``kafka.log``."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_command("kafka.Kafka"), str(self._properties)], stdout=log, stderr=log
+            )
+
+    def pause(self) -> None:
+        """Stop the process where it is (SIGSTOP); its connections stay open."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a stopped process go on (SIGCONT)."""
+        self._signal(signal.SIGCONT)
+
+    def shut_down(self) -> None:
+        """A controlled shutdown (SIGTERM), and its end."""
+        self._signal(signal.SIGTERM)
+        assert self._process is not None
+        self._process.wait(END_WITHIN_S)
+
+    def kill(self) -> None:
+        """End the process at once, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(END_WITHIN_S)
+
+    def log_lines(self) -> str:
+        """The latest lines of its log, for a test that fails."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-LOG_LINES:])
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None and self._process.poll() is None, self.log_lines()
+        self._process.send_signal(number)
+
+
+def _command(main_class: str) -> list[str]:
+    found = java()
+    assert found is not None
+    return [found, *_JAVA_OPTIONS, "-cp", f"{jars_folder()}/*", main_class]
