@@ -245,7 +245,6 @@ class Client(ClusterActor):
             load.stopped = True
 
     def _produce(self, operation: ProduceOperation) -> None:
-        now_ms = self.now()
         if operation.invoke_seq == 0:
             operation.invoke_seq = self.recorder.event("invoke", operation.id, operation.value)
         leader = operation.to
@@ -261,7 +260,7 @@ class Client(ClusterActor):
             return
         numbered = producer or Producer(sequence=-1)
         batch = RecordBatch.of(
-            [Record(0, now_ms, None, operation.value.encode())],
+            [Record(0, self.rt.record_time_ms(), None, operation.value.encode())],
             leader_epoch=-1,
             producer_id=numbered.id,
             producer_epoch=numbered.epoch,

@@ -14,6 +14,7 @@ The actors run while the test's thread waits; simulated ones run only then.
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +155,7 @@ class MiniCluster(ClusterRoles):
             start_process(self, node_id)
 
     def _open_listeners(self, address: ListenAddress) -> None:
+        self.rt.epoch_ms = int(time.time() * 1000) - self.rt.now()
         endpoints = Endpoints(self.broker_ids, address, self.controller_ids)
         if self.runtime_name == "threaded":
             outside = {} if self.quorum is None else self.quorum.controllers

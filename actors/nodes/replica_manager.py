@@ -83,7 +83,10 @@ class DirectoryLost:
 
 
 class ReplicaManager(Shell):
-    """Requests of producers, consumers and followers; the fetchers of this broker."""
+    """Requests of producers, consumers and followers; the fetchers of this broker.
+
+    Units:   its machines go by the time of day, which the timestamps of clients' records have.
+    """
 
     def __init__(self, context: NodeContext) -> None:
         super().__init__(context)
@@ -116,6 +119,12 @@ class ReplicaManager(Shell):
             self._offsets,
             rules=context.rules,
         )
+
+    def now(self) -> int:
+        return self.rt.epoch_ms + self.rt.now()
+
+    def set_timer(self, name: str, at_ms: int) -> None:
+        super().set_timer(name, at_ms - self.rt.epoch_ms)
 
     def on_start(self) -> None:
         self.perform(self.machine.start(self.now()))

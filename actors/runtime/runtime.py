@@ -170,6 +170,7 @@ class Runtime(ABC):
         self._spawning = threading.RLock()
         self._interrupt: BaseException | None = None
         self.raised = False  # a crash has reached the test
+        self.epoch_ms = 0  # the time of day at the clock's zero, where clients have one
         self.at_close: list[Callable[[], None]] = []  # calls that come before the actors stop
 
     def spawn(
@@ -265,6 +266,10 @@ class Runtime(ABC):
     def now(self) -> int:
         """Milliseconds since the start of the run."""
         return self.now_ms
+
+    def record_time_ms(self) -> int:
+        """The timestamp of a record that the cluster itself produces: the time of day."""
+        return self.epoch_ms + self.now()
 
     def exclusive(self) -> AbstractContextManager[None]:
         """A section of the test's thread in which no actor takes a step, where the mode has one."""
