@@ -82,6 +82,20 @@ class DirectoryLost:
     directory: Any
 
 
+_TASKS = {
+    "initial_task_delay_ms": "log.initial.task.delay.ms",
+    "retention_check_interval_ms": "log.retention.check.interval.ms",
+    "cleaner_backoff_ms": "log.cleaner.backoff.ms",
+    "producer_id_expiration_ms": "producer.id.expiration.ms",
+    "producer_id_expiration_check_interval_ms": "producer.id.expiration.check.interval.ms",
+}
+
+
+def _tasks(static: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of periodic tasks that the properties file has."""
+    return {field: int(static[name]) for field, name in _TASKS.items() if name in static}
+
+
 class ReplicaManager(Shell):
     """Requests of producers, consumers and followers; the fetchers of this broker.
 
@@ -101,6 +115,7 @@ class ReplicaManager(Shell):
                 static=config.static,
                 checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
                 dir_names=dict(zip(config.log_dirs, context.disk.directory_ids, strict=False)),
+                **_tasks(config.static),
                 metadata_directory=config.metadata_directory(context.disk.directory_ids),
                 fetcher=FetcherConfig(
                     max_wait_ms=config.replica_fetch_wait_max_ms,

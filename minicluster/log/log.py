@@ -10,10 +10,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The beginning of a segment; it reaches to the next one's.
+
+    Shapes:  producers: the snapshot of their states there, as the owner of the log has it.
+    """
+
+    base_offset: int
+    created_ms: int = 0
+    producers: tuple[Any, ...] = ()
+
 
 SnapshotId = tuple[int, int]  # (end offset, exclusive; epoch)
 
@@ -28,7 +42,11 @@ def snapshot_order(snapshot_id: SnapshotId) -> tuple[int, int]:
 
 
 class Log:
-    """Batches between a start offset and an end offset (exclusive), with their leader epochs."""
+    """Batches between a start offset and an end offset (exclusive), with their leader epochs.
+
+    Shapes:  ``segments`` are never none, and the last one is active.
+    Units:   ``modified_ms``: the time of the last append by a replica, 0 before one.
+    """
 
     def __init__(self, start_offset: int = 0) -> None:
         self.start_offset = start_offset
@@ -36,6 +54,8 @@ class Log:
         self.flushed_offset = start_offset
         self.epochs = LeaderEpochs()
         self.snapshots: dict[SnapshotId, bytes] = {}
+        self.segments: list[Segment] = [Segment(start_offset)]
+        self.modified_ms = 0
         self._batches: list[RecordBatch] = []
         self._last_offsets: list[int] = []
 
@@ -91,6 +111,10 @@ class Log:
             found.append(batch)
         return tuple(found)
 
+    def batches_from(self, offset: int) -> tuple[RecordBatch, ...]:
+        """All batches that reach an offset."""
+        return tuple(self._batches[bisect_left(self._last_offsets, offset) :])
+
     def batch_at(self, offset: int) -> RecordBatch | None:
         """The batch that holds an offset, or the next one after it."""
         index = bisect_left(self._last_offsets, offset)
@@ -121,6 +145,11 @@ class Log:
         for batch in batches:
             self.append(batch)
 
+    def roll(self, segment: Segment) -> None:
+        """Begin a segment, unless one begins there."""
+        if segment.base_offset > self.segments[-1].base_offset:
+            self.segments.append(segment)
+
     def flush(self) -> None:
         """From here on a crash takes nothing of what is in the log now."""
         self.flushed_offset = self.end_offset
@@ -138,6 +167,10 @@ class Log:
         del self._batches[keep:], self._last_offsets[keep:]
         self.end_offset = offset
         self.start_offset = min(self.start_offset, offset)
+        while self.segments[-1].base_offset > offset and len(self.segments) > 1:
+            self.segments.pop()
+        if self.segments[0].base_offset > offset:
+            self.segments = [Segment(offset)]
         self.flushed_offset = min(self.flushed_offset, offset)
         self.epochs.truncate_from_end(offset)
         return cut or entries != self.epochs.entries
@@ -147,6 +180,7 @@ class Log:
         self._batches.clear()
         self._last_offsets.clear()
         self.epochs.clear()
+        self.segments = [Segment(offset)]
         self.start_offset = self.end_offset = self.flushed_offset = offset
 
     def delete_before(self, offset: int) -> bool:
@@ -160,6 +194,8 @@ class Log:
         drop = bisect_left(self._last_offsets, offset)
         del self._batches[:drop], self._last_offsets[:drop]
         self.start_offset = offset
+        while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
+            del self.segments[0]
         self.epochs.truncate_from_start(offset)
         return True
 

@@ -40,6 +40,11 @@ class ReplicaManagerConfig:
     static: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval_ms: int = 5_000
     flush_interval_ms: int = 30_000  # Kafka leaves flushing to the operating system
+    initial_task_delay_ms: int = 30_000
+    retention_check_interval_ms: int = 300_000
+    cleaner_backoff_ms: int = 15_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)
     metadata_directory: uuid.UUID | None = None

@@ -28,6 +28,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.replica.apply_delta import apply_delta
 from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.cleaning.retention import delete_old_segments
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
 from minicluster.replica.fetching.fetcher import Fetcher
@@ -55,6 +56,7 @@ from minicluster.rules import FailedReplicas, IsrChanges, Rules
 
 ISR_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
+RETENTION_TIMER = "log-retention"
 
 Handler = Callable[[ReplicaManagerState, Any, Any, int, int], None]
 HANDLERS: Mapping[str, Handler] = {
@@ -111,6 +113,7 @@ class ReplicaManagerMachine:
         return [
             SetTimer(ISR_TIMER, now_ms + config.replica_lag_time_max_ms // 2),
             SetTimer(CHECKPOINT_TIMER, now_ms + config.checkpoint_interval_ms),
+            SetTimer(RETENTION_TIMER, now_ms + config.initial_task_delay_ms),
         ]
 
     def on_broker_epoch(self, broker_epoch: int) -> None:
@@ -130,7 +133,7 @@ class ReplicaManagerMachine:
         state.checkpoint_high_watermarks()
         state.store.flush()
         state.store.write_clean_shutdown(state.view.broker_epoch)
-        timers = [ISR_TIMER, CHECKPOINT_TIMER, ALTER_LOG_DIRS_TIMER]
+        timers = [ISR_TIMER, CHECKPOINT_TIMER, ALTER_LOG_DIRS_TIMER, RETENTION_TIMER]
         timers += [client.timer for client in self._clients]
         timers += [purgatory.timer for purgatory in state.delayed.all]
         timers += [fetcher.timer for fetcher in state.fetchers.values()]
@@ -246,6 +249,8 @@ class ReplicaManagerMachine:
         if name == ALTER_LOG_DIRS_TIMER:
             on_copy_timer(state, now_ms)
             return self._end(now_ms)
+        if name == RETENTION_TIMER:
+            return self._delete_old_segments(now_ms)
         for purgatory in state.delayed.all:
             if name == purgatory.timer:
                 purgatory.on_timer(now_ms)
@@ -272,6 +277,14 @@ class ReplicaManagerMachine:
             state.store.flush()
             self._flush_at_ms = now_ms + state.config.flush_interval_ms
         return [SetTimer(CHECKPOINT_TIMER, now_ms + state.config.checkpoint_interval_ms)]
+
+    def _delete_old_segments(self, now_ms: int) -> list[Effect]:
+        state = self.state
+        for partition in state.partitions.values():
+            if not partition.log_config.compacted:
+                delete_old_segments(partition, now_ms)
+        interval_ms = state.config.retention_check_interval_ms
+        return [SetTimer(RETENTION_TIMER, now_ms + interval_ms)]
 
     # --- log directories ----------------------------------------------------------------------
 

@@ -157,6 +157,7 @@ class Replication:
                 partition_leader_epoch=mine.leader_epoch,
                 leader_high_watermark=found.high_watermark,
                 leader_log_start_offset=found.log_start_offset,
+                now_ms=self.now_ms,
             )
         self._look(node)
 

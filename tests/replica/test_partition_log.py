@@ -52,6 +52,7 @@ def following(records: int = 0) -> Bench:
             partition_leader_epoch=5,
             leader_high_watermark=records,
             leader_log_start_offset=0,
+            now_ms=bench.now_ms,
         )
     return bench
 
@@ -259,6 +260,7 @@ def test_a_follower_drops_what_is_above_the_epoch_it_fetched_with() -> None:
         partition_leader_epoch=5,
         leader_high_watermark=9,
         leader_log_start_offset=0,
+        now_ms=bench.now_ms,
     )
     assert info.last_offset == 1
     assert (bench.partition.log_end_offset, bench.partition.high_watermark) == (2, 2)
@@ -272,6 +274,7 @@ def test_a_followers_high_watermark_follows_its_leaders_down() -> None:
         partition_leader_epoch=5,
         leader_high_watermark=1,
         leader_log_start_offset=0,
+        now_ms=bench.now_ms,
     )
     assert info.high_watermark_changed
     assert bench.partition.high_watermark == 1
@@ -287,6 +290,7 @@ def test_batches_that_do_not_ascend_or_fit_are_refused_whole() -> None:
             partition_leader_epoch=5,
             leader_high_watermark=4,
             leader_log_start_offset=0,
+            now_ms=bench.now_ms,
         )
 
     with pytest.raises(OffsetsOutOfOrder):
@@ -305,6 +309,7 @@ def test_a_log_that_begins_inside_a_batch_takes_that_batch() -> None:
         partition_leader_epoch=5,
         leader_high_watermark=10,
         leader_log_start_offset=7,
+        now_ms=bench.now_ms,
     )
     assert (bench.partition.log_start_offset, bench.partition.log_end_offset) == (7, 10)
 

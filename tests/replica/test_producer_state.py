@@ -59,6 +59,7 @@ def test_a_follower_that_becomes_leader_knows_the_producers_of_its_log() -> None
         partition_leader_epoch=5,
         leader_high_watermark=2,
         leader_log_start_offset=0,
+        now_ms=bench.now_ms,
     )
     truncate(bench.partition, 1)
     bench.lead(replicas=[101, 102], isr=[101], leader_epoch=6, partition_epoch=2)

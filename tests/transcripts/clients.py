@@ -43,7 +43,7 @@ from tests.transcripts.report import (
 BROKER = 1
 LOOPBACK = "127.0.0.1"
 START_MS = 1_790_000_000_000  # the recordings' timestamps are years old, as they were for Kafka
-SETTLE_MS = 2_000
+SETTLE_MS = 3_000  # the recorded node ran so long before its first request, as its retention shows
 LATE_MS = 10_000  # how much longer than in the recording a response may take to come
 
 

@@ -336,6 +336,7 @@ class PartitionPlayer:
             partition_leader_epoch=event["partition_leader_epoch"],
             leader_high_watermark=event["leader_high_watermark"],
             leader_log_start_offset=event["leader_log_start_offset"],
+            now_ms=self._now_ms,
         )
         return {
             "last_offset": appended.last_offset,

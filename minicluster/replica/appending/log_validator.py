@@ -10,7 +10,7 @@ Source:     UnifiedLog.analyzeAndValidateRecords, LogValidator, MemoryRecordsBui
 from __future__ import annotations
 
 from minicluster.log import InvalidBatch, Record, RecordBatch
-from minicluster.log.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from minicluster.log.batch import CODEC_MASK, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
 from minicluster.log.errors import UndecodableBatch
 from minicluster.log.format.compression import Codec, compress
 from minicluster.log.record_scan import RecordScan, scan
@@ -18,7 +18,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
 from minicluster.replica.log_config import LogConfig
 
-NO_TIMESTAMP = -1
 _NO_KEY = "Compacted topic cannot accept message without key in topic partition"
 
 

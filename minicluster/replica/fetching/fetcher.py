@@ -254,6 +254,7 @@ class Fetcher:
                 partition_leader_epoch=state.leader_epoch,
                 leader_high_watermark=data.high_watermark,
                 leader_log_start_offset=data.log_start_offset,
+                now_ms=now_ms,
             )
         except MiniclusterError as error:
             self._fail(key, str(error))

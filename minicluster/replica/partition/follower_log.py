@@ -20,6 +20,7 @@ def append_records_to_follower(
     partition_leader_epoch: int,
     leader_high_watermark: int,
     leader_log_start_offset: int,
+    now_ms: int,
 ) -> FollowerAppendInfo:
     """Take the batches, the high watermark and the log start of a fetch response.
 
@@ -32,7 +33,9 @@ def append_records_to_follower(
     Source:  ReplicaFetcherThread.processPartitionData.
     """
     replica_log = partition.replica_log
-    last_offset = replica_log.append_as_follower(batches, partition_leader_epoch)
+    last_offset = replica_log.append_as_follower(
+        batches, partition_leader_epoch, partition.log_config, now_ms
+    )
     if last_offset >= 0:
         trace(partition, "append", offset=last_offset)
     old = partition.high_watermark

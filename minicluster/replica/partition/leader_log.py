@@ -52,7 +52,7 @@ def append_records_to_leader(
             log_append_time_ms=duplicate.timestamp,
             is_duplicate=True,
         )
-    placed = partition.replica_log.append_as_leader(taken, partition.leader_epoch)
+    placed = partition.replica_log.append_as_leader(taken, partition.leader_epoch, config, now_ms)
     trace(partition, "append", offset=placed.last_offset)
     return LogAppendInfo(
         first_offset=placed.base_offset,

@@ -110,11 +110,22 @@ class ProducerStates:
             batch.producer_id, batch.producer_epoch, (*before, seen)[-BATCHES_REMEMBERED:]
         )
 
-    def rebuild(self, batches: Iterable[RecordBatch]) -> None:
-        """Read the producers from a log."""
-        self._producers.clear()
+    def rebuild(
+        self, snapshot: Iterable[ProducerStateEntry], batches: Iterable[RecordBatch]
+    ) -> None:
+        """Take the producers of a snapshot, and those of the batches after it."""
+        self._producers = {entry.producer_id: entry for entry in snapshot}
         for batch in batches:
             self.update(batch)
+
+    def remove_expired(self, lowest_timestamp: int) -> None:
+        """Forget the producers whose last batch is older.
+
+        Source:  ProducerStateManager.removeExpiredProducers.
+        """
+        expired = [e.producer_id for e in self if e.batches[-1].timestamp <= lowest_timestamp]
+        for producer_id in expired:
+            del self._producers[producer_id]
 
     @property
     def is_empty(self) -> bool:

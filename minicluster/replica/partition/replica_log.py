@@ -3,8 +3,9 @@
 The high watermark lies between the log's start and its end. The log outlives the process; the
 high watermark is restored from a checkpoint, which may be old.
 
-Leaves out: segments, retention, compaction, transactions (the last stable offset is the high
-            watermark).
+A segment has no file of its own. It decides what retention deletes and compaction leaves alone.
+
+Leaves out: transactions (the last stable offset is the high watermark), jitter of segments.
 Source:     UnifiedLog, LocalLog.
 """
 
@@ -14,8 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from minicluster.log import Log, RecordBatch, Records
+from minicluster.log.batch import NO_TIMESTAMP
+from minicluster.log.log import Segment
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
+from minicluster.replica.log_config import LogConfig
 from minicluster.replica.partition.producer_state import ProducerStates
 from minicluster.rules import Rules
 
@@ -36,18 +40,27 @@ class Read:
     first_incomplete: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _ActiveSegment:
+    """The bytes of the active segment, and the timestamp of its first append."""
+
+    size: int
+    first_timestamp: int
+
+
 class ReplicaLog:
     """A log and its high watermark."""
 
-    __slots__ = ("_rules", "high_watermark", "log", "producers")
+    __slots__ = ("_active", "_rules", "high_watermark", "log", "producers")
 
     def __init__(self, log: Log, rules: Rules, high_watermark_checkpoint: int = 0) -> None:
         self.log = log
         self._rules = rules
         self.producers = ProducerStates()
+        self._active: _ActiveSegment | None = None  # None: to be looked up
         self.high_watermark = log.start_offset
         log.epochs.truncate_from_end(log.end_offset)
-        self.producers.rebuild(log.batches)
+        self._rebuild_producers()
         self.set_high_watermark(high_watermark_checkpoint)
 
     # --- high watermark -----------------------------------------------------------------------
@@ -142,14 +155,19 @@ class ReplicaLog:
 
     # --- appending ----------------------------------------------------------------------------
 
-    def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> RecordBatch:
+    def append_as_leader(
+        self, batch: RecordBatch, leader_epoch: int, config: LogConfig, now_ms: int
+    ) -> RecordBatch:
         """Give a producer's batch the next offsets and append it."""
         placed = batch.with_base(self.log.end_offset, leader_epoch)
+        self._maybe_roll((placed,), config, now_ms)
         self.log.append(placed)
         self.producers.update(placed)
         return placed
 
-    def append_as_follower(self, batches: Sequence[RecordBatch], leader_epoch: int) -> int:
+    def append_as_follower(
+        self, batches: Sequence[RecordBatch], leader_epoch: int, config: LogConfig, now_ms: int
+    ) -> int:
         """Append fetched batches, up to the first one of a higher epoch than that of the fetch.
 
         A log without records takes a first batch that begins below its end and reaches it.
@@ -175,11 +193,53 @@ class ReplicaLog:
             if not begins_anew:
                 raise UnexpectedAppendOffset(first_offset, last_offset, log.end_offset)
             self.truncate_fully(first_offset)
+        self._maybe_roll(taken, config, now_ms)
         for batch in taken:
             log.epochs.assign(batch.leader_epoch, batch.base_offset)
             log.append(batch)
             self.producers.update(batch)
         return last_offset
+
+    # --- segments -----------------------------------------------------------------------------
+
+    def _maybe_roll(
+        self, batches: Sequence[RecordBatch], config: LogConfig, now_ms: int
+    ) -> None:
+        """Begin a segment before an append that the active one has no room or time for.
+
+        The time is that between the first timestamp of the segment and the greatest one of the
+        append; without timestamps, the age of the segment.
+
+        Source:  UnifiedLog.maybeRoll, LogSegment.shouldRoll, timeWaitedForRoll.
+        """
+        log = self.log
+        active = self._active or self._find_active()
+        size = sum(batch.size for batch in batches)
+        highest = max(batch.max_timestamp for batch in batches)
+        first = active.first_timestamp
+        waited_ms = highest - first if first >= 0 else now_ms - log.segments[-1].created_ms
+        is_full = active.size > config.segment_bytes - size
+        if is_full or (active.size > 0 and waited_ms > config.segment_ms):
+            self.roll(batches[0].base_offset, now_ms)
+            active = _ActiveSegment(0, NO_TIMESTAMP)
+        first = highest if active.size == 0 else active.first_timestamp
+        self._active = _ActiveSegment(active.size + size, first)
+        log.modified_ms = now_ms
+
+    def roll(self, base_offset: int, now_ms: int) -> None:
+        """Begin a segment, with a snapshot of the producers."""
+        self.log.roll(Segment(base_offset, now_ms, tuple(self.producers)))
+        self._active = None
+
+    def _find_active(self) -> _ActiveSegment:
+        batches = self.log.batches_from(self.log.segments[-1].base_offset)
+        first = batches[0].max_timestamp if batches else NO_TIMESTAMP
+        return _ActiveSegment(sum(batch.size for batch in batches), first)
+
+    def _rebuild_producers(self) -> None:
+        """Load the snapshot of the active segment, and read the batches after it."""
+        active = self.log.segments[-1]
+        self.producers.rebuild(active.producers, self.log.batches_from(active.base_offset))
 
     # --- truncation ---------------------------------------------------------------------------
 
@@ -193,17 +253,19 @@ class ReplicaLog:
             log.epochs.truncate_from_end(offset)
             return False
         log.truncate(offset)
+        self._active = None
         if self.high_watermark >= log.end_offset:
             self.set_high_watermark(log.end_offset)
         if not self.producers.is_empty:
-            self.producers.rebuild(log.batches)
+            self._rebuild_producers()
         return True
 
     def truncate_fully(self, offset: int) -> None:
         """Drop everything and begin again at an offset."""
         self.log.truncate_fully(offset)
+        self._active = None
         self.set_high_watermark(offset)
-        self.producers.rebuild(())
+        self._rebuild_producers()
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
         """Move the log start up to an offset.
@@ -216,4 +278,5 @@ class ReplicaLog:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"the log cannot begin at {offset}, above high watermark {self.high_watermark}",
             )
+        self._active = None
         return self.log.delete_before(offset)

@@ -30,7 +30,9 @@ def abort_open_transactions(partition: Partition, now_ms: int) -> None:
     """Append an abort marker for each open transaction."""
     for producer in open_transactions(partition.log.batches):
         marker = abort_marker(producer, partition.leader_epoch, now_ms)
-        placed = partition.replica_log.append_as_leader(marker, partition.leader_epoch)
+        placed = partition.replica_log.append_as_leader(
+            marker, partition.leader_epoch, partition.log_config, now_ms
+        )
         trace(partition, "append", offset=placed.last_offset)
 
 

@@ -1,0 +1,1 @@
+"""Retention and compaction: the records that a log gives up with time."""
