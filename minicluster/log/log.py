@@ -17,6 +17,7 @@ from typing import Any
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
 
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """The beginning of a segment; it reaches to the next one's.

@@ -202,9 +202,7 @@ class ReplicaLog:
 
     # --- segments -----------------------------------------------------------------------------
 
-    def _maybe_roll(
-        self, batches: Sequence[RecordBatch], config: LogConfig, now_ms: int
-    ) -> None:
+    def _maybe_roll(self, batches: Sequence[RecordBatch], config: LogConfig, now_ms: int) -> None:
         """Begin a segment before an append that the active one has no room or time for.
 
         The time is that between the first timestamp of the segment and the greatest one of the
