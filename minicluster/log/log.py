@@ -9,7 +9,7 @@ Source:  UnifiedLog, LocalLog, KafkaRaftLog.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -46,6 +46,7 @@ class Log:
     """Batches between a start offset and an end offset (exclusive), with their leader epochs.
 
     Shapes:  ``segments`` are never none, and the last one is active.
+             ``cleaned_offset``: compaction has been through everything below.
     Units:   ``modified_ms``: the time of the last append by a replica, 0 before one.
     """
 
@@ -57,6 +58,7 @@ class Log:
         self.snapshots: dict[SnapshotId, bytes] = {}
         self.segments: list[Segment] = [Segment(start_offset)]
         self.modified_ms = 0
+        self.cleaned_offset = start_offset
         self._batches: list[RecordBatch] = []
         self._last_offsets: list[int] = []
 
@@ -173,6 +175,7 @@ class Log:
         if self.segments[0].base_offset > offset:
             self.segments = [Segment(offset)]
         self.flushed_offset = min(self.flushed_offset, offset)
+        self.cleaned_offset = min(self.cleaned_offset, offset)
         self.epochs.truncate_from_end(offset)
         return cut or entries != self.epochs.entries
 
@@ -182,6 +185,7 @@ class Log:
         self._last_offsets.clear()
         self.epochs.clear()
         self.segments = [Segment(offset)]
+        self.cleaned_offset = offset
         self.start_offset = self.end_offset = self.flushed_offset = offset
 
     def delete_before(self, offset: int) -> bool:
@@ -199,6 +203,16 @@ class Log:
             del self.segments[0]
         self.epochs.truncate_from_start(offset)
         return True
+
+    def replace_below(
+        self, offset: int, batches: Sequence[RecordBatch], segments: Sequence[Segment]
+    ) -> None:
+        """Put what compaction has left in place of everything below the begin of a segment."""
+        kept = bisect_left(self._last_offsets, offset)
+        self._batches[:kept] = batches
+        self._last_offsets[:kept] = [batch.last_offset for batch in batches]
+        self.segments = [*segments, *(s for s in self.segments if s.base_offset >= offset)]
+        self.cleaned_offset = offset
 
     def lose_unflushed(self) -> bool:
         """Lose everything that is not flushed, as in a crash."""

@@ -44,6 +44,13 @@ class LogConfig:
     max_compaction_lag_ms: int = _LONGEST
     min_cleanable_dirty_ratio: float = 0.5
 
+    @property
+    def max_segment_ms(self) -> int:
+        """The longest time between the records of a segment, so that compaction gets to them."""
+        if self.compacted and self.max_compaction_lag_ms > 0:
+            return min(self.max_compaction_lag_ms, self.segment_ms)
+        return self.segment_ms
+
     @classmethod
     def of(cls, of_topic: Mapping[str, str], broker: BrokerLevels) -> LogConfig:
         """The configs of a topic: its own, else a broker's, else the default."""

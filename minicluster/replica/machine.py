@@ -28,6 +28,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.replica.apply_delta import apply_delta
 from minicluster.replica.broker_view import BrokerView
+from minicluster.replica.cleaning.cleaner import compact
 from minicluster.replica.cleaning.retention import delete_old_segments
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted, DirectoryFailed
@@ -57,6 +58,9 @@ from minicluster.rules import FailedReplicas, IsrChanges, Rules
 ISR_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
 RETENTION_TIMER = "log-retention"
+CLEANER_TIMER = "log-cleaner"
+PRODUCER_EXPIRATION_TIMER = "producer-expiration"
+_LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER)
 
 Handler = Callable[[ReplicaManagerState, Any, Any, int, int], None]
 HANDLERS: Mapping[str, Handler] = {
@@ -114,6 +118,10 @@ class ReplicaManagerMachine:
             SetTimer(ISR_TIMER, now_ms + config.replica_lag_time_max_ms // 2),
             SetTimer(CHECKPOINT_TIMER, now_ms + config.checkpoint_interval_ms),
             SetTimer(RETENTION_TIMER, now_ms + config.initial_task_delay_ms),
+            SetTimer(CLEANER_TIMER, now_ms + config.cleaner_backoff_ms),
+            SetTimer(
+                PRODUCER_EXPIRATION_TIMER, now_ms + config.producer_id_expiration_check_interval_ms
+            ),
         ]
 
     def on_broker_epoch(self, broker_epoch: int) -> None:
@@ -133,7 +141,7 @@ class ReplicaManagerMachine:
         state.checkpoint_high_watermarks()
         state.store.flush()
         state.store.write_clean_shutdown(state.view.broker_epoch)
-        timers = [ISR_TIMER, CHECKPOINT_TIMER, ALTER_LOG_DIRS_TIMER, RETENTION_TIMER]
+        timers = [ISR_TIMER, CHECKPOINT_TIMER, ALTER_LOG_DIRS_TIMER, *_LOG_TIMERS]
         timers += [client.timer for client in self._clients]
         timers += [purgatory.timer for purgatory in state.delayed.all]
         timers += [fetcher.timer for fetcher in state.fetchers.values()]
@@ -249,8 +257,8 @@ class ReplicaManagerMachine:
         if name == ALTER_LOG_DIRS_TIMER:
             on_copy_timer(state, now_ms)
             return self._end(now_ms)
-        if name == RETENTION_TIMER:
-            return self._delete_old_segments(now_ms)
+        if name in _LOG_TIMERS:
+            return self._clean_logs(name, now_ms)
         for purgatory in state.delayed.all:
             if name == purgatory.timer:
                 purgatory.on_timer(now_ms)
@@ -278,13 +286,28 @@ class ReplicaManagerMachine:
             self._flush_at_ms = now_ms + state.config.flush_interval_ms
         return [SetTimer(CHECKPOINT_TIMER, now_ms + state.config.checkpoint_interval_ms)]
 
-    def _delete_old_segments(self, now_ms: int) -> list[Effect]:
-        state = self.state
-        for partition in state.partitions.values():
-            if not partition.log_config.compacted:
+    def _clean_logs(self, name: str, now_ms: int) -> list[Effect]:
+        """Run a periodic task on every log.
+
+        Source:  LogManager.cleanupLogs, LogCleaner.CleanerThread, UnifiedLog
+                 (PeriodicProducerExpirationCheck).
+        """
+        config = self.state.config
+        for partition in self.state.partitions.values():
+            is_compacted = partition.log_config.compacted
+            if name == PRODUCER_EXPIRATION_TIMER:
+                expired_ms = now_ms - config.producer_id_expiration_ms
+                partition.replica_log.producers.remove_expired(expired_ms)
+            elif is_compacted == (name == CLEANER_TIMER):
+                if is_compacted:
+                    compact(partition, now_ms)
                 delete_old_segments(partition, now_ms)
-        interval_ms = state.config.retention_check_interval_ms
-        return [SetTimer(RETENTION_TIMER, now_ms + interval_ms)]
+        interval_ms = {
+            RETENTION_TIMER: config.retention_check_interval_ms,
+            CLEANER_TIMER: config.cleaner_backoff_ms,
+            PRODUCER_EXPIRATION_TIMER: config.producer_id_expiration_check_interval_ms,
+        }[name]
+        return [SetTimer(name, now_ms + interval_ms)]
 
     # --- log directories ----------------------------------------------------------------------
 

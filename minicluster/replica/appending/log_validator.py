@@ -10,9 +10,10 @@ Source:     UnifiedLog.analyzeAndValidateRecords, LogValidator, MemoryRecordsBui
 from __future__ import annotations
 
 from minicluster.log import InvalidBatch, Record, RecordBatch
-from minicluster.log.batch import CODEC_MASK, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from minicluster.log.batch import CODEC_MASK, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from minicluster.log.errors import UndecodableBatch
-from minicluster.log.format.compression import Codec, compress
+from minicluster.log.format.compression import Codec
+from minicluster.log.packing import packed
 from minicluster.log.record_scan import RecordScan, scan
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
@@ -164,18 +165,15 @@ def _written_anew(
         Record(offset, record.timestamp, record.key, record.value, record.headers)
         for offset, record in enumerate(batch.records)
     )
-    plain = RecordBatch.of(records, leader_epoch=-1)
-    transactional = batch.attributes & TRANSACTIONAL_BIT
-    return RecordBatch(
-        base_offset=0,
-        last_offset=batch.last_offset,
+    plain = RecordBatch.of(
+        records,
         leader_epoch=-1,
-        base_timestamp=plain.base_timestamp,
-        max_timestamp=max_timestamp,
-        count=batch.count,
-        attributes=codec | transactional | (TIMESTAMP_TYPE_BIT if config.log_append_time else 0),
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
         base_sequence=batch.base_sequence,
-        body=compress(codec, plain.unpacked_body()),
+        attributes=batch.attributes & TRANSACTIONAL_BIT,
     )
+    stamped = plain.with_timestamps(
+        log_append_time=config.log_append_time, max_timestamp=max_timestamp
+    )
+    return packed(stamped, codec)

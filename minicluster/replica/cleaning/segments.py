@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minicluster.log import Log, RecordBatch
+from minicluster.log.batch import NO_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,14 @@ class SegmentView:
         return sum(batch.size for batch in self.batches)
 
     @property
+    def first_timestamp(self) -> int:
+        """The greatest timestamp of the first batch, -1 without one."""
+        return self.batches[0].max_timestamp if self.batches else NO_TIMESTAMP
+
+    @property
     def largest_timestamp(self) -> int:
         """The greatest timestamp of its records, else the time of its last write."""
-        highest = max((batch.max_timestamp for batch in self.batches), default=-1)
+        highest = max((batch.max_timestamp for batch in self.batches), default=NO_TIMESTAMP)
         return highest if highest >= 0 else self.modified_ms
 
 

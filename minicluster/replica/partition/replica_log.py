@@ -217,7 +217,7 @@ class ReplicaLog:
         first = active.first_timestamp
         waited_ms = highest - first if first >= 0 else now_ms - log.segments[-1].created_ms
         is_full = active.size > config.segment_bytes - size
-        if is_full or (active.size > 0 and waited_ms > config.segment_ms):
+        if is_full or (active.size > 0 and waited_ms > config.max_segment_ms):
             self.roll(batches[0].base_offset, now_ms)
             active = _ActiveSegment(0, NO_TIMESTAMP)
         first = highest if active.size == 0 else active.first_timestamp
