@@ -14,6 +14,8 @@ from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.varint import read_varint
 
+_ONE_BYTE = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))  # varints of one byte
+
 
 @dataclass(frozen=True, slots=True)
 class RecordScan:
@@ -61,14 +63,19 @@ def _scan_body(body: bytes, count: int) -> tuple[int, int, bool, bool]:
     low = high = 0
     all_have_keys = are_consecutive = True
     position, end_of_body = 0, len(body)
+    one_byte, read = _ONE_BYTE, read_varint
     try:
         for index in range(count):
-            length, position = read_varint(body, position)
+            byte, at = body[position], position
+            length, position = (one_byte[byte], at + 1) if byte < 128 else read(body, at)
             end = position + length
             if length < 0 or end > end_of_body:
                 raise InvalidBatch(f"a record of {length} bytes does not fit into its batch")
-            timestamp, position = read_varint(body, position + 1)
-            offset, position = read_varint(body, position)
+            at = position + 1  # after the attributes
+            byte = body[at]
+            timestamp, at = (one_byte[byte], at + 1) if byte < 128 else read(body, at)
+            byte = body[at]
+            offset, position = (one_byte[byte], at + 1) if byte < 128 else read(body, at)
             if index == 0:
                 low = high = timestamp
             elif timestamp < low:
@@ -77,12 +84,14 @@ def _scan_body(body: bytes, count: int) -> tuple[int, int, bool, bool]:
                 high = timestamp
             if offset != index:
                 are_consecutive = False
-            key_bytes, position = read_varint(body, position)
+            byte, at = body[position], position
+            key_bytes, position = (one_byte[byte], at + 1) if byte < 128 else read(body, at)
             if key_bytes < 0:
                 all_have_keys = False
             else:
                 position += key_bytes
-            value_bytes, position = read_varint(body, position)
+            byte, at = body[position], position
+            value_bytes, position = (one_byte[byte], at + 1) if byte < 128 else read(body, at)
             if value_bytes > 0:
                 position += value_bytes
             if body[position] == 0:
