@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from minicluster import trace
+from minicluster.actors.recording.bodies import bytes_of_producer, without_records
 from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
 from minicluster.protocol import encode
 
 KEPT_FOR_PEOPLE = 400
 FOLD_AT = 100_000  # events
+FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
 ROWS_IN_MEMORY = 40_000  # of each table, and a chunk or two more
 CHUNK_ROWS = 20_000
 
@@ -111,10 +113,12 @@ class Recorder:
     def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
         self.run_id = run_id
         self.clock = clock
+        self.fold_at_bytes = FOLD_AT_BYTES
         self.fold_at, self.rows_in_memory, self.chunk_rows = FOLD_AT, ROWS_IN_MEMORY, CHUNK_ROWS
         self._shelf = Shelf()
         self._count = itertools.count(1)
         self._folded = 0
+        self._held_bytes = 0
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
         self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
@@ -131,7 +135,9 @@ class Recorder:
         sequence = next(self._count)  # in one step: actors on threads share this recorder
         events = self._events
         events.append((sequence, self.clock(), kind, *details))
-        if len(events) >= self.fold_at:
+        if kind == "request":
+            self._held_bytes += bytes_of_producer(details[1][0])
+        if len(events) >= self.fold_at or self._held_bytes >= self.fold_at_bytes:
             with self._lock:
                 self._fold()
         return sequence
@@ -171,14 +177,23 @@ class Recorder:
         return [_readable(event) for event in [*self._recent, *found][-count:]]
 
     def _fold(self) -> None:
-        """Take the events into the hash, keep the latest for people, put old rows on the shelf."""
+        """Take the events into the hash, keep the latest for people, put old rows on the shelf.
+
+        From then on the messages of these events have sizes in place of their record batches.
+        """
         events, self._events = self._events, []
+        self._held_bytes = 0
         if events:
             self._folded = events[-1][0]
         for event in events:
             self._hash.update(canonical(event).encode())
             self._hash.update(b"\n")
-        self._recent.extend(event for event in events if _is_reported(event))
+            if event[2] == "request":
+                event[3].request = without_records(event[3].request)
+            elif event[2] == "reply":
+                event[3].response = without_records(event[3].response)
+        reported = [event for event in events if _is_reported(event)]
+        self._recent.extend(map(_without_records, reported[-KEPT_FOR_PEOPLE:]))
         for table, rows in self.rows.items():
             while len(rows) >= self.rows_in_memory + self.chunk_rows:
                 oldest = [self._row(table, event) for event in rows[: self.chunk_rows]]
@@ -270,10 +285,18 @@ def error_name(response: Any) -> str:
 
 
 def message_json(message: Any, version: int) -> Any:
-    """Kafka's JSON form of a message."""
+    """Kafka's JSON form of a message, with the sizes of record batches."""
     from minicluster.protocol.json_form import to_json
 
-    return to_json(message, version)
+    return to_json(message, version, records="size")
+
+
+def _without_records(event: Event) -> Event:
+    """The event with sizes in place of record batches."""
+    if event[2] not in ("request", "reply"):
+        return event
+    body, version = event[4]
+    return (*event[:4], (without_records(body), version), *event[5:])
 
 
 def canonical(event: Event) -> str:

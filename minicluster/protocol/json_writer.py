@@ -26,7 +26,7 @@ _CONSTANTS: dict[str, Any] = {
     "Lacking": Lacking,
     "uid": lru_cache(maxsize=65_536)(format_uuid),
     "b64": _base64,
-    "size": lambda value: len(bytes(value)),
+    "size": len,
     "blank": lambda value: "",
 }
 _RECORDS = {"base64": "b64", "blank": "blank", "size": "size"}

@@ -1,0 +1,62 @@
+"""Messages without their record batches, which a recorder must not keep for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from minicluster.protocol.messages import FetchResponse, ProduceRequest
+
+
+class OmittedRecords:
+    """The size of record batches, in their place."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"<{self.size} bytes>"
+
+
+def without_records(message: Any) -> Any:
+    """The same message, its record batches replaced by their sizes."""
+    if type(message) is ProduceRequest:
+        topics = tuple(
+            replace(topic, partition_data=_stripped(topic.partition_data))
+            for topic in message.topic_data
+        )
+        return replace(message, topic_data=topics)
+    if type(message) is FetchResponse and any(
+        data.records for topic in message.responses for data in topic.partitions
+    ):
+        responses = tuple(
+            replace(topic, partitions=_stripped(topic.partitions)) for topic in message.responses
+        )
+        return replace(message, responses=responses)
+    return message
+
+
+def _stripped(partitions: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(
+        replace(data, records=OmittedRecords(len(data.records)))
+        if data.records is not None
+        else data
+        for data in partitions
+    )
+
+
+def bytes_of_producer(message: Any) -> int:
+    """The bytes that a client's Produce holds; batches from inside the process count as none."""
+    if type(message) is not ProduceRequest:
+        return 0
+    return sum(
+        len(data.records)
+        for topic in message.topic_data
+        for data in topic.partition_data
+        if isinstance(data.records, bytes)
+    )
