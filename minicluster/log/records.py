@@ -1,4 +1,4 @@
-"""The batches of a message's ``records`` field.
+"""The batches of a message's ``records`` field, and batches under another codec.
 
 Source:  MemoryRecords, ByteBufferLogInputStream.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from minicluster.log.batch import LENGTH_END, RecordBatch
+from minicluster.log.batch import CODEC_MASK, LENGTH_END, RecordBatch
+from minicluster.log.format.compression import Codec, compress
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +56,22 @@ def _batches_in(buffer: bytes) -> Iterator[RecordBatch]:
         batch = RecordBatch.decode(buffer, position)
         position += batch.size
         yield batch
+
+
+def packed(batch: RecordBatch, codec: int) -> RecordBatch:
+    """The same batch under another codec."""
+    if codec == Codec.NONE == batch.codec:
+        return batch
+    return RecordBatch(
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        leader_epoch=batch.leader_epoch,
+        base_timestamp=batch.base_timestamp,
+        max_timestamp=batch.max_timestamp,
+        count=batch.count,
+        attributes=batch.attributes & ~CODEC_MASK | codec,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        body=compress(codec, batch.unpacked_body()),
+    )

@@ -39,6 +39,7 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 from minicluster.replica.config import ReplicaManagerConfig
+from minicluster.replica.effects import CloseConnection
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
@@ -83,6 +84,7 @@ class Cluster:
         self.cuts: set[tuple[int, int]] = set()
         self.controller_answers = True
         self.hits: list[str] = []
+        self.closed: list[int] = []
         self.acks: dict[int, int] = {}  # of each produce, by its token
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -152,6 +154,18 @@ class Cluster:
     def change(self, name: str = "orders", **fields: Any) -> None:
         """Commit a PartitionChangeRecord for partition 0."""
         self.publish(PartitionChangeRecord(topic_id=TOPIC_IDS[name], partition_id=0, **fields))
+
+    def configure(self, name: str, **configs: str) -> None:
+        """Set configs of a topic; a name has underscores for its dots."""
+        for config, value in configs.items():
+            self.publish(
+                ConfigRecord(
+                    resource_type=2,
+                    resource_name=name,
+                    name=config.replace("_", "."),
+                    value=value,
+                )
+            )
 
     def set_min_isr(self, name: str, value: int) -> None:
         self.publish(_config(name, value))
@@ -431,6 +445,8 @@ class Cluster:
                 self.traces.append(dict(effect.row))
             elif isinstance(effect, FaultHit):
                 self.hits.append(effect.fault)
+            elif isinstance(effect, CloseConnection):
+                self.closed.append(effect.token[1])
 
     def advance(self, span_ms: int) -> None:
         until_ms = self.now_ms + span_ms

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TIMESTAMP_TYPE_BIT
 from minicluster.log.format.compression import Codec
-from minicluster.log.packing import packed
+from minicluster.log.records import packed
 from minicluster.protocol import ErrorCode
 from minicluster.replica.cleaning.cleaner import compact, log_to_clean
 from minicluster.replica.log_config import LogConfig

@@ -13,8 +13,8 @@ from minicluster.log import InvalidBatch, Record, RecordBatch
 from minicluster.log.batch import CODEC_MASK, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from minicluster.log.errors import UndecodableBatch
 from minicluster.log.format.compression import Codec
-from minicluster.log.packing import packed
 from minicluster.log.record_scan import RecordScan, scan
+from minicluster.log.records import packed
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
 from minicluster.replica.log_config import LogConfig

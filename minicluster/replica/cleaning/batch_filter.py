@@ -16,7 +16,7 @@ from minicluster.log.batch import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-from minicluster.log.packing import packed
+from minicluster.log.records import packed
 
 _KEPT_BITS = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
