@@ -78,7 +78,7 @@ def _directory(
 
 
 def _offset_lag(state: ReplicaManagerState, stored: StoredLog) -> int:
-    """How far a future log is behind the current one, or this one behind its high watermark.
+    """The lag of a future log behind the current one, or of this one behind its high watermark.
 
     Source:  ReplicaManager.getLogEndOffsetLag.
     """

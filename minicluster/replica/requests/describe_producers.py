@@ -14,9 +14,8 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DescribeProducersResponse
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition.unclean_recovery import NO_COORDINATOR_EPOCH
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
-
-NO_COORDINATOR_EPOCH = -1
 
 
 def handle_describe_producers(
