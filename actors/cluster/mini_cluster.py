@@ -38,6 +38,7 @@ from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
 from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.nodes.broker import LISTENER
+from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
 from minicluster.actors.recording.followers import OnlineChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
 from minicluster.actors.runtime.paced import PacedRuntime
@@ -182,9 +183,10 @@ class MiniCluster(ClusterRoles):
             return None
         if self.quorum is not None and node_id in self.quorum.controllers:
             return self.quorum.controllers[node_id]
-        broker = self.image.cluster.broker(node_id)
-        for endpoint in () if broker is None else broker.endpoints:
-            if endpoint.name == LISTENER:
+        image = self.image.cluster
+        registered = image.broker(node_id) or image.controllers.get(node_id)
+        for endpoint in () if registered is None else registered.endpoints:
+            if endpoint.name in (LISTENER, CONTROLLER_LISTENER):
                 return endpoint.host, endpoint.port
         return None
 

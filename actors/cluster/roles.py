@@ -56,6 +56,17 @@ class ClusterRoles(Cluster):
         items: Iterable[HasId | Selector | str | int] = (nodes,) if alone else nodes  # type: ignore[assignment]
         return tuple(node_id for item in items for node_id in self._ids_of(item))
 
+    def own_ids(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of named nodes whose processes and disks are here.
+
+        Errors:  those of ``ids``; UserError for a node of another process.
+        """
+        found = self.ids(nodes)
+        for node_id in found:
+            if node_id not in self.node_ids:
+                raise UserError(f"node {node_id} is of another process; start and stop that one")
+        return found
+
     def _ids_of(self, item: HasId | Selector | str | int) -> tuple[int, ...]:
         if isinstance(item, int):
             return (self._checked(item),)
@@ -67,7 +78,8 @@ class ClusterRoles(Cluster):
         return selected
 
     def _checked(self, node_id: int) -> int:
-        if node_id not in self.node_ids:
+        registered = self.image.cluster.brokers.rows  # those of another process have joined
+        if node_id not in self.node_ids and node_id not in registered:
             known = ", ".join(str(other) for other in self.node_ids)
             raise UserError(f"there is no node {node_id}; nodes are {known}")
         return node_id

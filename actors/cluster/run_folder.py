@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
@@ -30,15 +31,28 @@ def write_run(cluster: Cluster, path: Path, *, repeat: str | None = None) -> Pat
         header = _write_files(cluster, folder)
         return header if repeat is None else {**header, "repeat_trace_hash": repeat}
 
-    return put_in_place(path, write)
+    running = _running_actors(cluster)
+    cluster.rt.pause(running)  # the log and the trace are then of one moment
+    try:
+        return put_in_place(path, write)
+    finally:
+        cluster.rt.resume(running)
+
+
+def _running_actors(cluster: Cluster) -> tuple[str, ...]:
+    """The actors of a cluster on threads, which go on meanwhile, but for those that are paused."""
+    if cluster.runtime_name != "threaded":
+        return ()
+    running = (process for process in cluster.processes.values() if not process.paused)
+    return tuple(name for process in running for name in process.actors)
 
 
 def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
     """Write everything but the header, and return the header."""
     trace_hash = cluster.trace_hash
     end = {"replica_log": [row for n in cluster.broker_ids for row in _rows_at_end(cluster, n)]}
-    for node_id in cluster.controller_ids:
-        disk = cluster.disks[node_id]
+    disks = _metadata_disks(cluster)
+    for node_id, disk in disks.items():
         write_controller_directory(
             path / f"controller-{node_id}",
             disk.log(METADATA_DIRECTORY),
@@ -52,7 +66,7 @@ def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
                 timestamp_ms=0,
             ),
         )
-    header = _header(cluster, trace_hash)
+    header = _header(cluster, trace_hash, list(disks))
     header["trace_rows"] = cluster.recorder.write(path / "trace", end)
     if cluster.scenario is not None:
         (path / SCENARIO_NAME).write_text(to_yaml(cluster.scenario), encoding="utf-8")
@@ -60,7 +74,21 @@ def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
     return header
 
 
-def _header(cluster: Cluster, trace_hash: str) -> dict[str, Any]:
+def _metadata_disks(cluster: Cluster) -> dict[int, Disk]:
+    """The disk with the metadata log of each controller.
+
+    For controllers of another process: the longest copy of a broker, under their leader's id.
+    """
+    if cluster.quorum is None:
+        return {node_id: cluster.disks[node_id] for node_id in cluster.controller_ids}
+    leader = cluster.active_controller_id()
+    copies = [cluster.disks[node_id] for node_id in cluster.broker_ids]
+    if leader is None or not copies:
+        return {}
+    return {leader: max(copies, key=lambda disk: disk.log(METADATA_DIRECTORY).end_offset)}
+
+
+def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[str, Any]:
     """The content of ``run.json``, but for how many rows each trace table has."""
     return {
         "format": FORMAT,
@@ -73,7 +101,7 @@ def _header(cluster: Cluster, trace_hash: str) -> dict[str, Any]:
         "metadata_version": str(cluster.metadata_version),
         "cluster_id": cluster.plan.cluster_id,
         "brokers": list(cluster.broker_ids),
-        "controllers": list(cluster.controller_ids),
+        "controllers": controllers,
         "config": cluster.given_config,
         "faults": list(cluster.faults.ever_on),
         "hits": dict(cluster.recorder.fault_hits),

@@ -37,7 +37,7 @@ class Node:
     @property
     def is_broker(self) -> bool:
         """True for a broker, False for a controller."""
-        return self.id in self._cluster.broker_ids
+        return self.id not in self._cluster.controller_ids
 
     @property
     def is_running(self) -> bool:

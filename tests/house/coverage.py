@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
 from minicluster.controller import controller_apis
 from minicluster.metadata.image import metadata_image as image
@@ -38,6 +39,7 @@ SERVED_IN_PART = {
         ),
         "refused, as Kafka does without a secret key",
     ),
+    **dict.fromkeys(("SaslHandshake", "SaslAuthenticate"), "refused: listeners are PLAINTEXT"),
     "InitProducerId": "no transactional ids",
     "UpdateFeatures": "the other controllers' support is not checked",
 }
@@ -59,13 +61,15 @@ def parts() -> dict[str, str]:
 
 def _apis() -> str:
     controller = {request.__name__ for request in controller_apis.APIS}
+    on_controllers = {request.__name__: "responds" for request in controller_listener.RESPONDERS}
+    on_controllers["EnvelopeRequest"] = "opens"
     quorum = {request.__name__ for request in quorum_requests.HANDLERS}
     rows = []
     for key, api in APIS.items():
         name = api.request.__name__
         by_broker = client_api.APIS.get(api.request)
         broker = "" if by_broker is None else by_broker.way
-        by_controller = "decides" if name in controller else ""
+        by_controller = "decides" if name in controller else on_controllers.get(name, "")
         by_quorum = "responds" if name in quorum else ""
         served = by_controller or by_quorum or broker in ("responds", "replicas")
         state = NOT if not served else PARTLY if api.name in SERVED_IN_PART else DONE

@@ -25,6 +25,8 @@ BROKER = {
     "controller.listener.names": "CONTROLLER",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "5000",
+    "replica.socket.timeout.ms": "3000",
+    "controller.socket.timeout.ms": "3000",
     "replica.fetch.backoff.ms": "100",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",

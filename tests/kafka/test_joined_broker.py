@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from tests.kafka.clients import PATIENT, consumed, produced
+from minicluster.errors import UserError
+from tests.kafka.clients import ANY_TIME, PATIENT, consumed, produced
 from tests.kafka.process import BROKER, LOOPBACK, KafkaProcess, free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -57,6 +58,10 @@ class Joined:
 def joined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Joined]:
     config = {**PATIENT, "kraft.version": request.param}
     with MiniCluster(brokers=2, seed=4, listeners=True, config=config) as cluster:
+        if request.param:  # it starts from a snapshot
+            cluster.create_topic("before", replicas=2)
+            cluster.snapshot()
+            cluster.compact()
         built = Joined(cluster, tmp_path / "kafka")
         built.kafka.format_broker()
         built.kafka.start()
@@ -73,7 +78,7 @@ def joined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Joined]:
 def test_it_leads_and_follows_and_comes_back(joined: Joined) -> None:
     cluster, kafka = joined.cluster, joined.kafka
     everyone, ours = {1, 2, KAFKA}, {1, 2}
-    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2)
+    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2, configs=ANY_TIME)
     assert joined.leaders() == everyone, "each broker leads one partition"
     values = [f"order {n}" for n in range(60)]
     produced(joined.servers, "orders", PARTITIONS, values[:30])
@@ -90,6 +95,13 @@ def test_it_leads_and_follows_and_comes_back(joined: Joined) -> None:
     cluster.wait_until(lambda: joined.leaders() == everyone, within=WITHIN)
     assert sorted(consumed(joined.servers, "orders", PARTITIONS, 60)) == sorted(values)
 
+    with pytest.raises(UserError, match="node 4 is of another process"):
+        cluster.kill(KAFKA)
+    cluster.cut(KAFKA, cluster.controllers)
+    cluster.wait_until(lambda: not joined.is_unfenced(), within=WITHIN)
+    cluster.heal()
+    cluster.wait_until(lambda: joined.in_sync() == [everyone] * PARTITIONS, within=WITHIN)
+
     cluster.fail_over()
     cluster.kill(cluster.brokers[0])
     produced(joined.servers, "orders", PARTITIONS, ["after a kill"])
@@ -104,7 +116,7 @@ def test_it_leads_and_follows_and_comes_back(joined: Joined) -> None:
 @pytest.mark.spark
 def test_the_log_and_the_trace_are_judged_valid(joined: Joined) -> None:
     cluster = joined.cluster
-    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2)
+    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2, configs=ANY_TIME)
     produced(joined.servers, "orders", PARTITIONS, [f"order {n}" for n in range(30)])
     joined.kafka.pause()
     cluster.wait_until(lambda: not joined.is_unfenced(), within=WITHIN)

@@ -13,7 +13,7 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.layout import OutsideQuorum
 from minicluster.errors import UserError
 from minicluster.protocol.uuids import format_uuid
-from tests.kafka.clients import consumed, produced
+from tests.kafka.clients import ANY_TIME, consumed, produced
 from tests.kafka.process import BROKER, CONTROLLER, LOOPBACK, KafkaProcess, free_port
 
 KAFKA_BROKER, KAFKA_CONTROLLER = 4, 3000
@@ -83,7 +83,9 @@ def unfenced(cluster: MiniCluster, broker_id: int) -> bool:
 def test_brokers_register_lead_follow_and_come_back(mixed: Mixed) -> None:
     cluster, everyone = mixed.cluster, {1, 2, KAFKA_BROKER}
     for index in range(3):
-        cluster.create_topic(f"orders-{index}" if index else "orders", replicas=3, min_isr=2)
+        cluster.create_topic(
+            f"orders-{index}" if index else "orders", replicas=3, min_isr=2, configs=ANY_TIME
+        )
     names = ["orders", "orders-1", "orders-2"]
     values = [f"order {n}" for n in range(20)]
     for name in names:

@@ -17,7 +17,7 @@ from minicluster.scenario.actions import nodes as declared
 
 @performs(declared.SlowDisk)
 def slow_disk(cluster: ClusterRoles, do: declared.SlowDisk) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         if node_id not in cluster.controller_ids:
             cluster.note("slow_disk", [node_id], "note", "a broker does not wait for its disk")
             continue
@@ -37,7 +37,7 @@ def _set_write_ms(cluster: ClusterRoles, what: tuple[int, int]) -> None:
 
 @performs(declared.FlushOff)
 def flush_off(cluster: ClusterRoles, do: declared.FlushOff) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         cluster.disks[node_id].lie(not do.off)
         cluster.note("flush_off", [node_id], "stop" if do.off else "start")
 
@@ -69,7 +69,7 @@ def repair_dir(cluster: ClusterRoles, do: declared.RepairDir) -> None:
 def _directories(
     cluster: ClusterRoles, do: declared.FailDir | declared.RepairDir
 ) -> Iterator[tuple[int, ReplicaStore, uuid.UUID]]:
-    for node_id in cluster.ids(do.broker):
+    for node_id in cluster.own_ids(do.broker):
         ids = cluster.disks[node_id].directory_ids if node_id in cluster.broker_ids else ()
         if do.dir >= len(ids):
             raise UserError(

@@ -19,7 +19,7 @@ from minicluster.scenario.actions import nodes as declared
 
 @performs(declared.Kill)
 def kill(cluster: ClusterRoles, do: declared.Kill) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         if node_id not in cluster.processes:
             cluster.note("kill", [node_id], "note", "it is down already")
             continue
@@ -32,7 +32,7 @@ def kill(cluster: ClusterRoles, do: declared.Kill) -> None:
 
 @performs(declared.Restart)
 def restart(cluster: ClusterRoles, do: declared.Restart) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         if node_id in cluster.processes:
             kill(cluster, node_id)
         cluster.note("restart", [node_id], "start")
@@ -41,7 +41,7 @@ def restart(cluster: ClusterRoles, do: declared.Restart) -> None:
 
 @performs(declared.Bounce)
 def bounce(cluster: ClusterRoles, do: declared.Bounce) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         if node_id not in cluster.processes:
             cluster.note("bounce", [node_id], "note", "it is down already")
             continue
@@ -56,7 +56,7 @@ def _start_again(cluster: ClusterRoles, node_id: int) -> None:
 
 @performs(declared.Wipe)
 def wipe(cluster: ClusterRoles, do: declared.Wipe) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         if node_id in cluster.processes:
             kill(cluster, node_id)
         cluster.disks[node_id].wipe(cluster.new_directories(node_id))
@@ -65,7 +65,7 @@ def wipe(cluster: ClusterRoles, do: declared.Wipe) -> None:
 
 @performs(declared.Pause)
 def pause(cluster: ClusterRoles, do: declared.Pause) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         process = cluster.processes.get(node_id)
         if process is None or process.paused:
             cluster.note("pause", [node_id], "note", "it does not run")
@@ -79,7 +79,7 @@ def pause(cluster: ClusterRoles, do: declared.Pause) -> None:
 
 @performs(declared.Resume)
 def resume(cluster: ClusterRoles, do: declared.Resume) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         process = cluster.processes.get(node_id)
         if process is None or not process.paused:
             cluster.note("resume", [node_id], "note", "it is not paused")
@@ -96,7 +96,7 @@ def _resume(cluster: ClusterRoles, process: Process) -> None:
 
 @performs(declared.ControlledShutdown)
 def controlled_shutdown(cluster: ClusterRoles, do: declared.ControlledShutdown) -> None:
-    for node_id in cluster.ids(do.node):
+    for node_id in cluster.own_ids(do.node):
         process = cluster.processes.get(node_id)
         if process is None:
             cluster.note("controlled_shutdown", [node_id], "note", "it is down already")
@@ -111,7 +111,7 @@ def controlled_shutdown(cluster: ClusterRoles, do: declared.ControlledShutdown) 
 
 @performs(declared.PublishDelay)
 def publish_delay(cluster: ClusterRoles, do: declared.PublishDelay) -> None:
-    ids = cluster.ids(do.broker)
+    ids = cluster.own_ids(do.broker)
     for node_id in ids:
         _set_publish_delay(cluster, (node_id, ms(do.delay)))
     if do.lasting is not None:
