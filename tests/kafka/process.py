@@ -15,6 +15,7 @@ from tests.kafka.jars import jars_folder, java
 LOOPBACK = "127.0.0.1"
 LOG_LINES = 40
 END_WITHIN_S = 30.0
+PROGRAM_WITHIN_S = 180.0
 
 # A process of the test ends soon and shares the machine with others.
 _JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -122,3 +123,11 @@ def _command(main_class: str) -> list[str]:
     found = java()
     assert found is not None
     return [found, *_JAVA_OPTIONS, "-cp", f"{jars_folder()}/*", main_class]
+
+
+def output_of(program: Path, *arguments: str) -> str:
+    """The output of a Java program in one source file."""
+    command = [*_command(str(program)), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_WITHIN_S)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -60,18 +60,16 @@ def joined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Joined]:
     with MiniCluster(brokers=2, seed=4, listeners=True, config=config) as cluster:
         if request.param:  # it starts from a snapshot
             cluster.create_topic("before", replicas=2)
-            cluster.snapshot()
-            cluster.compact()
+            cluster.snapshot(cluster.controllers)
+            cluster.compact(cluster.controllers)
         built = Joined(cluster, tmp_path / "kafka")
         built.kafka.format_broker()
         built.kafka.start()
         try:
             cluster.wait_until(built.is_unfenced, within=WITHIN)
             yield built
-        except BaseException:
-            print(built.kafka.log_lines())
-            raise
         finally:
+            print(built.kafka.log_lines())  # shown where the test has failed
             built.kafka.kill()
 
 

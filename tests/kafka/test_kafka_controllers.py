@@ -65,10 +65,8 @@ def mixed(tmp_path: Path) -> Iterator[Mixed]:
             built = Mixed(cluster, controller, broker, servers)
             cluster.wait_until(lambda: unfenced(cluster, KAFKA_BROKER), within=WITHIN)
             yield built
-    except BaseException:
-        print(controller.log_lines(), broker.log_lines(), sep="\n")
-        raise
     finally:
+        print(controller.log_lines(), broker.log_lines(), sep="\n")  # shown where a test failed
         broker.kill()
         controller.kill()
 

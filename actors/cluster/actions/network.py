@@ -114,9 +114,14 @@ def held(cluster: ClusterRoles, src: Nodes | None = None, dst: Nodes | None = No
 
 def _conditions(cluster: ClusterRoles, src: Nodes | None, dst: Nodes | None) -> list[Condition]:
     """The faults in effect on the links between some nodes, or on all links."""
-    sources = cluster.node_ids if src is None else cluster.ids(src)
-    targets = cluster.node_ids if dst is None else cluster.ids(dst)
-    return [c for c in cluster.network.conditions if c.src in sources and c.dst in targets]
+    sources = None if src is None else cluster.ids(src)
+    targets = None if dst is None else cluster.ids(dst)
+    return [
+        condition
+        for condition in cluster.network.conditions
+        if (sources is None or condition.src in sources)
+        and (targets is None or condition.dst in targets)
+    ]
 
 
 def _pairs(
