@@ -65,7 +65,7 @@ def test_a_follower_that_cannot_fetch_leaves_the_isr_and_comes_back(cluster: Min
     assert orders[0].leader_epoch == 0
 
 
-def test_a_broker_that_controllers_do_not_hear_is_fenced(cluster: MiniCluster) -> None:
+def test_a_broker_without_heartbeats_at_the_controllers_is_fenced(cluster: MiniCluster) -> None:
     orders = cluster.create_topic("orders", min_isr=2)
     follower = orders[0].followers[0]
     cluster.cut(follower, cluster.controllers)
@@ -119,7 +119,7 @@ def test_a_controlled_shutdown_hands_over_first_and_is_remembered(cluster: MiniC
     assert not leader.in_controlled_shutdown
 
 
-def test_a_paused_broker_is_fenced_and_goes_on_where_it_stood(cluster: MiniCluster) -> None:
+def test_a_paused_broker_is_fenced_and_resumes_where_it_was(cluster: MiniCluster) -> None:
     broker = cluster.brokers[0]
     epoch = broker.broker_epoch
     cluster.pause(broker, lasting="15s")
@@ -214,7 +214,7 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "expected"),
     [
         (lambda c: c.create_topic("orders", replicas=4), "INVALID_REPLICATION_FACTOR"),
         (lambda c: c.cut(9, c.controllers), "there is no node 9; nodes are 1, 2, 3, 101"),
@@ -244,8 +244,8 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
         (lambda c: MiniCluster(controllers=0), "controllers: 0 is not a whole number from 1 to 25"),
     ],
 )
-def test_a_slip_is_answered_in_one_line(cluster: MiniCluster, wrong: Any, says: str) -> None:
-    with pytest.raises(UserError, match=re.escape(says)) as error:
+def test_a_slip_is_refused_in_one_line(cluster: MiniCluster, wrong: Any, expected: str) -> None:
+    with pytest.raises(UserError, match=re.escape(expected)) as error:
         wrong(cluster)
     assert "\n" not in str(error.value)
 
@@ -256,7 +256,7 @@ def test_a_refused_topic_names_the_error_and_kafkas_reason(cluster: MiniCluster)
     assert refusal.value.error is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_a_wait_in_vain_says_what_for_and_shows_the_cluster(cluster: MiniCluster) -> None:
+def test_a_wait_in_vain_names_its_condition_and_shows_the_cluster(cluster: MiniCluster) -> None:
     orders = cluster.create_topic("orders", min_isr=2)
     with pytest.raises(WaitTimeout) as late:
         cluster.wait_until(lambda: len(orders[0].isr) == 1, within="5s")

@@ -25,7 +25,7 @@ def test_every_setting_is_read_by_somebody() -> None:
 
 
 @pytest.mark.parametrize(("interval", "known"), [("5s", 0), ("1s", 3)])
-def test_high_watermarks_are_noted_as_often_as_it_is_said(interval: str, known: int) -> None:
+def test_high_watermarks_are_written_as_often_as_configured(interval: str, known: int) -> None:
     config = {"replica.high.watermark.checkpoint.interval.ms": interval}
     with MiniCluster(seed=1, controllers=1, config=config) as cluster:
         orders = cluster.create_topic("orders")

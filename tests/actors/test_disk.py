@@ -29,7 +29,7 @@ def disk() -> Disk:
 
 
 @pytest.mark.parametrize(("lose_tail", "left"), [("none", 2), ("unflushed", 1), ("all", 0)])
-def test_a_crash_takes_what_its_word_says_and_never_the_small_files(
+def test_a_crash_takes_what_its_word_names_and_never_the_small_files(
     lose_tail: str, left: int
 ) -> None:
     it = disk()

@@ -34,7 +34,7 @@ def creation(name: str) -> m.CreateTopicsRequest:
     return m.CreateTopicsRequest(topics=(topic,))
 
 
-def ask(cluster: MiniCluster, request: object) -> AdminOperation:
+def send_request(cluster: MiniCluster, request: object) -> AdminOperation:
     """Send a request and do not wait for it."""
     operation = AdminOperation(deadline_ms=cluster.now_ms + 60_000, request=request, version=7)
     cluster.client.deliver(operation)
@@ -49,12 +49,12 @@ def errors_of(cluster: MiniCluster, api: str) -> list[str]:
     ]
 
 
-def test_what_is_pending_when_the_active_controller_is_cut_off_fails_and_is_done_by_the_next(
+def test_what_is_pending_when_the_active_controller_is_isolated_fails_and_is_done_by_the_next(
     cluster: MiniCluster,
 ) -> None:
     deposed = active(cluster)
     cluster.partition(deposed, others(cluster))
-    pending = ask(cluster, creation("orders"))
+    pending = send_request(cluster, creation("orders"))
     cluster.run_for("500ms")
     assert not pending.done
     controller = cluster.processes[deposed.id].controller
@@ -160,11 +160,11 @@ def test_a_controller_that_resigns_makes_place_for_another_epoch(cluster: MiniCl
     cluster.create_topic("orders")
 
 
-def test_without_a_majority_nothing_is_answered_and_all_goes_on_afterwards(
+def test_without_a_majority_there_is_no_response_and_all_goes_on_afterwards(
     cluster: MiniCluster,
 ) -> None:
     cluster.kill(others(cluster))
-    pending = ask(cluster, creation("orders"))
+    pending = send_request(cluster, creation("orders"))
     cluster.run_for("20s")
     assert not pending.done
     assert cluster.image.topics.named("orders") is None
@@ -218,7 +218,7 @@ def test_a_controller_on_a_slow_disk_is_late_and_the_quorum_goes_on(cluster: Min
     assert abs(cluster.committed.offset + 1 - log.end_offset) <= 1
 
 
-def test_a_leader_on_a_slow_disk_answers_as_late_as_it_writes(cluster: MiniCluster) -> None:
+def test_a_leader_on_a_slow_disk_responds_as_late_as_it_writes(cluster: MiniCluster) -> None:
     cluster.slow_disk(active(cluster), "400ms")
     began_ms = cluster.now_ms
     cluster.create_topic("orders")

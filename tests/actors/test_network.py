@@ -31,10 +31,10 @@ class Peer(ClusterActor):
         super().__init__()
         self.node, self.world = node, world
         self.requests: list[Any] = []
-        self.answers: list[tuple[int, Any, str | None]] = []
+        self.responses: list[tuple[int, Any, str | None]] = []
         self.silent = False
 
-    def ask(
+    def request(
         self, dst: int, epoch: int, *, heartbeat: bool = False, timeout_ms: int = 1_000
     ) -> None:
         body: Any = (
@@ -59,7 +59,7 @@ class Peer(ClusterActor):
             if not self.silent:
                 self.world.network.respond(message, RESPONSES[type(message.body)]())
         elif isinstance(message, Completion):
-            self.answers.append((message.exchange.context, message.response, message.failure))
+            self.responses.append((message.exchange.context, message.response, message.failure))
 
 
 class World:
@@ -81,7 +81,7 @@ class World:
     def add(self, kind: Kind, src: int = 1, dst: int = 2, **values: Any) -> Condition:
         return self.network.add(Condition(kind=kind, src=src, dst=dst, **values))
 
-    def heard(self) -> list[int]:
+    def received(self) -> list[int]:
         return [body.broker_epoch for body in self.two.requests]
 
 
@@ -92,10 +92,10 @@ def world() -> Iterator[World]:
     built.rt.close()
 
 
-def test_a_request_is_answered_and_both_ways_take_time(world: World) -> None:
-    world.one.ask(2, 7)
+def test_a_request_gets_a_response_and_both_ways_take_time(world: World) -> None:
+    world.one.request(2, 7)
     world.rt.run_for(100)
-    [(context, response, failure)] = world.one.answers
+    [(context, response, failure)] = world.one.responses
     assert (context, failure) == (7, None)
     assert response == AlterPartitionResponse()
     [exchange] = world.recorder.exchanges
@@ -107,77 +107,77 @@ def test_a_request_is_answered_and_both_ways_take_time(world: World) -> None:
 
 def test_requests_of_one_api_arrive_in_the_order_of_sending(world: World) -> None:
     for epoch in range(50):
-        world.one.ask(2, epoch)
+        world.one.request(2, epoch)
     world.rt.run_for(100)
-    assert world.heard() == list(range(50))
+    assert world.received() == list(range(50))
 
 
-def test_a_request_without_an_answer_times_out_once(world: World) -> None:
+def test_a_request_without_a_response_times_out_once(world: World) -> None:
     world.two.silent = True
-    world.one.ask(2, 7, timeout_ms=500)
+    world.one.request(2, 7, timeout_ms=500)
     world.rt.run_for(10_000)
-    assert world.one.answers == [(7, None, "timeout")]
+    assert world.one.responses == [(7, None, "timeout")]
 
 
-def test_a_late_answer_is_not_heard(world: World) -> None:
+def test_a_late_response_is_not_delivered(world: World) -> None:
     world.add("delay", 2, 1, mean_ms=2_000)
-    world.one.ask(2, 7, timeout_ms=500)
+    world.one.request(2, 7, timeout_ms=500)
     world.rt.run_for(10_000)
-    assert world.heard() == [7]
-    assert world.one.answers == [(7, None, "timeout")]
+    assert world.received() == [7]
+    assert world.one.responses == [(7, None, "timeout")]
 
 
-def test_a_cut_of_the_way_back_leaves_the_request_done_and_the_answer_lost(world: World) -> None:
+def test_a_cut_of_the_way_back_leaves_the_request_done_and_the_response_lost(world: World) -> None:
     world.add("cut", 2, 1)
-    world.one.ask(2, 7)
+    world.one.request(2, 7)
     world.rt.run_for(10_000)
-    assert world.heard() == [7]
-    assert world.one.answers == [(7, None, "timeout")]
+    assert world.received() == [7]
+    assert world.one.responses == [(7, None, "timeout")]
 
 
 def test_a_cut_of_one_api_lets_the_others_through(world: World) -> None:
     world.add("cut", apis=("AlterPartition",))
-    world.one.ask(2, 7)
-    world.one.ask(2, 8, heartbeat=True)
+    world.one.request(2, 7)
+    world.one.request(2, 8, heartbeat=True)
     world.rt.run_for(10_000)
-    assert world.heard() == [8]
+    assert world.received() == [8]
 
 
 def test_a_cut_loses_what_is_under_way(world: World) -> None:
     world.add("delay", mean_ms=100)
-    world.one.ask(2, 7)
+    world.one.request(2, 7)
     world.rt.run_for(50)
     cut = world.add("cut")
     world.network.lift([cut])
     world.rt.run_for(10_000)
-    assert world.heard() == []
+    assert world.received() == []
 
 
 def test_healing_lets_new_packets_through(world: World) -> None:
     world.add("cut")
     world.add("cut", 2, 1)
     world.network.heal()
-    world.one.ask(2, 7)
+    world.one.request(2, 7)
     world.rt.run_for(100)
-    assert world.one.answers == [(7, AlterPartitionResponse(), None)]
+    assert world.one.responses == [(7, AlterPartitionResponse(), None)]
     assert world.network.conditions == []
 
 
 def test_held_packets_can_be_seen_and_go_on_in_order_when_released(world: World) -> None:
     hold = world.add("hold")
     for epoch in range(3):
-        world.one.ask(2, epoch, timeout_ms=60_000)
+        world.one.request(2, epoch, timeout_ms=60_000)
     world.rt.run_for(5_000)
-    assert world.heard() == []
+    assert world.received() == []
     assert [packet.body.broker_epoch for packet in hold.held] == [0, 1, 2]
     world.network.lift([hold])
     world.rt.run_for(100)
-    assert world.heard() == [0, 1, 2]
+    assert world.received() == [0, 1, 2]
 
 
 def test_a_fixed_delay_is_added_to_every_packet(world: World) -> None:
     world.add("delay", mean_ms=3_000)
-    world.one.ask(2, 7, timeout_ms=60_000)
+    world.one.request(2, 7, timeout_ms=60_000)
     world.rt.run_for(60_000)
     assert 3_001 <= (world.recorder.exchanges[0].handled_ms or 0) <= 3_003
 
@@ -187,7 +187,7 @@ def test_a_drawn_delay_has_its_mean_and_its_least_value(world: World, distributi
     world.add("delay", mean_ms=200, min_ms=100, distribution=distribution)
     for number in range(300):
         world.rt.run_for(5_000)
-        world.one.ask(2, number, timeout_ms=60_000)
+        world.one.request(2, number, timeout_ms=60_000)
     world.rt.run_for(60_000)
     delays = [(e.handled_ms or 0) - e.sent_ms for e in world.recorder.exchanges]
     assert min(delays) >= 101
@@ -197,71 +197,71 @@ def test_a_drawn_delay_has_its_mean_and_its_least_value(world: World, distributi
 def test_loss_takes_about_its_share(world: World) -> None:
     world.add("loss", probability=0.3)
     for epoch in range(500):
-        world.one.ask(2, epoch)
+        world.one.request(2, epoch)
     world.rt.run_for(10_000)
     assert 100 <= 500 - len(world.two.requests) <= 200
-    assert len(world.one.answers) == 500
+    assert len(world.one.responses) == 500
 
 
-def test_a_duplicate_is_handled_twice_and_answered_once(world: World) -> None:
+def test_a_duplicate_is_handled_twice_and_completed_once(world: World) -> None:
     world.add("duplicate")
-    world.one.ask(2, 7)
+    world.one.request(2, 7)
     world.rt.run_for(1_000)
-    assert world.heard() == [7, 7]
-    assert len(world.one.answers) == 1
+    assert world.received() == [7, 7]
+    assert len(world.one.responses) == 1
 
 
 def test_reordering_lets_later_packets_overtake(world: World) -> None:
     world.add("reorder", probability=0.5)
     for epoch in range(50):
-        world.one.ask(2, epoch)
+        world.one.request(2, epoch)
     world.rt.run_for(1_000)
-    assert world.heard() != list(range(50))
-    assert sorted(world.heard()) == list(range(50))
+    assert world.received() != list(range(50))
+    assert sorted(world.received()) == list(range(50))
 
 
-def test_who_waits_for_a_node_hears_at_once_that_it_died(world: World) -> None:
+def test_a_caller_of_a_node_that_died_is_disconnected_at_once(world: World) -> None:
     world.two.silent = True
-    world.one.ask(2, 7, timeout_ms=60_000)
+    world.one.request(2, 7, timeout_ms=60_000)
     world.rt.run_for(10)
     world.network.detach(2)
     world.rt.run_for(10)
-    assert world.one.answers == [(7, None, "disconnected")]
+    assert world.one.responses == [(7, None, "disconnected")]
 
 
 def test_a_dead_node_refuses_connections(world: World) -> None:
     world.network.detach(2)
-    world.one.ask(2, 7, timeout_ms=60_000)
+    world.one.request(2, 7, timeout_ms=60_000)
     world.rt.run_for(10)
-    assert world.one.answers == [(7, None, "disconnected")]
+    assert world.one.responses == [(7, None, "disconnected")]
 
 
-def test_behind_a_cut_nobody_hears_that_a_node_died(world: World) -> None:
+def test_behind_a_cut_nobody_notices_that_a_node_died(world: World) -> None:
     world.two.silent = True
-    world.one.ask(2, 7, timeout_ms=5_000)
+    world.one.request(2, 7, timeout_ms=5_000)
     world.rt.run_for(10)
     world.add("cut", 2, 1)
     world.network.detach(2)
     world.rt.run_for(1_000)
-    assert world.one.answers == []
+    assert world.one.responses == []
     world.rt.run_for(5_000)
-    assert world.one.answers == [(7, None, "timeout")]
+    assert world.one.responses == [(7, None, "timeout")]
 
 
 def test_a_request_to_a_dead_incarnation_does_not_reach_the_next_one(world: World) -> None:
     world.add("delay", mean_ms=100)
-    world.one.ask(2, 7, timeout_ms=5_000)
+    world.one.request(2, 7, timeout_ms=5_000)
     world.rt.run_for(50)
     world.network.detach(2)
     world.rt.kill("node-2")
     world.two = world.start(2)
     world.rt.run_for(5_000)
-    assert world.heard() == []
+    assert world.received() == []
 
 
 def test_on_the_wire_the_receiver_gets_an_equal_message_of_its_own() -> None:
     world = World(wire=True)
-    world.one.ask(2, 7)
+    world.one.request(2, 7)
     world.rt.run_for(100)
     [received] = world.two.requests
     [exchange] = world.recorder.exchanges
@@ -276,9 +276,9 @@ def test_the_luck_of_a_link_does_not_depend_on_other_links() -> None:
         world.add("loss", probability=0.3)
         world.start(3)
         for number in range(40):
-            world.one.ask(2, number)
+            world.one.request(2, number)
             for _ in range(noise):
-                world.one.ask(3, 1_000)
+                world.one.request(3, 1_000)
         world.rt.run_for(5_000)
         world.rt.close()
         return [e.handled_ms for e in world.recorder.exchanges if e.dst == 2]
@@ -292,7 +292,7 @@ def test_the_trace_hash_follows_from_seed_and_traffic() -> None:
         world = World(seed=seed)
         world.add("loss", probability=0.3)
         for number in range(requests):
-            world.one.ask(2, number)
+            world.one.request(2, number)
         world.rt.run_for(5_000)
         world.rt.close()
         return world.recorder.trace_hash
@@ -302,7 +302,7 @@ def test_the_trace_hash_follows_from_seed_and_traffic() -> None:
 
 
 def test_events_read_as_lines_with_time_who_and_what(world: World) -> None:
-    world.one.ask(2, 7)
+    world.one.request(2, 7)
     world.rt.run_for(100)
     lines = world.recorder.last_events()
     assert "AlterPartition#1 1>2" in lines[0]

@@ -38,16 +38,16 @@ def test_whoever_can_vote_flushes_what_it_appends_before_the_leader_commits_it(
         assert flushed[-1]["offset"] == cluster.disks[node.id].logs[LOG].flushed_offset
         assert len(flushed) <= len(appended) and flushed[-1]["seq"] > appended[-1]["seq"]
     leader = cluster.active_controller
-    for told in rows(cluster, "hw", leader.id):
+    for reported in rows(cluster, "hw", leader.id):
         holders = [
             node
             for node in cluster.controllers[:3]
             if any(
-                row["offset"] >= told["offset"] and row["seq"] < told["seq"]
+                row["offset"] >= reported["offset"] and row["seq"] < reported["seq"]
                 for row in rows(cluster, "flush", node.id)
             )
         ]
-        assert len(holders) >= 2 and told["voters"] == text(cluster, 101, 102, 103)
+        assert len(holders) >= 2 and reported["voters"] == text(cluster, 101, 102, 103)
 
 
 def test_brokers_do_not_wait_for_their_disk(cluster: MiniCluster) -> None:
@@ -56,7 +56,7 @@ def test_brokers_do_not_wait_for_their_disk(cluster: MiniCluster) -> None:
     assert rows(cluster, "append", broker.id) and not rows(cluster, "flush", broker.id)
 
 
-def test_the_voters_of_every_node_are_told_when_they_change(cluster: MiniCluster) -> None:
+def test_the_voters_of_every_node_are_traced_when_they_change(cluster: MiniCluster) -> None:
     cluster.add_voter(104)
     cluster.run_for("2s")
     for node in (*cluster.controllers, *cluster.brokers):
@@ -66,7 +66,7 @@ def test_the_voters_of_every_node_are_told_when_they_change(cluster: MiniCluster
         assert named[-1] == views[-1]
 
 
-def test_a_node_that_begins_again_tells_where_and_with_which_voters(cluster: MiniCluster) -> None:
+def test_a_node_that_begins_again_traces_where_and_with_which_voters(cluster: MiniCluster) -> None:
     cluster.add_voter(104)
     node = next(n for n in cluster.controllers if n != cluster.active_controller)
     cluster.kill(node)

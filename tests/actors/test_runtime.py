@@ -27,12 +27,12 @@ class Echo(ClusterActor):
 
     def __init__(self, peer: pykka.ActorRef[Any] | None = None) -> None:
         super().__init__()
-        self.heard: list[Any] = []
+        self.received: list[Any] = []
         self.peer = peer
         self.stopped_cleanly = False
 
     def on_receive(self, message: Any) -> Any:
-        self.heard.append(message)
+        self.received.append(message)
         match message:
             case "boom":
                 raise ValueError("boom")
@@ -53,7 +53,7 @@ class Echo(ClusterActor):
                 return uuid.uuid4()
             case "chance":
                 return random.random()
-        return len(self.heard)
+        return len(self.received)
 
     def on_stop(self) -> None:
         self.stopped_cleanly = True
@@ -75,7 +75,7 @@ def test_an_actor_handles_messages_in_the_order_of_their_sender(rt: Runtime) -> 
     assert ref.ask("last", timeout=5) == 6
     actor = rt.actor("echo")
     assert isinstance(actor, Echo)
-    assert actor.heard == [0, 1, 2, 3, 4, "last"]
+    assert actor.received == [0, 1, 2, 3, 4, "last"]
 
 
 def test_a_name_is_taken_while_its_actor_runs_and_free_after_a_kill(rt: Runtime) -> None:
@@ -86,11 +86,11 @@ def test_a_name_is_taken_while_its_actor_runs_and_free_after_a_kill(rt: Runtime)
     assert rt.spawn(Echo, "echo").ask("x", timeout=5) == 1
 
 
-def test_an_actor_that_asks_another_is_refused(rt: Runtime) -> None:
+def test_an_actor_that_waits_for_another_is_refused(rt: Runtime) -> None:
     peer = rt.spawn(Echo, "peer")
-    asker = rt.spawn(Echo, "asker", peer)
+    sender = rt.spawn(Echo, "asker", peer)
     with pytest.raises(BlockingCallInActor, match="asker"):
-        asker.ask("ask", timeout=5)
+        sender.ask("ask", timeout=5)
     assert peer.ask("count", timeout=5) == 1  # the question never left
 
 
@@ -143,7 +143,7 @@ def test_a_killed_actor_handles_nothing_that_was_in_its_inbox(rt: Runtime) -> No
     ref.tell("second")
     rt.kill("echo")
     rt.run_for(5)
-    assert actor.heard == ["first"]
+    assert actor.received == ["first"]
     assert not actor.stopped_cleanly
 
 
@@ -153,7 +153,7 @@ def test_a_stopped_actor_finishes_its_inbox_first(rt: Runtime) -> None:
     assert isinstance(actor, Echo)
     ref.tell("one")
     rt.stop("echo")
-    assert actor.heard == ["one"]
+    assert actor.received == ["one"]
     assert actor.stopped_cleanly
 
 
@@ -165,9 +165,9 @@ def test_a_paused_actor_takes_its_messages_after_the_pause(rt: Runtime) -> None:
     rt.run_for(5)
     actor = rt.actor("echo")
     assert isinstance(actor, Echo)
-    assert actor.heard == ["first"]
+    assert actor.received == ["first"]
     rt.resume(("echo",))
-    assert rt.run_until(lambda: actor.heard == ["first", "second"], 5_000)
+    assert rt.run_until(lambda: actor.received == ["first", "second"], 5_000)
 
 
 def test_a_timer_wakes_its_actor_and_a_cancelled_one_does_not(rt: Runtime) -> None:
@@ -176,8 +176,8 @@ def test_a_timer_wakes_its_actor_and_a_cancelled_one_does_not(rt: Runtime) -> No
     assert isinstance(actor, Echo)
     actor.after(20, "kept")
     actor.after(10, "cancelled").cancel()
-    assert rt.run_until(lambda: "kept" in actor.heard, 5_000)
-    assert "cancelled" not in actor.heard
+    assert rt.run_until(lambda: "kept" in actor.received, 5_000)
+    assert "cancelled" not in actor.received
 
 
 def test_each_name_has_chance_of_its_own_that_the_seed_fixes(rt: Runtime) -> None:
@@ -191,7 +191,7 @@ def test_virtual_time_jumps_to_the_next_timer() -> None:
     ref.tell(("later", 3_600_000))
     actor = rt.actor("echo")
     assert isinstance(actor, Echo)
-    assert rt.run_until(lambda: len(actor.heard) == 2, 4_000_000)
+    assert rt.run_until(lambda: len(actor.received) == 2, 4_000_000)
     assert rt.now() == 3_600_000
     rt.close()
 
@@ -205,11 +205,11 @@ def test_actors_that_never_rest_are_a_livelock() -> None:
     rt.close()
 
 
-@pytest.mark.parametrize("question", ["clock", "uuid", "chance"])
-def test_real_time_and_chance_trip_a_wire_in_a_simulated_actor(question: str) -> None:
+@pytest.mark.parametrize("call", ["clock", "uuid", "chance"])
+def test_real_time_and_chance_trip_a_wire_in_a_simulated_actor(call: str) -> None:
     rt = SimulatedRuntime()
     ref = rt.spawn(Echo, "echo")
-    ref.tell(question)
+    ref.tell(call)
     with pytest.raises(ActorCrashed, match="inside a simulated actor"):
         rt.settle()
     time.time()  # outside of an actor nothing is forbidden

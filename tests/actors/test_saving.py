@@ -181,7 +181,7 @@ def test_different_names_make_different_folders() -> None:
     assert [unquote(folder.translate(back)) for folder in folders] == names
 
 
-def test_seeds_and_faults_are_told_apart_from_names() -> None:
+def test_seeds_and_faults_are_distinguished_from_names() -> None:
     names = [("a", 12), ("a 1", 2), ("a-1", 2), ("a1", 2)]
     assert len({run_name(Scenario(name=name, seed=seed)) for name, seed in names}) == len(names)
 

@@ -30,7 +30,7 @@ def ids(cluster: MiniCluster) -> list[int]:
     return [node.id for node in cluster.voters]
 
 
-def test_the_first_voters_stand_in_the_bootstrap_checkpoint(
+def test_the_first_voters_are_in_the_bootstrap_checkpoint(
     cluster: MiniCluster, tmp_path: Path
 ) -> None:
     assert ids(cluster) == [101, 102, 103]
@@ -157,8 +157,8 @@ def test_an_upgrade_that_is_only_validated_changes_nothing() -> None:
     key = Request.FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)
     with MiniCluster(seed=8, controllers=3, brokers=1) as cluster:
         cluster.run_for("5s")
-        answer = cluster.admin(Request(feature_updates=(key,), validate_only=True))
-        assert answer.error_code == ErrorCode.NONE
+        response = cluster.admin(Request(feature_updates=(key,), validate_only=True))
+        assert response.error_code == ErrorCode.NONE
         cluster.run_for("2s")
         with pytest.raises(RequestRefused) as refusal:
             cluster.remove_voter(cluster.controllers[0])

@@ -129,7 +129,7 @@ class Controller:
                 response = effect.response if isinstance(effect, ControllerRespond) else response
         return response
 
-    def ask(self, request: Any) -> Any:
+    def request(self, request: Any) -> Any:
         """The answer to a request."""
         return self.take(self.machine.on_request(1, request, type(request).latest_version, 0))
 
@@ -147,14 +147,14 @@ class Controller:
                     for b in partition.replicas[:size]
                 ),
             )
-            answer = self.ask(
+            response = self.request(
                 Request(
                     broker_id=partition.leader,
                     broker_epoch=partition.leader,
                     topics=(Request.TopicData(topic_id=topic_id(number), partitions=(data,)),),
                 )
             )
-            part = answer.topics[0].partitions[0]
+            part = response.topics[0].partitions[0]
             assert part.error_code == 0 and len(part.isr) == size
         self.log.clear()
 
@@ -201,8 +201,8 @@ def test_creating_a_hundred_thousand_partitions(benchmark: Any) -> None:
             topic = Request.CreatableTopic(
                 name=f"t{number}", num_partitions=PER_REQUEST, replication_factor=3
             )
-            answer = controller.ask(Request(topics=(topic,)))
-            assert answer.topics[0].error_code == 0
+            response = controller.request(Request(topics=(topic,)))
+            assert response.topics[0].error_code == 0
         return controller
 
     controller = benchmark.pedantic(create, rounds=1)
@@ -216,7 +216,7 @@ def fence(controller: Controller, broker_id: int) -> None:
         current_metadata_offset=controller.end,
         want_fence=True,
     )
-    assert controller.ask(request).is_fenced
+    assert controller.request(request).is_fenced
 
 
 def test_fencing_a_broker_that_leads_ten_thousand_partitions(benchmark: Any) -> None:

@@ -112,21 +112,21 @@ class Story:
         self.api.on_metadata(IMAGE, 77)
         self.now_ms = 0
 
-    def ask(self, request: Any, version: int) -> list[Effect]:
+    def request(self, request: Any, version: int) -> list[Effect]:
         return self.api.on_request("who", request, version, self.now_ms)
 
-    def answer(self, request: Any, version: int) -> Any:
-        (reply,) = self.ask(request, version)
-        assert isinstance(reply, Respond)
-        assert reply.token == "who"
-        return reply.response
+    def respond(self, request: Any, version: int) -> Any:
+        (response,) = self.request(request, version)
+        assert isinstance(response, Respond)
+        assert response.token == "who"
+        return response.response
 
 
 def test_metadata_names_live_brokers_and_topics_with_their_partitions() -> None:
-    answer: MetadataResponse = Story().answer(MetadataRequest(topics=None), 12)
-    assert [(b.node_id, b.port) for b in answer.brokers] == [(1, 9_001), (2, 9_002)]
-    assert (answer.cluster_id, answer.controller_id) == ("a-cluster", 1)
-    (topic,) = answer.topics
+    response: MetadataResponse = Story().respond(MetadataRequest(topics=None), 12)
+    assert [(b.node_id, b.port) for b in response.brokers] == [(1, 9_001), (2, 9_002)]
+    assert (response.cluster_id, response.controller_id) == ("a-cluster", 1)
+    (topic,) = response.topics
     assert (topic.name, topic.topic_id) == ("orders", ORDERS)
     first, second = topic.partitions
     assert (first.leader_id, first.leader_epoch, first.isr_nodes) == (1, 4, (1, 2))
@@ -135,7 +135,7 @@ def test_metadata_names_live_brokers_and_topics_with_their_partitions() -> None:
 
 
 def test_a_fenced_broker_names_another_live_one_as_controller() -> None:
-    assert Story(broker_id=3).answer(MetadataRequest(topics=None), 12).controller_id == 1
+    assert Story(broker_id=3).respond(MetadataRequest(topics=None), 12).controller_id == 1
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_a_fenced_broker_names_another_live_one_as_controller() -> None:
 def test_no_topics_means_all_of_them_only_in_version_0(
     topics: Any, version: int, names: list[str]
 ) -> None:
-    answer = Story().answer(MetadataRequest(topics=topics), version)
-    assert [topic.name for topic in answer.topics] == names
+    response = Story().respond(MetadataRequest(topics=topics), version)
+    assert [topic.name for topic in response.topics] == names
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("requested", "error"),
     [
         ({"name": "orders"}, ErrorCode.NONE),
         ({"name": None, "topic_id": ORDERS}, ErrorCode.NONE),
@@ -159,29 +159,29 @@ def test_no_topics_means_all_of_them_only_in_version_0(
         ({"name": None, "topic_id": uuid.UUID(int=5)}, ErrorCode.UNKNOWN_TOPIC_ID),
     ],
 )
-def test_each_topic_that_was_asked_for_has_its_own_error(asked: Any, error: ErrorCode) -> None:
-    request = MetadataRequest(topics=(MetadataRequest.MetadataRequestTopic(**asked),))
-    assert Story().answer(request, 12).topics[0].error_code == error
+def test_each_requested_topic_has_its_own_error(requested: Any, error: ErrorCode) -> None:
+    request = MetadataRequest(topics=(MetadataRequest.MetadataRequestTopic(**requested),))
+    assert Story().respond(request, 12).topics[0].error_code == error
 
 
 @pytest.mark.parametrize("version", [0, 5, 8, 10, 13])
-def test_metadata_answers_can_be_written_in_every_version(version: int) -> None:
-    answer = Story().answer(MetadataRequest(topics=None), version)
-    decoded = decode(MetadataResponse, encode(answer, version), version)
+def test_metadata_responses_can_be_written_in_every_version(version: int) -> None:
+    response = Story().respond(MetadataRequest(topics=None), version)
+    decoded = decode(MetadataResponse, encode(response, version), version)
     assert [b.node_id for b in decoded.brokers] == [1, 2]
 
 
-def test_api_versions_tells_what_is_served_and_the_finalized_features() -> None:
-    answer: ApiVersionsResponse = Story().answer(SOFTWARE, 3)
-    offered = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+def test_api_versions_lists_what_is_served_and_the_finalized_features() -> None:
+    response: ApiVersionsResponse = Story().respond(SOFTWARE, 3)
+    offered = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
     assert offered[1] == (4, 18)
     assert offered[0] == (0, 13)
     assert 56 not in offered, "AlterPartition is between brokers and controllers"
     assert 71 not in offered, "telemetry would be asked for if it were offered"
-    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [
+    assert [(f.name, f.max_version_level) for f in response.finalized_features] == [
         ("metadata.version", 30)
     ]
-    assert answer.finalized_features_epoch == 77
+    assert response.finalized_features_epoch == 77
     assert list(offered) == sorted(offered)
 
 
@@ -193,27 +193,27 @@ def test_the_rules_of_3_9_offer_the_versions_of_3_9() -> None:
 @pytest.mark.parametrize("request_class", [ProduceRequest, FetchRequest])
 def test_the_data_plane_goes_to_the_replica_manager(request_class: Any) -> None:
     request = request_class()
-    assert Story().ask(request, 9) == [ToReplicas("who", request, 9)]
+    assert Story().request(request, 9) == [ToReplicas("who", request, 9)]
 
 
-def test_administration_goes_to_the_active_controller_and_its_answer_comes_back() -> None:
+def test_administration_goes_to_the_active_controller_and_its_response_comes_back() -> None:
     story = Story()
     request = CreateTopicsRequest(timeout_ms=1_000)
-    waits = story.ask(request, 7)
+    waits = story.request(request, 7)
     assert not any(isinstance(effect, Send) for effect in waits)
     (_, send) = story.api.on_controller(CONTROLLER, 0)
     assert isinstance(send, Send)
     assert (send.to, send.request, send.version) == (CONTROLLER, request, 7)
     assert story.api.owns(send.correlation_id)
-    answer = CreateTopicsResponse()
-    assert story.api.on_response(send.correlation_id, answer, 5) == [Respond("who", answer)]
+    response = CreateTopicsResponse()
+    assert story.api.on_response(send.correlation_id, response, 5) == [Respond("who", response)]
 
 
-def test_an_answer_of_a_controller_that_is_active_no_more_is_not_passed_on() -> None:
+def test_a_response_of_a_controller_that_is_active_no_more_is_not_passed_on() -> None:
     story = Story()
     story.api.on_controller(CONTROLLER, 0)
     request = CreateTopicsRequest(topics=(CreateTopicsRequest.CreatableTopic(name="bills"),))
-    (send,) = story.ask(request, 7)
+    (send,) = story.request(request, 7)
     assert isinstance(send, Send)
     kind = CreateTopicsResponse.CreatableTopicResult
     refusal = CreateTopicsResponse(
@@ -249,20 +249,20 @@ REQUESTS = [
 def test_every_forwarded_request_times_out_after_a_minute_without_a_controller(kind: Any) -> None:
     for version in kind.valid_versions:
         story = Story()
-        (timer,) = story.ask(filled(kind, version), version)
+        (timer,) = story.request(filled(kind, version), version)
         assert isinstance(timer, SetTimer)
         assert timer.at_ms == 60_000
-        (reply,) = [e for e in story.api.on_timer(timer.name, 60_000) if isinstance(e, Respond)]
-        assert ErrorCode.REQUEST_TIMED_OUT in set(error_codes(reply.response))
-        encode(reply.response, version)
+        (response,) = [e for e in story.api.on_timer(timer.name, 60_000) if isinstance(e, Respond)]
+        assert ErrorCode.REQUEST_TIMED_OUT in set(error_codes(response.response))
+        encode(response.response, version)
 
 
 def test_what_is_not_for_brokers_is_refused() -> None:
-    answer = Story().answer(VoteRequest(), 1)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    response = Story().respond(VoteRequest(), 1)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "ü", "x" * 250])
-def test_a_bad_topic_name_is_told(name: str) -> None:
+def test_a_bad_topic_name_is_refused(name: str) -> None:
     assert invalid_name_reason(name)
     assert invalid_name_reason("orders-2.new_1") is None

@@ -33,9 +33,9 @@ class Story:
         self.next_block = 0
 
     def see(self, effects: list[Effect]) -> Any:
-        replies = [effect.response for effect in effects if isinstance(effect, Respond)]
+        responses = [effect.response for effect in effects if isinstance(effect, Respond)]
         self.sends += [effect for effect in effects if isinstance(effect, Send)]
-        return replies[0] if replies else None
+        return responses[0] if responses else None
 
     def init(self, **fields: Any) -> Any:
         request = InitProducerIdRequest(**{"transactional_id": None, **fields})
@@ -45,21 +45,21 @@ class Story:
         send = self.sends.pop(0)
         assert isinstance(send.request, AllocateProducerIdsRequest)
         assert (send.request.broker_id, send.request.broker_epoch) == (1, 42)
-        answer = AllocateProducerIdsResponse(
+        response = AllocateProducerIdsResponse(
             error_code=error, producer_id_start=self.next_block, producer_id_len=BLOCK
         )
         self.next_block += BLOCK
-        self.see(self.api.on_response(send.correlation_id, answer, self.now_ms))
+        self.see(self.api.on_response(send.correlation_id, response, self.now_ms))
 
 
-def test_the_first_one_is_asked_to_try_again_while_a_block_is_fetched() -> None:
+def test_the_first_one_has_to_retry_while_a_block_is_fetched() -> None:
     story = Story()
     assert story.init().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert story.init().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert len(story.sends) == 1
     story.allocate()
-    answer = story.init()
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (0, 0, 0)
+    response = story.init()
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (0, 0, 0)
 
 
 def test_no_id_is_given_twice_and_the_next_block_comes_before_it_is_needed() -> None:
@@ -75,7 +75,7 @@ def test_no_id_is_given_twice_and_the_next_block_comes_before_it_is_needed() -> 
     assert ids == list(range(5 * BLOCK))
 
 
-def test_a_refused_block_is_asked_for_again_a_little_later() -> None:
+def test_a_refused_block_is_requested_again_a_little_later() -> None:
     story = Story()
     story.init()
     story.allocate(ErrorCode.STALE_BROKER_EPOCH)
@@ -86,5 +86,5 @@ def test_a_refused_block_is_asked_for_again_a_little_later() -> None:
     assert len(story.sends) == 1
 
 
-def test_transactions_are_told_that_nobody_coordinates_them() -> None:
+def test_transactions_are_refused_because_nobody_coordinates_them() -> None:
     assert Story().init(transactional_id="t").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -56,11 +56,11 @@ LOGS = {
 def test_a_path_that_holds_no_log(
     command: str, what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    make, code, says = LOGS[what]
+    make, code, expected = LOGS[what]
     path = make(tmp_path)
     assert run([command, str(path)]) == code
     line = one_line(capfd)
-    assert str(path) in line and says in line
+    assert str(path) in line and expected in line
 
 
 def test_a_log_that_is_damaged_in_the_middle_names_file_byte_and_offset(
@@ -196,19 +196,19 @@ SCENARIOS = {
 def test_a_scenario_that_cannot_be_played(
     what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    content, says = SCENARIOS[what]
+    content, expected = SCENARIOS[what]
     path = tmp_path / "story.yaml"
     path.write_text(content)
     assert run(["run", str(path), "--runs", str(tmp_path)]) >= 64
     out, err = capfd.readouterr()
     line = err.splitlines()[-1]
     assert re.match(rf"minicluster: {path}(:\d+:\d+)?: ", line) and line.count(str(path)) == 1
-    assert says in line
+    assert expected in line
     assert out == "" and "Traceback" not in err and "minicluster: " not in err[: -len(line) - 1]
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("args", "expected"),
     [
         ([], "Usage: minicluster"),
         (["frobnicate"], "No such command 'frobnicate'"),
@@ -227,11 +227,11 @@ def test_a_scenario_that_cannot_be_played(
     ],
 )
 def test_a_command_that_is_not_understood(
-    args: list[str], says: str, capfd: pytest.CaptureFixture[str]
+    args: list[str], expected: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run(args) == 64
     out, err = capfd.readouterr()
-    assert says in err and out == "" and "Traceback" not in err
+    assert expected in err and out == "" and "Traceback" not in err
 
 
 def test_a_scenario_file_that_is_none(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

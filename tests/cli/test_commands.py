@@ -75,27 +75,27 @@ def process(*args: str | Path, shell: str | None = None) -> subprocess.Completed
 class TestRun:
     """``minicluster run``."""
 
-    def test_it_plays_verifies_and_says_where_everything_is(
+    def test_it_plays_verifies_and_prints_where_everything_is(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         story = tmp_path / "story.yaml"
         story.write_text(STORY)
-        said = minicluster(capfd, "run", story, "--runs", tmp_path / "runs")
-        assert said.code == 0
-        assert said.out.startswith("VALID")
-        folder = Path(re.search(r"^run +(\S+)$", said.out, re.M)[1])  # type: ignore[index]
+        printed = minicluster(capfd, "run", story, "--runs", tmp_path / "runs")
+        assert printed.code == 0
+        assert printed.out.startswith("VALID")
+        folder = Path(re.search(r"^run +(\S+)$", printed.out, re.M)[1])  # type: ignore[index]
         assert folder == tmp_path / "runs/a-leader-crashes-3"
-        report = re.search(r"^report +file://(\S+)$", said.out, re.M)[1]  # type: ignore[index]
+        report = re.search(r"^report +file://(\S+)$", printed.out, re.M)[1]  # type: ignore[index]
         assert Path(report).read_text().startswith("<!doctype html>")
         assert json.loads((folder / "report.json").read_text())["verdict"] == "valid"
         assert {"run.json", "scenario.yaml", "controller-101", "trace"} <= set(os.listdir(folder))
-        assert f"repeat  minicluster replay {folder}" in said.out
+        assert f"repeat  minicluster replay {folder}" in printed.out
         # One line per step where nothing can move.
-        assert "kill node=leader(orders-0)" in said.err
+        assert "kill node=leader(orders-0)" in printed.err
 
-        said = minicluster(capfd, "replay", folder, "--runs", tmp_path / "again")
-        assert said.code == 0
-        assert said.out.startswith(
+        printed = minicluster(capfd, "replay", folder, "--runs", tmp_path / "again")
+        assert printed.code == 0
+        assert printed.out.startswith(
             f"the same trace: {json.loads((folder / 'run.json').read_text())['trace_hash']}"
         )
 
@@ -104,11 +104,11 @@ class TestRun:
     ) -> None:
         story = tmp_path / "story.yaml"
         story.write_text(STORY)
-        said = minicluster(
+        printed = minicluster(
             capfd, "run", story, "--runs", tmp_path, "--seed", "8", "--format", "json"
         )
-        assert said.code == 0
-        assert json.loads(said.out)["verdict"] == "valid"
+        assert printed.code == 0
+        assert json.loads(printed.out)["verdict"] == "valid"
         assert json.loads((tmp_path / "a-leader-crashes-8/run.json").read_text())["seed"] == 8
 
     def test_a_condition_that_does_not_come_is_unknown_and_shows_the_cluster(
@@ -116,28 +116,28 @@ class TestRun:
     ) -> None:
         story = tmp_path / "story.yaml"
         story.write_text(LATE.replace("leader(orders-0) != none", "leader(orders-0) == none"))
-        said = minicluster(capfd, "run", story, "--runs", tmp_path)
-        assert said.code == 2
-        assert "step 4: leader(orders-0) == none did not come within 1s" in said.err
-        assert "orders-0: leader" in said.err and "active controller 101" in said.err
+        printed = minicluster(capfd, "run", story, "--runs", tmp_path)
+        assert printed.code == 2
+        assert "step 4: leader(orders-0) == none did not come within 1s" in printed.err
+        assert "orders-0: leader" in printed.err and "active controller 101" in printed.err
 
     def test_an_expectation_that_fails_is_invalid(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         story = tmp_path / "story.yaml"
         story.write_text(STORY + "  - {expect: recovering(orders-0)}\n")
-        said = minicluster(capfd, "run", story, "--runs", tmp_path)
-        assert said.code == 1
-        assert "step 6: expected recovering(orders-0), but" in said.err
+        printed = minicluster(capfd, "run", story, "--runs", tmp_path)
+        assert printed.code == 1
+        assert "step 6: expected recovering(orders-0), but" in printed.err
 
-    def test_demo_tells_the_story_first(
+    def test_demo_prints_the_story_first(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         story = tmp_path / "story.yaml"
         story.write_text(STORY)
-        said = minicluster(capfd, "demo", story, "--runs", tmp_path)
-        assert said.code == 0
-        assert said.out.startswith("a leader crashes: Its follower takes over, and nothing")
+        printed = minicluster(capfd, "demo", story, "--runs", tmp_path)
+        assert printed.code == 0
+        assert printed.out.startswith("a leader crashes: Its follower takes over, and nothing")
 
 
 @pytest.mark.spark
@@ -150,11 +150,11 @@ class TestVerify:
         good = play(tmp_path)
         bad = play(tmp_path, STORY.replace("exercises", "faults: [S26]\nexercises"))
         page = tmp_path / "report.html"
-        said = minicluster(
+        printed = minicluster(
             capfd, "verify", good, bad, LOGS / "smoke", "--format", "json", "--html", page
         )
-        assert said.code == 1
-        report = json.loads(said.out)
+        assert printed.code == 1
+        report = json.loads(printed.out)
         check_form(report)
         assert report["verdict"] == "invalid"
         names = [entry["name"] for entry in report["runs"]]
@@ -177,43 +177,43 @@ class TestVerify:
     def test_each_form_of_a_path_is_judged(
         self, path: str, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        said = minicluster(capfd, "verify", LOGS / path, "--format", "json")
-        report = json.loads(said.out)
+        printed = minicluster(capfd, "verify", LOGS / path, "--format", "json")
+        report = json.loads(printed.out)
         check_form(report)
-        assert (said.code, report["verdict"]) == (0, "valid")
+        assert (printed.code, report["verdict"]) == (0, "valid")
         words = {rule["verdict"] for rule in report["rules"]}
         assert "not_applicable" in words and not words & {"invalid", "unknown"}
 
-    def test_where_no_rule_has_a_case_it_is_unknown_and_says_so(
+    def test_where_no_rule_has_a_case_the_verdict_is_unknown(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        said = minicluster(capfd, "verify", LOGS / "smoke/controller-1/bootstrap.checkpoint")
-        assert said.code == 2
-        assert "unknown because no rule had a case" in said.out
+        printed = minicluster(capfd, "verify", LOGS / "smoke/controller-1/bootstrap.checkpoint")
+        assert printed.code == 2
+        assert "unknown because no rule had a case" in printed.out
 
-    def test_for_people_it_says_how_much_was_looked_at(
+    def test_for_people_it_prints_how_much_was_looked_at(
         self, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        said = minicluster(capfd, "verify", LOGS / "smoke")
-        assert said.code == 0
-        [line] = said.out.splitlines()
+        printed = minicluster(capfd, "verify", LOGS / "smoke")
+        assert printed.code == 0
+        [line] = printed.out.splitlines()
         assert re.match(r"VALID [\d,]+ cases under \d+ rules: .* \(--rules shows each\)$", line)
 
-        said = minicluster(capfd, "verify", LOGS / "smoke", "--rules")
-        assert said.out.startswith("VALID")
-        assert re.search(r"^ *E11 +valid +\d+ ", said.out, re.M)
+        printed = minicluster(capfd, "verify", LOGS / "smoke", "--rules")
+        assert printed.out.startswith("VALID")
+        assert re.search(r"^ *E11 +valid +\d+ ", printed.out, re.M)
 
     def test_what_is_not_well_is_shown_alone_with_the_command_that_repeats_the_run(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         good = play(tmp_path)
         bad = play(tmp_path, STORY.replace("exercises", "faults: [S26]\nexercises"))
-        said = minicluster(capfd, "verify", good, bad)
-        assert said.code == 1
-        shown = re.findall(r"^ *([A-Z]\d+) +(\w+) +[\d,]+ ", said.out, re.M)
+        printed = minicluster(capfd, "verify", good, bad)
+        assert printed.code == 1
+        shown = re.findall(r"^ *([A-Z]\d+) +(\w+) +[\d,]+ ", printed.out, re.M)
         assert shown == [("E40", "invalid")]
-        assert f"repeat  minicluster replay {bad}" in said.out
-        assert f"replay {good}\n" not in said.out
+        assert f"repeat  minicluster replay {bad}" in printed.out
+        assert f"replay {good}\n" not in printed.out
 
     def test_a_damaged_log_is_unknown_and_a_truncated_one_is_judged_up_to_its_end(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -226,9 +226,9 @@ class TestVerify:
         damaged.write_bytes(
             content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
         )
-        said = minicluster(capfd, "verify", torn, damaged, "--format", "json")
-        assert said.code == 2
-        report = json.loads(said.out)
+        printed = minicluster(capfd, "verify", torn, damaged, "--format", "json")
+        assert printed.code == 2
+        report = json.loads(printed.out)
         check_form(report)
         assert report["verdict"] == "unknown"
         by_run = {
@@ -239,9 +239,9 @@ class TestVerify:
         assert (names[1], "unknown") in by_run and (names[1], "valid") not in by_run
         assert any("torn" in note for note in report["runs"][0]["notes"])
 
-        said = minicluster(capfd, "verify", damaged)
-        assert said.code == 2
-        reasons = [line for line in said.out.splitlines() if "unknown because" in line]
+        printed = minicluster(capfd, "verify", damaged)
+        assert printed.code == 2
+        reasons = [line for line in printed.out.splitlines() if "unknown because" in line]
         assert len(reasons) == 1 and "damaged at byte" in reasons[0], "one reason, one line"
 
     def test_a_process_of_its_own_prints_json_and_nothing_else(self) -> None:
@@ -275,9 +275,9 @@ class TestLog:
     """``minicluster log``."""
 
     def test_json_is_what_kafkas_own_tool_printed(self, capfd: pytest.CaptureFixture[str]) -> None:
-        said = minicluster(capfd, "log", LOGS / "smoke", "--format", "json")
-        assert said.code == 0
-        ours = [json.loads(line) for line in said.out.splitlines()]
+        printed = minicluster(capfd, "log", LOGS / "smoke", "--format", "json")
+        assert printed.code == 0
+        ours = [json.loads(line) for line in printed.out.splitlines()]
         theirs = [json.loads(line) for line in (LOGS / "smoke/dump.jsonl").open()]
         batches = [line for line in theirs if "base_offset" in line]
         key = ("base_offset", "last_offset", "epoch", "is_control", "count", "position", "crc")
@@ -286,19 +286,19 @@ class TestLog:
         )
 
     def test_text_names_files_offsets_and_records(self, capfd: pytest.CaptureFixture[str]) -> None:
-        said = minicluster(capfd, "log", LOGS / "smoke")
-        assert said.code == 0 and said.err == ""
-        assert "== controller-1/__cluster_metadata-0/00000000000000000000.log" in said.out
-        assert re.search(r"^ +\d+ +REGISTER_BROKER_RECORD v\d+ .*brokerId=", said.out, re.M)
+        printed = minicluster(capfd, "log", LOGS / "smoke")
+        assert printed.code == 0 and printed.err == ""
+        assert "== controller-1/__cluster_metadata-0/00000000000000000000.log" in printed.out
+        assert re.search(r"^ +\d+ +REGISTER_BROKER_RECORD v\d+ .*brokerId=", printed.out, re.M)
 
     def test_a_run_shows_the_logs_of_all_its_controllers(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         folder = play(tmp_path, STORY.replace("controllers: 1", "controllers: 3"))
-        said = minicluster(capfd, "log", folder)
-        shown = set(re.findall(r"^== (controller-\d+)/", said.out, re.M))
+        printed = minicluster(capfd, "log", folder)
+        shown = set(re.findall(r"^== (controller-\d+)/", printed.out, re.M))
         assert shown == {"controller-101", "controller-102", "controller-103"}
-        assert len(re.findall(r"TOPIC_RECORD v\d+  name=orders", said.out)) == 3
+        assert len(re.findall(r"TOPIC_RECORD v\d+  name=orders", printed.out)) == 3
 
     @pytest.mark.parametrize("form", ["text", "json"])
     def test_a_reader_that_has_seen_enough_is_no_error(self, form: str) -> None:
@@ -314,20 +314,20 @@ def test_a_process_ends_with_the_code_of_its_mistake_and_one_line() -> None:
     assert done.stderr == "minicluster: nowhere: there is no such file or folder\n"
 
 
-def test_replay_tells_when_another_trace_comes_out(
+def test_replay_reports_when_another_trace_comes_out(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = play(tmp_path)
     header = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**header, "trace_hash": "0" * 32}))
-    said = minicluster(capfd, "replay", folder, "--runs", tmp_path)
-    assert said.code == 1
-    assert said.err.splitlines()[-1].startswith(
+    printed = minicluster(capfd, "replay", folder, "--runs", tmp_path)
+    assert printed.code == 1
+    assert printed.err.splitlines()[-1].startswith(
         f"another trace: {'0' * 32} then, {header['trace_hash']} now"
     )
 
 
 def test_help_and_version_are_no_mistakes(capfd: pytest.CaptureFixture[str]) -> None:
     for args in (["--help"], ["run", "-h"], ["verify", "--help"], ["--version"]):
-        said = minicluster(capfd, *args)
-        assert said.code == 0 and said.err == "" and "minicluster" in said.out
+        printed = minicluster(capfd, *args)
+        assert printed.code == 0 and printed.err == "" and "minicluster" in printed.out

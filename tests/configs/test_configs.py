@@ -149,7 +149,7 @@ def test_a_bad_dynamic_broker_config_is_refused(
     assert message in refused.value.message
 
 
-def test_what_no_broker_knows_may_be_set() -> None:
+def test_what_no_broker_defines_may_be_set() -> None:
     validate_broker_configs({"my.plugin": "1"}, NOTHING_SET, per_broker=True)
 
 

@@ -101,7 +101,7 @@ class Cluster:
         )
         self.log: dict[int, VersionedRecord] = {}
         self.end = 1  # the LeaderChange of epoch 1 stands at offset 0
-        self.replies: dict[Any, ControllerRespond] = {}
+        self.responses: dict[Any, ControllerRespond] = {}
         self.timers: dict[str, int] = {}
         self.hits: list[str] = []
         self.refusals: list[Refusal] = []
@@ -128,7 +128,7 @@ class Cluster:
                 case ReportRefusal(_, _, refusal):
                     self.refusals.append(refusal)
                 case ControllerRespond():
-                    self.replies[effect.token] = effect
+                    self.responses[effect.token] = effect
                 case SetTimer(name, at_ms):
                     self.timers[name] = at_ms
                 case CancelTimer(name):
@@ -154,9 +154,9 @@ class Cluster:
         self.take(self.machine.on_request(self._tokens, request, version, self.now_ms, **options))
         return self._tokens
 
-    def ask(self, request: Any, version: int | None = None, **options: Any) -> Any:
+    def request(self, request: Any, version: int | None = None, **options: Any) -> Any:
         """The answer to a request, which must be there at once."""
-        return self.replies[self.send(request, version, **options)].response
+        return self.responses[self.send(request, version, **options)].response
 
     def records_of(self, act: Callable[[], Any]) -> list[Any]:
         """The records that doing something appends."""
@@ -185,7 +185,7 @@ class Cluster:
     ) -> m.BrokerRegistrationResponse:
         """Register an incarnation of a broker."""
         Request = m.BrokerRegistrationRequest
-        answer = self.ask(
+        response = self.request(
             Request(
                 broker_id=broker_id,
                 cluster_id=CLUSTER_ID,
@@ -204,8 +204,8 @@ class Cluster:
                 previous_broker_epoch=previous_epoch,
             )
         )
-        assert isinstance(answer, m.BrokerRegistrationResponse)
-        return answer
+        assert isinstance(response, m.BrokerRegistrationResponse)
+        return response
 
     def heartbeat(self, broker_id: int, **fields: Any) -> m.BrokerHeartbeatResponse:
         """A heartbeat; by default the broker is caught up and wants to be unfenced."""
@@ -215,9 +215,9 @@ class Cluster:
             "current_metadata_offset": self.end - 1,
         }
         request = m.BrokerHeartbeatRequest(broker_id=broker_id, **(values | fields))
-        answer = self.ask(request)
-        assert isinstance(answer, m.BrokerHeartbeatResponse)
-        return answer
+        response = self.request(request)
+        assert isinstance(response, m.BrokerHeartbeatResponse)
+        return response
 
     def start(self, *broker_ids: int, **options: Any) -> None:
         """Register and unfence brokers."""
@@ -259,8 +259,8 @@ class Cluster:
         self, topic: m.CreateTopicsRequest.CreatableTopic
     ) -> m.CreateTopicsResponse.CreatableTopicResult:
         """Create one topic as it is described."""
-        answer = self.ask(m.CreateTopicsRequest(topics=(topic,)))
-        result = answer.topics[0]
+        response = self.request(m.CreateTopicsRequest(topics=(topic,)))
+        result = response.topics[0]
         assert isinstance(result, m.CreateTopicsResponse.CreatableTopicResult)
         return result
 
@@ -280,9 +280,9 @@ class Cluster:
         self, name: str, isr: Sequence[int], index: int = 0, **fields: Any
     ) -> m.AlterPartitionResponse.PartitionData:
         """An AlterPartition of the partition's leader, with the present epochs unless given."""
-        answer = self.alter(name, isr, index, **fields)
-        assert answer.error_code == 0, answer
-        part = answer.topics[0].partitions[0]
+        response = self.alter(name, isr, index, **fields)
+        assert response.error_code == 0, response
+        part = response.topics[0].partitions[0]
         assert isinstance(part, m.AlterPartitionResponse.PartitionData)
         return part
 
@@ -312,9 +312,11 @@ class Cluster:
             topic_name=name,
             partitions=(Request.PartitionData(**(values | fields)),),
         )
-        answer = self.ask(Request(broker_id=sender, broker_epoch=epoch, topics=(topic,)), version)
-        assert isinstance(answer, m.AlterPartitionResponse)
-        return answer
+        response = self.request(
+            Request(broker_id=sender, broker_epoch=epoch, topics=(topic,)), version
+        )
+        assert isinstance(response, m.AlterPartitionResponse)
+        return response
 
     def epoch(self, broker_id: int) -> int:
         """A broker's registered epoch, -1 if it has none."""
@@ -330,8 +332,8 @@ class Cluster:
         resource = Request.AlterConfigsResource(
             resource_type=kind, resource_name=name, configs=(change,)
         )
-        answer = self.ask(Request(resources=(resource,)))
-        return int(answer.responses[0].error_code)
+        response = self.request(Request(resources=(resource,)))
+        return int(response.responses[0].error_code)
 
     def assign_dir(self, broker_id: int, directory: UUID, name: str, index: int) -> ErrorCode:
         """Say in which directory a broker has a replica; the partition's error."""
@@ -343,6 +345,6 @@ class Cluster:
             broker_epoch=self.epoch(broker_id),
             directories=(Request.DirectoryData(id=directory, topics=(topic,)),),
         )
-        answer = self.ask(request)
-        assert answer.error_code == 0
-        return ErrorCode(answer.directories[0].topics[0].partitions[0].error_code)
+        response = self.request(request)
+        assert response.error_code == 0
+        return ErrorCode(response.directories[0].topics[0].partitions[0].error_code)

@@ -25,7 +25,7 @@ def started(rules: Rules) -> Cluster:
     return cluster
 
 
-def ask_497(cluster: Cluster, isr: tuple[int, ...], **fields: Any) -> ErrorCode:
+def send_497(cluster: Cluster, isr: tuple[int, ...], **fields: Any) -> ErrorCode:
     kind = kip_497.AlterIsrRequest
     values: dict[str, Any] = {
         "leader": 1,
@@ -37,16 +37,16 @@ def ask_497(cluster: Cluster, isr: tuple[int, ...], **fields: Any) -> ErrorCode:
     topic = fields.pop("topic", "orders")
     part = kind.PartitionData(isr=isr, **(values | fields))
     topics = (kind.TopicData(topic=topic, partitions=(part,)),)
-    answer = cluster.ask(kind(broker_id=sender, broker_epoch=epoch, topics=topics), 0)
-    if answer.error_code:
-        return ErrorCode(answer.error_code)
-    return ErrorCode(answer.topics[0].partitions[0].error_code)
+    response = cluster.request(kind(broker_id=sender, broker_epoch=epoch, topics=topics), 0)
+    if response.error_code:
+        return ErrorCode(response.error_code)
+    return ErrorCode(response.topics[0].partitions[0].error_code)
 
 
-def test_kip_497_answers_on_receipt_and_writes_afterwards() -> None:
+def test_kip_497_responds_on_receipt_and_writes_afterwards() -> None:
     cluster = started(KIP_497)
     before = cluster.end
-    assert ask_497(cluster, (1, 2)) is ErrorCode.NONE
+    assert send_497(cluster, (1, 2)) is ErrorCode.NONE
     assert cluster.end == before and cluster.partition("orders").isr == (1, 2, 3)
     cluster.run(cluster.now_ms)
     partition = cluster.partition("orders")
@@ -55,8 +55,8 @@ def test_kip_497_answers_on_receipt_and_writes_afterwards() -> None:
 
 def test_kip_497_of_two_proposals_of_one_version_the_second_is_acknowledged_and_fails() -> None:
     cluster = started(KIP_497)
-    assert ask_497(cluster, (1, 2)) is ErrorCode.NONE
-    assert ask_497(cluster, (1, 3)) is ErrorCode.NONE
+    assert send_497(cluster, (1, 2)) is ErrorCode.NONE
+    assert send_497(cluster, (1, 3)) is ErrorCode.NONE
     cluster.run(cluster.now_ms)
     partition = cluster.partition("orders")
     assert (partition.isr, partition.partition_epoch) == ((1, 2), 1)
@@ -64,7 +64,7 @@ def test_kip_497_of_two_proposals_of_one_version_the_second_is_acknowledged_and_
 
 def test_kip_497_an_acknowledged_change_is_lost_with_its_controller() -> None:
     cluster = started(KIP_497)
-    assert ask_497(cluster, (1, 2)) is ErrorCode.NONE
+    assert send_497(cluster, (1, 2)) is ErrorCode.NONE
     cluster.take(cluster.machine.on_renounce(cluster.now_ms))
     cluster.take(cluster.machine.on_claim(2, cluster.end, cluster.now_ms))
     cluster.run(cluster.now_ms)
@@ -73,9 +73,9 @@ def test_kip_497_an_acknowledged_change_is_lost_with_its_controller() -> None:
 
 def test_kip_497_a_member_that_was_fenced_meanwhile_voids_the_proposal() -> None:
     cluster = started(KIP_497)
-    assert ask_497(cluster, (1, 2)) is ErrorCode.NONE
+    assert send_497(cluster, (1, 2)) is ErrorCode.NONE
     cluster.run(cluster.now_ms)
-    assert ask_497(cluster, (1, 2, 3)) is ErrorCode.NONE
+    assert send_497(cluster, (1, 2, 3)) is ErrorCode.NONE
     cluster.fence(3)
     cluster.run(cluster.now_ms)
     assert cluster.partition("orders").isr == (1, 2)
@@ -102,12 +102,12 @@ def test_kip_497_a_member_that_was_fenced_meanwhile_voids_the_proposal() -> None
 def test_kip_497_what_is_refused(isr: tuple[int, ...], fields: dict[str, Any], error: str) -> None:
     cluster = started(KIP_497)
     before = cluster.end
-    assert ask_497(cluster, isr, **fields) is ErrorCode[error]
+    assert send_497(cluster, isr, **fields) is ErrorCode[error]
     cluster.run(cluster.now_ms)
     assert cluster.end == before
 
 
-def ask_704(
+def send_704(
     cluster: Cluster, isr: tuple[int, ...], version: int = 1, **fields: Any
 ) -> kip_704.AlterIsrResponse.PartitionData:
     kind = kip_704.AlterIsrRequest
@@ -119,9 +119,9 @@ def ask_704(
     part = kind.PartitionData(new_isr=isr, **(values | fields))
     topics = (kind.TopicData(name="orders", partitions=(part,)),)
     request = kind(broker_id=1, broker_epoch=cluster.epoch(1), topics=topics)
-    answer = cluster.ask(request, version)
-    assert answer.error_code == 0
-    found = answer.topics[0].partitions[0]
+    response = cluster.request(request, version)
+    assert response.error_code == 0
+    found = response.topics[0].partitions[0]
     assert isinstance(found, kip_704.AlterIsrResponse.PartitionData)
     return found
 
@@ -143,36 +143,36 @@ def unclean(cluster: Cluster) -> None:
     cluster.machine.state.apply(VersionedRecord(record, 2), cluster.end)
 
 
-def test_kip_704_answers_with_the_state_that_was_committed() -> None:
+def test_kip_704_responds_with_the_state_that_was_committed() -> None:
     cluster = started(KIP_704)
-    answer = ask_704(cluster, (1, 2))
-    assert (answer.error_code, answer.isr, answer.current_isr_version) == (0, (1, 2), 1)
+    response = send_704(cluster, (1, 2))
+    assert (response.error_code, response.isr, response.current_isr_version) == (0, (1, 2), 1)
     assert cluster.partition("orders").isr == (1, 2)
 
 
 def test_kip_704_a_leader_clears_the_flag_and_never_sets_it() -> None:
     cluster = started(KIP_704)
-    refused = ask_704(cluster, (1,), new_is_unclean=True)
+    refused = send_704(cluster, (1,), new_is_unclean=True)
     assert refused.error_code == ErrorCode.INVALID_REQUEST
     unclean(cluster)
-    still = ask_704(cluster, (1,), new_is_unclean=True)
+    still = send_704(cluster, (1,), new_is_unclean=True)
     assert (still.error_code, still.is_unclean, still.current_isr_version) == (0, True, 4)
-    grown = ask_704(cluster, (1, 2), new_is_unclean=True)
+    grown = send_704(cluster, (1, 2), new_is_unclean=True)
     assert grown.error_code == ErrorCode.INVALID_REQUEST
-    done = ask_704(cluster, (1, 2))
+    done = send_704(cluster, (1, 2))
     assert (done.error_code, done.is_unclean, done.isr) == (0, False, (1, 2))
     assert not cluster.partition("orders").is_recovering
 
 
-def test_version_0_cannot_speak_of_the_flag_and_so_clears_it() -> None:
+def test_version_0_has_no_flag_and_so_clears_it() -> None:
     cluster = started(KIP_704)
     unclean(cluster)
-    assert ask_704(cluster, (1,), version=0).is_unclean is False
+    assert send_704(cluster, (1,), version=0).is_unclean is False
     assert not cluster.partition("orders").is_recovering
 
 
 def test_neither_form_is_served_where_alter_partition_is() -> None:
     cluster = started(Rules.KAFKA_4_3)
     for kind in (kip_497.AlterIsrRequest, kip_704.AlterIsrRequest):
-        answer = cluster.ask(kind(broker_id=1, broker_epoch=cluster.epoch(1)), 0)
-        assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+        response = cluster.request(kind(broker_id=1, broker_epoch=cluster.epoch(1)), 0)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

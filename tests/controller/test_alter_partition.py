@@ -47,20 +47,20 @@ def put(cluster: Cluster, **fields: Any) -> None:
     cluster.machine.state.apply(VersionedRecord(record, 2), cluster.end)
 
 
-def answer_of(response: m.AlterPartitionResponse) -> Part:
+def outcome_of(response: m.AlterPartitionResponse) -> Part:
     assert response.error_code == 0
     return response.topics[0].partitions[0]
 
 
 def refused(cluster: Cluster, isr: tuple[int, ...], **fields: Any) -> ErrorCode:
     """The error of a proposal that must write nothing."""
-    answers: list[Part] = []
+    responses: list[Part] = []
     records = cluster.records_of(
-        lambda: answers.append(answer_of(cluster.alter("foo", isr, **fields)))
+        lambda: responses.append(outcome_of(cluster.alter("foo", isr, **fields)))
     )
     assert records == []
-    code = answers[0].error_code
-    assert answers[0] == Part(partition_index=0, error_code=code)
+    code = responses[0].error_code
+    assert responses[0] == Part(partition_index=0, error_code=code)
     return ErrorCode(code)
 
 
@@ -143,13 +143,13 @@ def test_a_fenced_replica_stays_out_of_the_isr(version: int, error: ErrorCode) -
 def test_A16_once_unfenced_it_may_come_back() -> None:
     cluster = fenced_3()
     cluster.heartbeat(3)
-    answer = cluster.propose("foo", (1, 2, 3, 4))
-    assert (answer.leader_id, answer.leader_epoch, answer.isr) == (1, 0, (1, 2, 3, 4))
-    assert (answer.partition_epoch, answer.leader_recovery_state) == (2, RECOVERED)
+    response = cluster.propose("foo", (1, 2, 3, 4))
+    assert (response.leader_id, response.leader_epoch, response.isr) == (1, 0, (1, 2, 3, 4))
+    assert (response.partition_epoch, response.leader_recovery_state) == (2, RECOVERED)
 
 
 @pytest.mark.parametrize("version", [3, 2])
-def test_A17_A18_only_v3_can_tell_an_old_incarnation(version: int) -> None:
+def test_A17_A18_only_v3_distinguishes_an_old_incarnation(version: int) -> None:
     cluster = started(1, 2, 3, 4)
     cluster.propose("foo", (1, 2, 3))
     old_epoch = cluster.epoch(4)
@@ -174,10 +174,10 @@ def test_A19_a_replica_that_shuts_down_is_refused_though_it_is_in_the_isr(versio
 
 
 def reassign(cluster: Cluster, replicas: tuple[int, ...] | None, index: int = 0) -> int:
-    Asked = m.AlterPartitionReassignmentsRequest
-    wanted = Asked.ReassignablePartition(partition_index=index, replicas=replicas)
-    topic = Asked.ReassignableTopic(name="foo", partitions=(wanted,))
-    return int(cluster.ask(Asked(topics=(topic,))).responses[0].partitions[0].error_code)
+    Kind = m.AlterPartitionReassignmentsRequest
+    wanted = Kind.ReassignablePartition(partition_index=index, replicas=replicas)
+    topic = Kind.ReassignableTopic(name="foo", partitions=(wanted,))
+    return int(cluster.request(Kind(topics=(topic,))).responses[0].partitions[0].error_code)
 
 
 @pytest.mark.parametrize(
@@ -193,11 +193,11 @@ def test_A20_the_last_isr_of_a_removed_leader_is_written_and_refused(
     moving = cluster.partition("foo")
     assert (moving.replicas, moving.adding_replicas) == ((0, 2, 1, 3), (0,))
     assert (moving.removing_replicas, moving.leader) == ((3,), 3)
-    answers: list[Part] = []
+    responses: list[Part] = []
     records = cluster.records_of(
-        lambda: answers.append(answer_of(cluster.alter("foo", (3, 0, 2, 1), version=version)))
+        lambda: responses.append(outcome_of(cluster.alter("foo", (3, 0, 2, 1), version=version)))
     )
-    assert answers[0].error_code == error
+    assert responses[0].error_code == error
     assert len(records) == 1 and isinstance(records[0], PartitionChangeRecord)
     assert not cluster.partition("foo").is_reassigning
     assert cluster.partition("foo").leader == 0
@@ -207,8 +207,8 @@ def test_A21_a_proposal_that_does_not_complete_is_just_accepted() -> None:
     cluster = started(4, 2, 3)
     assert reassign(cluster, (1, 2, 3, 4, 0)) == 0
     cluster.fence(3)
-    answer = cluster.propose("foo", (4, 1, 2, 0))
-    assert (answer.leader_id, answer.leader_epoch, answer.isr) == (4, 0, (4, 1, 2, 0))
+    response = cluster.propose("foo", (4, 1, 2, 0))
+    assert (response.leader_id, response.leader_epoch, response.isr) == (4, 0, (4, 1, 2, 0))
 
 
 def test_A22_partitions_of_one_request_succeed_each_by_itself() -> None:
@@ -230,9 +230,11 @@ def test_A22_partitions_of_one_request_succeed_each_by_itself() -> None:
         for index, isr in ((0, (1, 2, 3)), (2, (0, 2, 1)))
     )
     topic = Request.TopicData(topic_id=cluster.topic_id("foo"), partitions=parts)
-    response = cluster.ask(Request(broker_id=2, broker_epoch=cluster.epoch(2), topics=(topic,)), 3)
-    answers = response.topics[0].partitions
-    assert [(a.error_code, a.leader_id, a.partition_epoch, a.isr) for a in answers] == [
+    response = cluster.request(
+        Request(broker_id=2, broker_epoch=cluster.epoch(2), topics=(topic,)), 3
+    )
+    responses = response.topics[0].partitions
+    assert [(a.error_code, a.leader_id, a.partition_epoch, a.isr) for a in responses] == [
         (0, 2, 1, (1, 2, 3)),
         (0, 2, 1, (0, 2, 1)),
     ]
@@ -253,12 +255,12 @@ def test_the_order_of_epochs_and_leader(fields: dict[str, int], error: str) -> N
     assert refused(cluster, (0, 1, 2), **fields) == ErrorCode[error]
 
 
-def test_A28_what_stands_already_is_accepted_and_writes_nothing() -> None:
+def test_A28_what_is_so_already_is_accepted_and_writes_nothing() -> None:
     cluster = started(0, 1, 2)
     put(cluster, leader_epoch=3, partition_epoch=7, isr=(0, 1))
-    answers: list[Part] = []
-    assert cluster.records_of(lambda: answers.append(cluster.propose("foo", (0, 1)))) == []
-    assert (answers[0].error_code, answers[0].partition_epoch) == (0, 7)
+    responses: list[Part] = []
+    assert cluster.records_of(lambda: responses.append(cluster.propose("foo", (0, 1)))) == []
+    assert (responses[0].error_code, responses[0].partition_epoch) == (0, 7)
 
 
 def recovering() -> Cluster:
@@ -273,7 +275,7 @@ def recovering() -> Cluster:
     return cluster
 
 
-def test_A31_a_recovered_leader_says_so_and_grows_its_isr_in_one_request() -> None:
+def test_A31_a_recovered_leader_reports_it_and_grows_its_isr_in_one_request() -> None:
     cluster = recovering()
     records = cluster.records_of(lambda: cluster.propose("foo", (0, 1)))
     assert records == [
@@ -304,7 +306,7 @@ def test_every_partition_of_an_unknown_topic_is_refused(version: int, error: Err
     parts = tuple(Request.PartitionData(partition_index=index) for index in (0, 5))
     topic = Request.TopicData(topic_id=ZERO_UUID, topic_name="nowhere", partitions=parts)
     request = Request(broker_id=0, broker_epoch=cluster.epoch(0), topics=(topic,))
-    response = cluster.ask(request, version)
+    response = cluster.request(request, version)
     assert [p.error_code for p in response.topics[0].partitions] == [error, error]
 
 
@@ -315,15 +317,15 @@ def test_the_same_partition_twice_is_judged_twice_by_the_state_before() -> None:
     )
     topic = Request.TopicData(topic_id=cluster.topic_id("foo"), partitions=(part, part))
     request = Request(broker_id=0, broker_epoch=cluster.epoch(0), topics=(topic,))
-    response = cluster.ask(request, 3)
+    response = cluster.request(request, 3)
     assert [p.partition_epoch for p in response.topics[0].partitions] == [1, 1]
     assert cluster.partition("foo").partition_epoch == 2
 
 
 def test_below_3_6_a_shrink_of_the_leader_itself_is_no_new_leader() -> None:
     cluster = started(0, 1, 2, metadata_version="3.5-IV2")
-    answer = cluster.propose("foo", (0, 1))
-    assert (answer.leader_id, answer.leader_epoch, answer.partition_epoch) == (0, 1, 1)
+    response = cluster.propose("foo", (0, 1))
+    assert (response.leader_id, response.leader_epoch, response.partition_epoch) == (0, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -373,7 +375,7 @@ def refusal_of(*wrongs: Wrong) -> ErrorCode:
         sender = fields.get("broker_id", 0)
         topic = Request.TopicData(topic_id=cluster.topic_id("foo"), partitions=(part,))
         request = Request(broker_id=sender, broker_epoch=cluster.epoch(sender), topics=(topic,))
-        return ErrorCode(cluster.ask(request, 3).topics[0].partitions[0].error_code)
+        return ErrorCode(cluster.request(request, 3).topics[0].partitions[0].error_code)
     return refused(cluster, isr, **fields)
 
 

@@ -35,9 +35,9 @@ def test_a_broker_is_caught_up_with_the_very_record_of_its_registration(
     cluster.register(1)
     broker = cluster.machine.image.cluster.broker(1)
     assert broker is not None
-    answer = cluster.heartbeat(1, current_metadata_offset=broker.register_offset - behind)
-    assert answer.is_caught_up is caught_up
-    assert answer.is_fenced is not caught_up
+    response = cluster.heartbeat(1, current_metadata_offset=broker.register_offset - behind)
+    assert response.is_caught_up is caught_up
+    assert response.is_fenced is not caught_up
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def offering(*features: tuple[str, int, int]) -> Cluster:
     """A controller of which one broker, that offers these levels, is registered."""
     cluster = Cluster(metadata_version="4.3-IV0")
     Request = m.BrokerRegistrationRequest
-    registered = cluster.ask(
+    registered = cluster.request(
         Request(
             broker_id=1,
             cluster_id=CLUSTER_ID,
@@ -93,7 +93,7 @@ def offering(*features: tuple[str, int, int]) -> Cluster:
 def test_a_feature_can_be_off_unless_a_broker_cannot_do_without_it(
     features: list[tuple[str, int, int]], error: ErrorCode
 ) -> None:
-    assert offering(*features).ask(update(ELR, 0)).error_code == error
+    assert offering(*features).request(update(ELR, 0)).error_code == error
 
 
 def test_a_change_of_features_is_written_whole_or_not_at_all() -> None:

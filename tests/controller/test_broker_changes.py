@@ -36,10 +36,10 @@ def started(*brokers: int, **options: Any) -> Cluster:
 def elect(cluster: Cluster, kind: int, *wanted: tuple[str, int]) -> list[ErrorCode]:
     Request = m.ElectLeadersRequest
     topics = [Request.TopicPartitions(topic=topic, partitions=(index,)) for topic, index in wanted]
-    answer = cluster.ask(Request(election_type=kind, topic_partitions=tuple(topics)))
+    response = cluster.request(Request(election_type=kind, topic_partitions=tuple(topics)))
     return [
         ErrorCode(part.error_code)
-        for topic in answer.replica_election_results
+        for topic in response.replica_election_results
         for part in topic.partition_result
     ]
 
@@ -55,15 +55,15 @@ def reassign(
         )
         for name, index, replicas in wanted
     ]
-    answer = cluster.ask(Request(topics=tuple(topics), **fields))
-    return [ErrorCode(p.error_code) for topic in answer.responses for p in topic.partitions]
+    response = cluster.request(Request(topics=tuple(topics), **fields))
+    return [ErrorCode(p.error_code) for topic in response.responses for p in topic.partitions]
 
 
 def ongoing(cluster: Cluster) -> list[tuple[str, int, Any, Any, Any]]:
-    answer = cluster.ask(m.ListPartitionReassignmentsRequest())
+    response = cluster.request(m.ListPartitionReassignmentsRequest())
     return [
         (topic.name, p.partition_index, p.removing_replicas, p.adding_replicas, p.replicas)
-        for topic in answer.topics
+        for topic in response.topics
         for p in topic.partitions
     ]
 
@@ -101,14 +101,14 @@ def preferred_fixture() -> Cluster:
 def test_C08_C09_preferred_elections() -> None:
     cluster = preferred_fixture()
     wanted = [("foo", 0), ("foo", 1), ("foo", 2), ("bar", 0), ("bar", 1)]
-    answers: list[list[ErrorCode]] = []
-    assert cluster.records_of(lambda: answers.append(elect(cluster, 0, *wanted))) == []
+    responses: list[list[ErrorCode]] = []
+    assert cluster.records_of(lambda: responses.append(elect(cluster, 0, *wanted))) == []
     unknown, unavailable = (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
     )
     not_needed = ErrorCode.ELECTION_NOT_NEEDED
-    assert answers[0] == [unavailable, not_needed, unavailable, unknown, unknown]
+    assert responses[0] == [unavailable, not_needed, unavailable, unknown, unknown]
     cluster.now_ms += 10_000
     for broker_id in (2, 3, 4):
         cluster.heartbeat(broker_id)
@@ -117,9 +117,9 @@ def test_C08_C09_preferred_elections() -> None:
         cluster.heartbeat(broker_id)
     cluster.propose("foo", (1, 2, 3), 0)
     cluster.propose("foo", (0, 2, 1), 2)
-    records = cluster.records_of(lambda: answers.append(elect(cluster, 0, *wanted)))
+    records = cluster.records_of(lambda: responses.append(elect(cluster, 0, *wanted)))
     none = ErrorCode.NONE
-    assert answers[1] == [none, not_needed, none, unknown, unknown]
+    assert responses[1] == [none, not_needed, none, unknown, unknown]
     topic_id = cluster.topic_id("foo")
     assert records == [
         PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=1),
@@ -135,8 +135,8 @@ def test_C10_C11_balancing_gives_leadership_back_to_the_preferred() -> None:
     indexes = cluster.machine.state.indexes
     assert indexes.imbalanced.content() == {(cluster.topic_id("foo"), i) for i in (0, 2)}
     cluster.heartbeat(1)
-    answer = cluster.propose("foo", (1, 2, 3), 0)
-    assert (answer.leader_id, answer.leader_epoch, answer.partition_epoch) == (2, 0, 1)
+    response = cluster.propose("foo", (1, 2, 3), 0)
+    assert (response.leader_id, response.leader_epoch, response.partition_epoch) == (2, 0, 1)
     records = task(cluster, timers.BALANCE)
     assert [(r.partition_id, r.leader) for r in records] == [(0, 1)]
     assert indexes.imbalanced
@@ -195,7 +195,7 @@ def test_C15_controlled_shutdown_is_recorded_and_hands_over() -> None:
     assert (change.isr, change.leader) == ((1, 2), 1)
 
 
-def test_C16_below_3_3_iv3_only_the_partitions_say_so() -> None:
+def test_C16_below_3_3_iv3_only_the_partitions_show_it() -> None:
     cluster = started(0, 1, 2, metadata_version="3.3-IV2", rules=Rules.KAFKA_3_9)
     cluster.create("foo", (0, 1, 2))
     records = cluster.records_of(
@@ -210,14 +210,14 @@ def test_C18_C19_reassign_list_and_cancel() -> None:
     cluster.create("foo", (1, 2, 3), (3, 2, 1))
     cluster.create("bar", (1, 2, 3))
     none, unknown = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    asked = [("foo", 0, (3, 2, 1)), ("foo", 1, (0, 2, 1)), ("foo", 2, (0, 2, 1))]
-    assert reassign(cluster, *asked) == [none, none, unknown]
+    requested = [("foo", 0, (3, 2, 1)), ("foo", 1, (0, 2, 1)), ("foo", 2, (0, 2, 1))]
+    assert reassign(cluster, *requested) == [none, none, unknown]
     assert ongoing(cluster) == [("foo", 1, (3,), (0,), (0, 2, 1, 3))]
-    answers: list[Any] = []
+    responses: list[Any] = []
     cancels = [("foo", 0, None), ("foo", 1, None), ("foo", 2, None), ("bar", 0, None)]
-    records = cluster.records_of(lambda: answers.extend(reassign(cluster, *cancels)))
+    records = cluster.records_of(lambda: responses.extend(reassign(cluster, *cancels)))
     idle = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-    assert answers == [idle, none, unknown, idle]
+    assert responses == [idle, none, unknown, idle]
     assert len(records) == 1
     assert (records[0].replicas, records[0].leader) == ((2, 1, 3), 3)
     assert (records[0].removing_replicas, records[0].adding_replicas) == ((), ())
@@ -228,8 +228,8 @@ def test_C26_to_C29_a_second_reassignment_replaces_the_first() -> None:
     cluster.create("foo", (0, 1))
     assert reassign(cluster, ("foo", 0, (2, 3))) == [ErrorCode.NONE]
     assert ongoing(cluster) == [("foo", 0, (0, 1), (2, 3), (2, 3, 0, 1))]  # C26
-    answer = cluster.propose("foo", (0, 1, 2))
-    assert answer.isr == (0, 1, 2) and ongoing(cluster)  # C27
+    response = cluster.propose("foo", (0, 1, 2))
+    assert response.isr == (0, 1, 2) and ongoing(cluster)  # C27
     assert elect(cluster, 0, ("foo", 0)) == [ErrorCode.NONE]
     assert cluster.partition("foo").leader == 2
     assert reassign(cluster, ("foo", 0, (4, 5))) == [ErrorCode.NONE]
@@ -302,10 +302,14 @@ def test_C41_register_heartbeat_create_and_unregister() -> None:
     assert refused.error_message.startswith(
         "Unable to replicate the partition 1 time(s): All brokers are currently fenced"
     )
-    reply = cluster.heartbeat(0, current_metadata_offset=100_000)
-    assert (reply.is_caught_up, reply.is_fenced, reply.should_shut_down) == (True, False, False)
+    response = cluster.heartbeat(0, current_metadata_offset=100_000)
+    assert (response.is_caught_up, response.is_fenced, response.should_shut_down) == (
+        True,
+        False,
+        False,
+    )
     assert cluster.create_topic(foo).error_code == 0
-    records = cluster.records_of(lambda: cluster.ask(m.UnregisterBrokerRequest(broker_id=0)))
+    records = cluster.records_of(lambda: cluster.request(m.UnregisterBrokerRequest(broker_id=0)))
     assert isinstance(records[-1], UnregisterBrokerRecord)
     assert cluster.partition("foo").leader == -1
 
@@ -321,11 +325,11 @@ def test_C45_a_failed_directory_takes_its_replicas_out() -> None:
         for index, directory in ((0, even), (1, odd)):
             for name in ("a", "b"):
                 cluster.assign_dir(broker_id, directory, name, index)
-    answers: list[Any] = []
+    responses: list[Any] = []
     records = cluster.records_of(
-        lambda: answers.append(cluster.heartbeat(101, offline_log_dirs=(d1, d3)))
+        lambda: responses.append(cluster.heartbeat(101, offline_log_dirs=(d1, d3)))
     )
-    assert not answers[0].is_fenced
+    assert not responses[0].is_fenced
     assert len(records) == 3
     assert records[-1] == BrokerRegistrationChangeRecord(
         broker_id=101, broker_epoch=cluster.epoch(101), log_dirs=(d2,)
@@ -351,10 +355,10 @@ def test_a_broker_that_lost_its_last_directory(shipped: bool) -> None:
     rules = Rules.KAFKA_4_3.as_shipped() if shipped else Rules.KAFKA_4_3
     cluster = started(1, 2, rules=rules)
     cluster.create("foo", (1, 2))
-    answer = cluster.heartbeat(1, offline_log_dirs=(dir_id(1),))
+    response = cluster.heartbeat(1, offline_log_dirs=(dir_id(1),))
     broker = cluster.machine.image.cluster.brokers[1]
     assert broker.log_dirs == (dir_id(1),)  # a change record cannot say "none"
-    assert broker.fenced is answer.should_shut_down is (not shipped)
+    assert broker.fenced is response.should_shut_down is (not shipped)
     assert led(cluster.partition("foo")) == (2, (2,))
 
 

@@ -87,7 +87,7 @@ def alter(cluster: Cluster, operation: int, key: str, value: str | None) -> int:
     resource = Request.AlterConfigsResource(
         resource_type=TOPIC, resource_name="foo", configs=(change,)
     )
-    return int(cluster.ask(Request(resources=(resource,))).responses[0].error_code)
+    return int(cluster.request(Request(resources=(resource,))).responses[0].error_code)
 
 
 def test_list_configs_can_be_added_to_and_taken_from() -> None:
@@ -121,7 +121,7 @@ def test_alter_configs_replaces_all_that_a_resource_had() -> None:
         resource_name="foo",
         configs=(Request.AlterableConfig(name="retention.ms", value="3"),),
     )
-    records = cluster.records_of(lambda: cluster.ask(Request(resources=(resource,))))
+    records = cluster.records_of(lambda: cluster.request(Request(resources=(resource,))))
     assert [(r.name, r.value) for r in records] == [("retention.ms", "3"), ("flush.ms", None)]
     assert cluster.machine.image.configs.of(TOPIC, "foo") == {"retention.ms": "3"}
 
@@ -143,14 +143,14 @@ def test_cordoned_directories_are_for_4_3_and_for_brokers_to_name(
     resource = Request.AlterConfigsResource(
         resource_type=BROKER, resource_name="0", configs=(change,)
     )
-    answer = cluster.ask(Request(resources=(resource,)), forwarded=forwarded)
-    assert answer.responses[0].error_code == error
+    response = cluster.request(Request(resources=(resource,)), forwarded=forwarded)
+    assert response.responses[0].error_code == error
 
 
 def update(cluster: Cluster, feature: str, level: int, kind: int = 1, **fields: Any) -> ErrorCode:
     Request = m.UpdateFeaturesRequest
     key = Request.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=kind)
-    return ErrorCode(cluster.ask(Request(feature_updates=(key,), **fields)).error_code)
+    return ErrorCode(cluster.request(Request(feature_updates=(key,), **fields)).error_code)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_level_that_a_broker_does_not_offer_is_refused() -> None:
     cluster = Cluster(metadata_version="4.2-IV1")
     request = m.BrokerRegistrationRequest
     low = request.Feature(name=MV, min_supported_version=7, max_supported_version=29)
-    cluster.ask(request(broker_id=1, cluster_id="test", features=(low,), log_dirs=(dir_id(1),)))
+    cluster.request(request(broker_id=1, cluster_id="test", features=(low,), log_dirs=(dir_id(1),)))
     assert update(cluster, MV, 30) == ErrorCode.INVALID_UPDATE_VERSION
 
 

@@ -62,7 +62,7 @@ def test_C30_elr_follows_the_isr() -> None:
         ((*range(1, 12), 16), (), [*range(1, 12), 16]),  # a copy of twelve starts with 32
     ],
 )
-def test_an_elr_stands_in_the_order_of_a_java_hash_set(
+def test_an_elr_is_in_the_order_of_a_java_hash_set(
     first: tuple[int, ...], then: tuple[int, ...], order: list[int]
 ) -> None:
     assert java_set_order(first, then) == order
@@ -132,8 +132,8 @@ def test_C37_a_deleted_topic_leaves_no_index_entry() -> None:
     cluster.propose("foo", (0,))
     topic_id = cluster.topic_id("foo")
     Request = m.DeleteTopicsRequest
-    answer = cluster.ask(Request(topics=(Request.DeleteTopicState(topic_id=topic_id),)))
-    assert answer.responses[0].error_code == 0 and answer.responses[0].name == "foo"
+    response = cluster.request(Request(topics=(Request.DeleteTopicState(topic_id=topic_id),)))
+    assert response.responses[0].error_code == 0 and response.responses[0].name == "foo"
     state = cluster.machine.state
     assert not state.indexes.in_isr(0) and not state.indexes.elr.of(1)
     assert state.check_indexes() == ()
@@ -189,9 +189,9 @@ def test_z52_the_elr_index_follows_a_clear_elr(shipped: bool) -> None:
     assert (cluster.machine.state.check_indexes() != ()) == shipped
     topic_id = cluster.topic_id("foo")
     Request = m.DeleteTopicsRequest
-    cluster.ask(Request(topics=(Request.DeleteTopicState(topic_id=topic_id),)))
-    answer = cluster.ask(m.UnregisterBrokerRequest(broker_id=1))
-    assert (answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR) == shipped
+    cluster.request(Request(topics=(Request.DeleteTopicState(topic_id=topic_id),)))
+    response = cluster.request(m.UnregisterBrokerRequest(broker_id=1))
+    assert (response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR) == shipped
     assert cluster.resigned == shipped
 
 
@@ -207,7 +207,7 @@ def test_z53_a_deleted_topic_leaves_the_directory_index(shipped: bool) -> None:
     assert elr(cluster)[0] == ()
     topic_id = cluster.topic_id("foo")
     Request = m.DeleteTopicsRequest
-    cluster.ask(Request(topics=(Request.DeleteTopicState(topic_id=topic_id),)))
+    cluster.request(Request(topics=(Request.DeleteTopicState(topic_id=topic_id),)))
     assert (cluster.machine.state.check_indexes() != ()) == shipped
     cluster.heartbeat(0, offline_log_dirs=(dir_id(0, 1),))
     assert cluster.resigned == shipped
@@ -218,7 +218,7 @@ def test_an_unregistered_broker_and_the_elr(shipped: bool) -> None:
     rules = replace(Rules.KAFKA_4_3, unregistered_broker_stays_in_elr=shipped)
     cluster = elr_cluster(3, 2, rules=rules)
     cluster.propose("foo", (0,))
-    cluster.ask(m.UnregisterBrokerRequest(broker_id=1))
+    cluster.request(m.UnregisterBrokerRequest(broker_id=1))
     assert elr(cluster)[1] == ((1, 2) if shipped else (2,))
 
 

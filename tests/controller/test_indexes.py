@@ -154,10 +154,12 @@ def test_alter_partition_costs_the_same_in_a_cluster_a_hundred_times_as_large() 
             partition_index=7, new_isr_with_epochs=(request.BrokerState(broker_id=0),)
         )
         topic = request.TopicData(topic_id=FOO, partitions=(part,))
-        asked = request(broker_id=0, broker_epoch=0, topics=(topic,))
+        requested = request(broker_id=0, broker_epoch=0, topics=(topic,))
 
-        def once(state: ClusterState = state, asked: m.AlterPartitionRequest = asked) -> None:
-            decision = alter_partition(state, asked, 3, 0)
+        def once(
+            state: ClusterState = state, requested: m.AlterPartitionRequest = requested
+        ) -> None:
+            decision = alter_partition(state, requested, 3, 0)
             (record,) = decision.records
             state.apply(record, 1_000_000)
 

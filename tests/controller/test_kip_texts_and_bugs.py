@@ -35,7 +35,7 @@ def test_kip_841_the_last_member_of_an_isr(on: bool) -> None:
     assert cluster.partition("foo").leader == (NO_LEADER if on else 1)
 
 
-def ask_for_both(cluster: Cluster, version: int) -> tuple[ErrorCode, ...]:
+def send_for_both(cluster: Cluster, version: int) -> tuple[ErrorCode, ...]:
     """One request: a member that is fenced for foo-0, a plain shrink for bar-0."""
     Request = m.AlterPartitionRequest
     topics = []
@@ -52,9 +52,9 @@ def ask_for_both(cluster: Cluster, version: int) -> tuple[ErrorCode, ...]:
         topics.append(
             Request.TopicData(topic_name=name, topic_id=cluster.topic_id(name), partitions=(part,))
         )
-    asked = Request(broker_id=1, broker_epoch=cluster.epoch(1), topics=tuple(topics))
-    answer = cluster.ask(asked, version)
-    return tuple(ErrorCode(t.partitions[0].error_code) for t in answer.topics)
+    requested = Request(broker_id=1, broker_epoch=cluster.epoch(1), topics=tuple(topics))
+    response = cluster.request(requested, version)
+    return tuple(ErrorCode(t.partitions[0].error_code) for t in response.topics)
 
 
 @BOTH
@@ -70,13 +70,13 @@ def test_kip_841_how_much_an_ineligible_member_refuses(
     cluster.create("bar", (1, 3))
     cluster.fence(2)
     before = cluster.end
-    assert ask_for_both(cluster, version) == (error, error if on else ErrorCode.NONE)
+    assert send_for_both(cluster, version) == (error, error if on else ErrorCode.NONE)
     assert cluster.end - before == (0 if on else 1)
     assert cluster.partition("bar").isr == ((1, 3) if on else (1,))
 
 
 @BOTH
-def test_kip_841_which_change_tells_of_a_new_leader(on: bool) -> None:
+def test_kip_841_which_change_reports_a_new_leader(on: bool) -> None:
     """The leader's own directory is offline: its ISR change elects another (1.6)."""
     cluster = started(1, 2, new_leader_elected_by_reassignment_only=on)
     cluster.create("foo", (1, 2))
@@ -87,21 +87,21 @@ def test_kip_841_which_change_tells_of_a_new_leader(on: bool) -> None:
     assert partition.leader == 1
     record = lost.to_record(topic.id, 0, state.gates.metadata_version, elr_enabled=False)
     state.apply(record, cluster.end)
-    answer = cluster.propose("foo", (1, 2))
+    response = cluster.propose("foo", (1, 2))
     assert cluster.partition("foo").leader == 2
     if on:
-        assert (answer.error_code, answer.leader_id) == (0, 2)
+        assert (response.error_code, response.leader_id) == (0, 2)
     else:
-        assert answer.error_code == ErrorCode.NEW_LEADER_ELECTED
+        assert response.error_code == ErrorCode.NEW_LEADER_ELECTED
 
 
 @BOTH
-def test_kip_841_a_finished_reassignment_tells_of_a_new_leader_either_way(on: bool) -> None:
+def test_kip_841_a_finished_reassignment_reports_a_new_leader_either_way(on: bool) -> None:
     cluster = started(1, 2, 3, new_leader_elected_by_reassignment_only=on)
     cluster.create("foo", (1, 2))
     Request = m.AlterPartitionReassignmentsRequest
     part = Request.ReassignablePartition(partition_index=0, replicas=(3,))
-    cluster.ask(Request(topics=(Request.ReassignableTopic(name="foo", partitions=(part,)),)))
+    cluster.request(Request(topics=(Request.ReassignableTopic(name="foo", partitions=(part,)),)))
     assert cluster.propose("foo", (1, 2, 3)).error_code == ErrorCode.NEW_LEADER_ELECTED
     assert cluster.partition("foo").replicas == (3,)
 
@@ -173,13 +173,13 @@ def test_kip_858_a_replica_in_a_failed_directory_is_proposed_once_more(
     cluster.heartbeat(3, offline_log_dirs=(dir_id(3, 0),))
     assert cluster.partition("foo").isr == (1, 2)
     end = cluster.end
-    answer = cluster.alter("foo", (1, 2, 3), version=version).topics[0].partitions[0]
+    response = cluster.alter("foo", (1, 2, 3), version=version).topics[0].partitions[0]
     if on:
-        assert answer.error_code == 0 and cluster.partition("foo").isr == (1, 2, 3)
+        assert response.error_code == 0 and cluster.partition("foo").isr == (1, 2, 3)
         cluster.heartbeat(3, offline_log_dirs=(dir_id(3, 0),))
         assert cluster.partition("foo").isr == (1, 2, 3), "it is lost only once"
     else:
         error = ErrorCode.INELIGIBLE_REPLICA if version > 1 else ErrorCode.OPERATION_NOT_ATTEMPTED
-        assert answer.error_code == error
+        assert response.error_code == error
         assert cluster.end == end and cluster.partition("foo").isr == (1, 2)
     assert cluster.propose("foo", (1,)).isr == (1,)

@@ -25,26 +25,26 @@ def at(level: int, *, why_not: str | None = None) -> Cluster:
 
 def update(cluster: Cluster, *keys: Key, validate_only: bool = False) -> ErrorCode:
     request = m.UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
-    return ErrorCode(cluster.ask(request).error_code)
+    return ErrorCode(cluster.request(request).error_code)
 
 
 def kraft(level: int, kind: int = UPGRADE) -> Key:
     return Key(feature="kraft.version", max_version_level=level, upgrade_type=kind)
 
 
-def test_it_is_written_by_the_quorum_and_answered_when_the_noop_behind_it_is_committed() -> None:
+def test_it_is_written_by_the_quorum_and_completed_when_the_noop_behind_it_is_committed() -> None:
     cluster = at(0)
     cluster.held = True
     end = cluster.end
     token = cluster.send(m.UpdateFeaturesRequest(feature_updates=(kraft(1),)))
     assert cluster.raised == [(1, end)]
     assert isinstance(cluster.log[end + 2].record, NoOpRecord) and cluster.end == end + 3
-    assert token not in cluster.replies
+    assert token not in cluster.responses
     cluster.commit(end + 2)
-    assert token not in cluster.replies
+    assert token not in cluster.responses
     cluster.commit(end + 3)
-    assert cluster.replies[token].response.error_code == OK
-    assert cluster.replies[token].records_written == (end + 2,)
+    assert cluster.responses[token].response.error_code == OK
+    assert cluster.responses[token].records_written == (end + 2,)
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_it_rises_and_never_falls(
     assert bool(cluster.raised) == (records == 1 and level > now)
 
 
-def test_what_the_quorum_says_against_it_comes_after_everything_else() -> None:
+def test_a_refusal_of_the_quorum_comes_after_everything_else() -> None:
     cluster = at(0, why_not="voter 103 has not said that it supports it")
-    answers = {
-        level: cluster.ask(m.UpdateFeaturesRequest(feature_updates=(kraft(level),)))
+    responses = {
+        level: cluster.request(m.UpdateFeaturesRequest(feature_updates=(kraft(level),)))
         for level in (2, 1)
     }
-    assert [answer.error_code for answer in answers.values()] == [INVALID, INVALID]
-    assert "voter 103" not in answers[2].error_message
-    assert "voter 103" in answers[1].error_message
+    assert [response.error_code for response in responses.values()] == [INVALID, INVALID]
+    assert "voter 103" not in responses[2].error_message
+    assert "voter 103" in responses[1].error_message
     assert update(cluster, kraft(0)) == OK
 
 
@@ -108,7 +108,7 @@ def test_a_broker_that_does_not_offer_it_keeps_it_down() -> None:
     feature = Request.Feature(
         name="metadata.version", min_supported_version=7, max_supported_version=31
     )
-    registered = cluster.ask(
+    registered = cluster.request(
         Request(
             broker_id=2,
             cluster_id=CLUSTER_ID,

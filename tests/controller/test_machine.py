@@ -47,7 +47,7 @@ def test_below_metadata_transactions_the_bootstrap_records_are_one_plain_batch()
     assert [type(r.record) for r in cluster.log.values()] == [FeatureLevelRecord]
 
 
-def test_an_answer_leaves_when_its_records_are_committed_and_not_before() -> None:
+def test_a_response_leaves_when_its_records_are_committed_and_not_before() -> None:
     cluster = Cluster()
     cluster.held = True
     request = m.BrokerRegistrationRequest
@@ -63,26 +63,26 @@ def test_an_answer_leaves_when_its_records_are_committed_and_not_before() -> Non
             ),
         )
     )
-    assert token not in cluster.replies
+    assert token not in cluster.responses
     cluster.commit(cluster.end - 1)
-    assert token not in cluster.replies
+    assert token not in cluster.responses
     cluster.commit()
-    reply = cluster.replies[token]
-    assert reply.response.broker_epoch == 4
-    assert reply.records_written == (4,)
-    assert reply.high_watermark == 5
-    assert reply.registered_epoch == -1
+    response = cluster.responses[token]
+    assert response.response.broker_epoch == 4
+    assert response.records_written == (4,)
+    assert response.high_watermark == 5
+    assert response.registered_epoch == -1
 
 
-def test_an_answer_without_records_waits_for_what_is_under_way() -> None:
+def test_a_response_without_records_waits_for_what_is_under_way() -> None:
     cluster = Cluster()
     cluster.start(1)
     cluster.held = True
     first = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
     second = cluster.send(m.ElectLeadersRequest(topic_partitions=None))
-    assert not {first, second} & set(cluster.replies)
+    assert not {first, second} & set(cluster.responses)
     cluster.commit()
-    assert {first, second} <= set(cluster.replies)
+    assert {first, second} <= set(cluster.responses)
 
 
 def test_a_refusal_does_not_wait() -> None:
@@ -91,36 +91,36 @@ def test_a_refusal_does_not_wait() -> None:
     cluster.held = True
     cluster.send(m.UnregisterBrokerRequest(broker_id=1))
     refused = cluster.send(m.UnregisterBrokerRequest(broker_id=9))
-    assert cluster.replies[refused].response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert cluster.responses[refused].response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_s26_the_answer_leaves_early_and_the_hit_is_counted() -> None:
+def test_s26_the_response_leaves_early_and_the_hit_is_counted() -> None:
     cluster = Cluster(faults=Faults.of(["S26"]))
     cluster.start(1)
     hits = len(cluster.hits)
     cluster.held = True
     token = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
-    reply = cluster.replies[token]
-    assert max(reply.records_written) >= reply.high_watermark
+    response = cluster.responses[token]
+    assert max(response.records_written) >= response.high_watermark
     assert cluster.hits[hits:] == ["S26"]
 
 
 def test_a_controller_that_is_not_active_refuses_everything_but_empty_requests() -> None:
     cluster = Cluster(active=False)
-    heartbeat = cluster.ask(m.BrokerHeartbeatRequest(broker_id=1))
+    heartbeat = cluster.request(m.BrokerHeartbeatRequest(broker_id=1))
     assert heartbeat.error_code == ErrorCode.NOT_CONTROLLER
-    created = cluster.ask(
+    created = cluster.request(
         m.CreateTopicsRequest(topics=(m.CreateTopicsRequest.CreatableTopic(name="a"),))
     )
     assert created.topics[0].error_code == ErrorCode.NOT_CONTROLLER
-    assert cluster.ask(m.AlterPartitionRequest()).error_code == ErrorCode.NONE
+    assert cluster.request(m.AlterPartitionRequest()).error_code == ErrorCode.NONE
 
 
-def test_who_may_not_act_for_the_cluster_is_told_so_first() -> None:
+def test_a_missing_cluster_authorization_is_refused_first() -> None:
     cluster = Cluster(active=False)
     for request in (m.AlterPartitionRequest(), m.BrokerHeartbeatRequest(broker_id=1)):
-        answer = cluster.ask(request, authorized=False)
-        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        response = cluster.request(request, authorized=False)
+        assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_losing_the_leadership_undoes_what_was_not_committed() -> None:
@@ -134,9 +134,9 @@ def test_losing_the_leadership_undoes_what_was_not_committed() -> None:
     cluster.take(cluster.machine.on_renounce(cluster.now_ms))
     assert cluster.machine.image is before
     assert cluster.machine.state.check_indexes() == ()
-    assert cluster.replies[token].response.error_code == ErrorCode.NOT_CONTROLLER
-    assert cluster.replies[waiting].response.error_code == ErrorCode.NOT_CONTROLLER
-    assert cluster.replies[waiting].records_written == ()  # who knows what becomes of them
+    assert cluster.responses[token].response.error_code == ErrorCode.NOT_CONTROLLER
+    assert cluster.responses[waiting].response.error_code == ErrorCode.NOT_CONTROLLER
+    assert cluster.responses[waiting].records_written == ()  # who knows what becomes of them
     assert not cluster.machine.is_active
     assert cluster.timers == {}
 
@@ -210,14 +210,14 @@ def test_E28_the_record_stream_of_a_small_cluster() -> None:
     cluster = Cluster(metadata_version="3.7-IV0")
     for node_id in (101, 102, 103):
         request = m.ControllerRegistrationRequest(controller_id=node_id)
-        assert cluster.ask(request).error_code == 0
+        assert cluster.request(request).error_code == 0
     for broker_id in range(4):
         cluster.register(broker_id)
     for broker_id in range(3):
         cluster.heartbeat(broker_id)
     cluster.create("foo", (0, 1, 2), (1, 2, 0))
     epoch = cluster.epoch(0)
-    cluster.ask(m.AllocateProducerIdsRequest(broker_id=0, broker_epoch=epoch))
+    cluster.request(m.AllocateProducerIdsRequest(broker_id=0, broker_epoch=epoch))
     stream = [(type(r.record).__name__, r.version) for _, r in sorted(cluster.log.items())]
     assert stream == [
         ("BeginTransactionRecord", 0),
@@ -232,14 +232,14 @@ def test_E28_the_record_stream_of_a_small_cluster() -> None:
     ]
 
 
-def test_no_answer_leaves_while_a_transaction_is_open() -> None:
+def test_no_response_leaves_while_a_transaction_is_open() -> None:
     cluster = Cluster()
     cluster.start(1)
     cluster.held = True
     cluster.machine._offsets.before_transaction = (cluster.end, cluster.machine.image)
     token = cluster.send(m.UnregisterBrokerRequest(broker_id=1))
     cluster.commit()
-    assert token not in cluster.replies
+    assert token not in cluster.responses
 
 
 def test_a_fault_of_the_controller_makes_it_resign() -> None:
@@ -247,7 +247,7 @@ def test_a_fault_of_the_controller_makes_it_resign() -> None:
     cluster.start(1)
     request = m.BrokerRegistrationRequest
     listener = request.Listener(name="X", host="h", port=1, security_protocol=77)
-    answer = cluster.ask(
+    response = cluster.request(
         request(
             broker_id=2,
             cluster_id="test",
@@ -256,7 +256,7 @@ def test_a_fault_of_the_controller_makes_it_resign() -> None:
             listeners=(listener,),
         )
     )
-    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert cluster.resigned and not cluster.machine.is_active
 
 
@@ -286,10 +286,10 @@ def test_reads_see_only_what_is_committed() -> None:
     Request = m.AlterPartitionReassignmentsRequest
     wanted = Request.ReassignablePartition(partition_index=0, replicas=(1, 3))
     cluster.send(Request(topics=(Request.ReassignableTopic(name="a", partitions=(wanted,)),)))
-    ask = m.ListPartitionReassignmentsRequest()
-    assert cluster.ask(ask).topics == ()
+    lists = m.ListPartitionReassignmentsRequest()
+    assert cluster.request(lists).topics == ()
     cluster.commit()
-    assert cluster.ask(ask).topics[0].partitions[0].adding_replicas == (3,)
+    assert cluster.request(lists).topics[0].partitions[0].adding_replicas == (3,)
 
 
 def test_what_is_not_committed_changes_no_list_of_reassignments_and_costs_no_index(
@@ -301,7 +301,7 @@ def test_what_is_not_committed_changes_no_list_of_reassignments_and_costs_no_ind
         cluster.create(name, [1, 2], [2, 1])
         assert reassign(cluster, name, (1, 3)) == 0
     cluster.create("new", [1, 2])
-    before = cluster.ask(m.ListPartitionReassignmentsRequest())
+    before = cluster.request(m.ListPartitionReassignmentsRequest())
     assert len(before.topics) == 5
     cluster.held = True
     monkeypatch.setattr(Indexes, "of", None)  # nothing may be built anew for a question
@@ -323,9 +323,9 @@ def test_what_is_not_committed_changes_no_list_of_reassignments_and_costs_no_ind
         end = cluster.end
         act()
         assert cluster.end > end
-        assert cluster.ask(m.ListPartitionReassignmentsRequest()) == before
+        assert cluster.request(m.ListPartitionReassignmentsRequest()) == before
     cluster.commit()
-    after = cluster.ask(m.ListPartitionReassignmentsRequest())
+    after = cluster.request(m.ListPartitionReassignmentsRequest())
     assert [(t.name, len(t.partitions)) for t in after.topics] == [
         ("grown", 2), ("new", 1), ("quiet", 1),
     ]  # fmt: skip
@@ -338,8 +338,10 @@ def reassign(
     Request = m.AlterPartitionReassignmentsRequest
     part = Request.ReassignablePartition(partition_index=index, replicas=replicas)
     topic = Request.ReassignableTopic(name=name, partitions=(part,))
-    reply = cluster.replies.get(cluster.send(Request(topics=(topic,))))
-    return None if reply is None else int(reply.response.responses[0].partitions[0].error_code)
+    response = cluster.responses.get(cluster.send(Request(topics=(topic,))))
+    return (
+        None if response is None else int(response.response.responses[0].partitions[0].error_code)
+    )
 
 
 def proposal(cluster: Cluster, name: str, isr: tuple[int, ...]) -> m.AlterPartitionRequest:
@@ -365,5 +367,5 @@ def test_the_registration_precedes_every_other_record_of_a_broker() -> None:
 
 def test_a_request_that_no_controller_decides_is_an_unsupported_version() -> None:
     cluster = Cluster()
-    response = cluster.ask(m.HeartbeatRequest(group_id="g", member_id="m"))
+    response = cluster.request(m.HeartbeatRequest(group_id="g", member_id="m"))
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

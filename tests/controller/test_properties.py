@@ -41,21 +41,21 @@ def proposals(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def first_refusal(cluster: Cluster, asked: dict[str, Any]) -> ErrorCode:
+def first_refusal(cluster: Cluster, requested: dict[str, Any]) -> ErrorCode:
     """The table of refusals once more, as a list of conditions in their order."""
-    state, isr = cluster.partition("foo"), asked["isr"]
+    state, isr = cluster.partition("foo"), requested["isr"]
     brokers = cluster.machine.image.cluster.brokers
-    stale = asked["stale_member"] and asked["version"] >= 3
+    stale = requested["stale_member"] and requested["version"] >= 3
     ineligible = ErrorCode.INELIGIBLE_REPLICA
-    if asked["version"] < 2:
+    if requested["version"] < 2:
         ineligible = ErrorCode.OPERATION_NOT_ATTEMPTED
-    recovering = asked["leader_recovery_state"] == RECOVERING
+    recovering = requested["leader_recovery_state"] == RECOVERING
     table = (
-        (asked["leader_delta"] > 0, ErrorCode.NOT_CONTROLLER),
-        (asked["partition_delta"] > 0, ErrorCode.NOT_CONTROLLER),
-        (asked["leader_delta"] < 0, ErrorCode.FENCED_LEADER_EPOCH),
-        (asked["broker_id"] != state.leader, ErrorCode.INVALID_REQUEST),
-        (asked["partition_delta"] < 0, ErrorCode.INVALID_UPDATE_VERSION),
+        (requested["leader_delta"] > 0, ErrorCode.NOT_CONTROLLER),
+        (requested["partition_delta"] > 0, ErrorCode.NOT_CONTROLLER),
+        (requested["leader_delta"] < 0, ErrorCode.FENCED_LEADER_EPOCH),
+        (requested["broker_id"] != state.leader, ErrorCode.INVALID_REQUEST),
+        (requested["partition_delta"] < 0, ErrorCode.INVALID_UPDATE_VERSION),
         (len(set(isr)) < len(isr), ErrorCode.INVALID_REQUEST),
         (not set(isr) <= set(state.replicas), ErrorCode.INVALID_REQUEST),
         (state.leader not in isr, ErrorCode.INVALID_REQUEST),
@@ -69,17 +69,17 @@ def first_refusal(cluster: Cluster, asked: dict[str, Any]) -> ErrorCode:
 @UNHURRIED
 @given(st.lists(proposals(), min_size=1, max_size=6))
 def test_the_earliest_refusal_wins_and_an_accepted_change_is_one_partition_epoch(
-    asked: list[dict[str, Any]],
+    requested: list[dict[str, Any]],
 ) -> None:
     cluster = Cluster()
     cluster.start(*BROKERS)
     cluster.create("foo", (1, 2, 3, 4))
     cluster.fence(3)
-    for proposal in asked:
+    for proposal in requested:
         before = cluster.partition("foo")
         expected = first_refusal(cluster, proposal)
         end = cluster.end
-        answer = cluster.alter(
+        response = cluster.alter(
             "foo",
             proposal["isr"],
             version=proposal["version"],
@@ -89,7 +89,7 @@ def test_the_earliest_refusal_wins_and_an_accepted_change_is_one_partition_epoch
             leader_recovery_state=proposal["leader_recovery_state"],
             member_epochs={1: 10_000} if proposal["stale_member"] else {},
         )
-        part = answer.topics[0].partitions[0]
+        part = response.topics[0].partitions[0]
         after = cluster.partition("foo")
         assert part.error_code == expected
         if expected is not ErrorCode.NONE:
@@ -160,8 +160,8 @@ def fitted(cluster: Cluster, request: Any) -> Any:
     st.sampled_from([(Rules.KAFKA_4_3, "4.3-IV0", True), (Rules.KAFKA_3_9, "3.9-IV0", False)]),
     st.lists(st.tuples(REQUESTS, st.integers(0, 3), st.integers(0, 20_000)), max_size=12),
 )
-def test_E42_whatever_is_asked_nothing_is_raised_and_everything_is_answered_once(
-    release: tuple[Rules, str, bool], asked: list[tuple[Any, int, int]]
+def test_E42_whatever_is_requested_nothing_is_raised_and_each_request_has_one_response(
+    release: tuple[Rules, str, bool], requested: list[tuple[Any, int, int]]
 ) -> None:
     rules, metadata_version, elr = release
     cluster = Cluster(rules=rules, metadata_version=metadata_version, elr=elr)
@@ -169,10 +169,10 @@ def test_E42_whatever_is_asked_nothing_is_raised_and_everything_is_answered_once
         cluster.start(broker_id, dirs=(dir_id(broker_id, 0), dir_id(broker_id, 1)))
     cluster.create("foo", (0, 1, 2), (1, 2, 0))
     cluster.create("bar", (2,), configs={"min.insync.replicas": "2"})
-    for request, version, wait_ms in asked:
+    for request, version, wait_ms in requested:
         cluster.run(cluster.now_ms + wait_ms)
         token = cluster.send(fitted(cluster, request), version)
-        assert token in cluster.replies
+        assert token in cluster.responses
         machine: ControllerMachine = cluster.machine
         assert machine.state.check_indexes() == ()
         assert machine.committed_image == machine.image

@@ -60,71 +60,75 @@ class Api:
     name: str
     version: int
     rules: Rules
-    ask: Callable[[Cluster, Proposal, int], tuple[ErrorCode, Any]]
+    request: Callable[[Cluster, Proposal, int], tuple[ErrorCode, Any]]
 
     @property
     def label(self) -> str:
         return f"{self.name} v{self.version}"
 
 
-def ask_shipped(cluster: Cluster, asked: Proposal, version: int) -> tuple[ErrorCode, Any]:
+def send_shipped(cluster: Cluster, requested: Proposal, version: int) -> tuple[ErrorCode, Any]:
     Request = m.AlterPartitionRequest
     part = Request.PartitionData(
-        partition_index=asked.index,
-        leader_epoch=asked.leader_epoch,
-        partition_epoch=asked.partition_epoch,
-        leader_recovery_state=asked.recovery,
-        new_isr=asked.isr if version < 3 else (),
+        partition_index=requested.index,
+        leader_epoch=requested.leader_epoch,
+        partition_epoch=requested.partition_epoch,
+        leader_recovery_state=requested.recovery,
+        new_isr=requested.isr if version < 3 else (),
         new_isr_with_epochs=tuple(
             Request.BrokerState(
-                broker_id=b, broker_epoch=asked.member_epochs.get(b, cluster.epoch(b))
+                broker_id=b, broker_epoch=requested.member_epochs.get(b, cluster.epoch(b))
             )
-            for b in (asked.isr if version >= 3 else ())
+            for b in (requested.isr if version >= 3 else ())
         ),
     )
     topic = Request.TopicData(
-        topic_name="foo" if asked.topic_known else "nowhere",
-        topic_id=cluster.topic_id("foo") if asked.topic_known else ZERO_UUID,
+        topic_name="foo" if requested.topic_known else "nowhere",
+        topic_id=cluster.topic_id("foo") if requested.topic_known else ZERO_UUID,
         partitions=(part,),
     )
-    epoch = cluster.epoch(asked.sender) + asked.broker_epoch_delta
-    request = Request(broker_id=asked.sender, broker_epoch=epoch, topics=(topic,))
-    return _answer(cluster.ask(request, version, authorized=asked.authorized))
+    epoch = cluster.epoch(requested.sender) + requested.broker_epoch_delta
+    request = Request(broker_id=requested.sender, broker_epoch=epoch, topics=(topic,))
+    return _outcome(cluster.request(request, version, authorized=requested.authorized))
 
 
-def ask_704(cluster: Cluster, asked: Proposal, version: int) -> tuple[ErrorCode, Any]:
+def send_704(cluster: Cluster, requested: Proposal, version: int) -> tuple[ErrorCode, Any]:
     Request = kip_704.AlterIsrRequest
     part = Request.PartitionData(
-        partition_index=asked.index,
-        leader_epoch=asked.leader_epoch,
-        current_isr_version=asked.partition_epoch,
-        new_is_unclean=asked.recovery == RECOVERING,
-        new_isr=asked.isr,
+        partition_index=requested.index,
+        leader_epoch=requested.leader_epoch,
+        current_isr_version=requested.partition_epoch,
+        new_is_unclean=requested.recovery == RECOVERING,
+        new_isr=requested.isr,
     )
-    topic = Request.TopicData(name="foo" if asked.topic_known else "nowhere", partitions=(part,))
-    epoch = cluster.epoch(asked.sender) + asked.broker_epoch_delta
-    request = Request(broker_id=asked.sender, broker_epoch=epoch, topics=(topic,))
-    return _answer(cluster.ask(request, version, authorized=asked.authorized))
+    topic = Request.TopicData(
+        name="foo" if requested.topic_known else "nowhere", partitions=(part,)
+    )
+    epoch = cluster.epoch(requested.sender) + requested.broker_epoch_delta
+    request = Request(broker_id=requested.sender, broker_epoch=epoch, topics=(topic,))
+    return _outcome(cluster.request(request, version, authorized=requested.authorized))
 
 
-def ask_497(cluster: Cluster, asked: Proposal, version: int) -> tuple[ErrorCode, Any]:
+def send_497(cluster: Cluster, requested: Proposal, version: int) -> tuple[ErrorCode, Any]:
     Request = kip_497.AlterIsrRequest
     part = Request.PartitionData(
-        partition_id=asked.index,
-        leader=asked.named_leader,
-        leader_epoch=asked.leader_epoch,
-        isr=asked.isr,
-        current_zk_version=asked.partition_epoch,
+        partition_id=requested.index,
+        leader=requested.named_leader,
+        leader_epoch=requested.leader_epoch,
+        isr=requested.isr,
+        current_zk_version=requested.partition_epoch,
     )
-    topic = Request.TopicData(topic="foo" if asked.topic_known else "nowhere", partitions=(part,))
-    epoch = cluster.epoch(asked.sender) + asked.broker_epoch_delta
-    request = Request(broker_id=asked.sender, broker_epoch=epoch, topics=(topic,))
-    answer = _answer(cluster.ask(request, version, authorized=asked.authorized))
+    topic = Request.TopicData(
+        topic="foo" if requested.topic_known else "nowhere", partitions=(part,)
+    )
+    epoch = cluster.epoch(requested.sender) + requested.broker_epoch_delta
+    request = Request(broker_id=requested.sender, broker_epoch=epoch, topics=(topic,))
+    response = _outcome(cluster.request(request, version, authorized=requested.authorized))
     cluster.run(cluster.now_ms)  # what was answered is decided a moment later
-    return answer
+    return response
 
 
-def _answer(response: Any) -> tuple[ErrorCode, Any]:
+def _outcome(response: Any) -> tuple[ErrorCode, Any]:
     if response.error_code:
         assert not response.topics
         return ErrorCode(response.error_code), None
@@ -133,9 +137,9 @@ def _answer(response: Any) -> tuple[ErrorCode, Any]:
 
 
 APIS = (
-    *(Api("AlterPartition", version, SHIPPED, ask_shipped) for version in range(4)),
-    *(Api("AlterIsr of KIP-704", version, BY_704, ask_704) for version in range(2)),
-    Api("AlterIsr of KIP-497", 0, BY_497, ask_497),
+    *(Api("AlterPartition", version, SHIPPED, send_shipped) for version in range(4)),
+    *(Api("AlterIsr of KIP-704", version, BY_704, send_704) for version in range(2)),
+    Api("AlterIsr of KIP-497", 0, BY_497, send_497),
 )
 
 
@@ -216,7 +220,7 @@ ORDER_OF_497: tuple[Wrong, ...] = (
 
 
 def order_of(api: Api) -> tuple[Wrong, ...]:
-    if api.ask is ask_497:
+    if api.request is send_497:
         return ORDER_OF_497
     left_out = set() if api.version >= 3 else {"member of an old epoch"}
     if api.version == 0:
@@ -224,7 +228,7 @@ def order_of(api: Api) -> tuple[Wrong, ...]:
     return tuple(w for w in SHIPPED_ORDER if w.name not in left_out)
 
 
-def standing(api: Api) -> Cluster:
+def with_vote(api: Api) -> Cluster:
     """foo-0 at epochs 3/7, led by 0, ISR 0 1 2; of its replicas 4 to 6 none is eligible."""
     cluster = Cluster(rules=api.rules)
     cluster.start(*range(8))
@@ -232,7 +236,7 @@ def standing(api: Api) -> Cluster:
     assert cluster.create("bar", (LEAVING, 1)).error_code == 0  # what it has to hand over
     cluster.fence(FENCED)
     cluster.heartbeat(LEAVING, want_shut_down=True)
-    cluster.ask(m.UnregisterBrokerRequest(broker_id=GONE))
+    cluster.request(m.UnregisterBrokerRequest(broker_id=GONE))
     put(cluster, isr=(0, 1, 2), leader_epoch=3, partition_epoch=7)
     return cluster
 
@@ -271,13 +275,13 @@ def together(wrongs: Iterable[Wrong]) -> Proposal | None:
 def test_of_the_refusals_that_meet_the_earliest_wins_and_nothing_is_written(
     api: Api, count: int
 ) -> None:
-    cluster = standing(api)
+    cluster = with_vote(api)
     before, end, tried = cluster.partition("foo"), cluster.end, 0
     for wrongs in combinations(order_of(api), count):
         proposal = together(wrongs)
         if proposal is None:
             continue
-        error, _ = api.ask(cluster, proposal, api.version)
+        error, _ = api.request(cluster, proposal, api.version)
         assert error is wrongs[0].error_of(api), [w.name for w in wrongs]
         assert cluster.end == end and cluster.partition("foo") is before, [w.name for w in wrongs]
         tried += 1
@@ -286,12 +290,12 @@ def test_of_the_refusals_that_meet_the_earliest_wins_and_nothing_is_written(
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.label)
 def test_a_standby_refuses_before_it_looks_at_anything_but_the_permission(api: Api) -> None:
-    cluster = standing(api)
+    cluster = with_vote(api)
     cluster.take(cluster.machine.on_renounce(cluster.now_ms))
     for wrong in order_of(api):
         proposal = together([wrong])
         assert proposal is not None
-        error, _ = api.ask(cluster, proposal, api.version)
+        error, _ = api.request(cluster, proposal, api.version)
         expected = NOT_AUTHORIZED if wrong is UNAUTHORIZED else E.NOT_CONTROLLER
         assert error is expected, wrong.name
 
@@ -302,17 +306,17 @@ def test_a_recovering_partition_takes_one_member_or_the_word_that_it_has_recover
 ) -> None:
     if api.version == 0:
         return  # no form of version 0 speaks of it
-    cluster = standing(api)
+    cluster = with_vote(api)
     put(cluster, isr=(0,), leader_recovery_state=RECOVERING)
     before, end = cluster.partition("foo"), cluster.end
     grows = Proposal(recovery=RECOVERING)
-    assert api.ask(cluster, grows, api.version)[0] is E.INVALID_REQUEST
+    assert api.request(cluster, grows, api.version)[0] is E.INVALID_REQUEST
     fenced_too = Proposal(recovery=RECOVERING, isr=(0, FENCED))
-    assert api.ask(cluster, fenced_too, api.version)[0] is E.INVALID_REQUEST
+    assert api.request(cluster, fenced_too, api.version)[0] is E.INVALID_REQUEST
     stays = Proposal(recovery=RECOVERING, isr=(0,))
-    assert api.ask(cluster, stays, api.version)[0] is E.NONE
+    assert api.request(cluster, stays, api.version)[0] is E.NONE
     assert cluster.end == end and cluster.partition("foo") is before
-    assert api.ask(cluster, Proposal(), api.version)[0] is E.NONE
+    assert api.request(cluster, Proposal(), api.version)[0] is E.NONE
     after = cluster.partition("foo")
     assert (after.isr, after.is_recovering, after.partition_epoch) == ((0, 1), False, 8)
 
@@ -328,18 +332,18 @@ ISRS = st.lists(st.permutations([1, 2, 3]).flatmap(lambda p: st.integers(0, 3).m
 def test_an_accepted_change_advances_the_partition_epoch_by_one(
     api: Api, isrs: list[tuple[int, ...]]
 ) -> None:
-    cluster = standing(api)
+    cluster = with_vote(api)
     for isr in isrs:
         before, end = cluster.partition("foo"), cluster.end
         proposal = Proposal(isr=isr, partition_epoch=before.partition_epoch)
-        error, part = api.ask(cluster, proposal, api.version)
+        error, part = api.request(cluster, proposal, api.version)
         changes = isr != before.isr
         after = cluster.partition("foo")
         assert error is E.NONE
         assert after.isr == isr and after.leader_epoch == before.leader_epoch
         assert after.partition_epoch == before.partition_epoch + changes
         assert cluster.end == end + changes
-        if api.ask is ask_shipped:
+        if api.request is send_shipped:
             assert part.partition_epoch == after.partition_epoch
-        elif api.ask is ask_704:
+        elif api.request is send_704:
             assert part.current_isr_version == after.partition_epoch

@@ -40,21 +40,21 @@ def register(cluster: Cluster, broker_id: int, **fields: Any) -> m.BrokerRegistr
         "features": (feature("metadata.version", 1, 31),),
         "log_dirs": (dir_id(broker_id),),
     }
-    answer = cluster.ask(Request(broker_id=broker_id, **(values | fields)))
-    assert isinstance(answer, m.BrokerRegistrationResponse)
-    if answer.error_code:
-        assert answer.broker_epoch == -1
-    return answer
+    response = cluster.request(Request(broker_id=broker_id, **(values | fields)))
+    assert isinstance(response, m.BrokerRegistrationResponse)
+    if response.error_code:
+        assert response.broker_epoch == -1
+    return response
 
 
-def test_E01_only_the_registered_epoch_speaks_for_a_broker() -> None:
+def test_E01_only_the_registered_epoch_acts_for_a_broker() -> None:
     cluster = Cluster()
     cluster.register(1)
     epoch = cluster.epoch(1)
     assert cluster.heartbeat(1, broker_epoch=epoch).error_code == 0
     for broker_id, wrong in ((1, epoch + 1), (2, epoch)):
-        answer = cluster.heartbeat(broker_id, broker_epoch=wrong)
-        assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+        response = cluster.heartbeat(broker_id, broker_epoch=wrong)
+        assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_E02_E06_a_registration_remembers_its_offset_until_it_is_gone() -> None:
@@ -87,8 +87,8 @@ def test_E03_unfencing_keeps_the_controlled_shutdown_bit() -> None:
 
 
 def test_E04_another_clusters_broker_is_refused() -> None:
-    answer = register(Cluster(), 1, cluster_id="other")
-    assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    response = register(Cluster(), 1, cluster_id="other")
+    assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_E08_E09_kraft_version_must_be_offered_once_it_is_finalized(
     features = [feature("metadata.version", 7, 31)]
     if broker_max:
         features.append(feature("kraft.version", 0, 1))
-    answer = register(cluster, 1, features=tuple(features))
+    response = register(cluster, 1, features=tuple(features))
     refused = (finalized, broker_max) == (1, 0)
-    assert answer.error_code == (ErrorCode.UNSUPPORTED_VERSION if refused else 0)
+    assert response.error_code == (ErrorCode.UNSUPPORTED_VERSION if refused else 0)
 
 
 def test_E10_directories_are_checked_in_order() -> None:
@@ -142,8 +142,8 @@ def test_E10_directories_are_checked_in_order() -> None:
     assert register(cluster, 0, log_dirs=(a, b)).error_code == 0
     assert register(cluster, 0, log_dirs=(a, b)).error_code == 0
     for log_dirs in ((), (c, b), (c, UNASSIGNED), (c, c)):
-        answer = register(cluster, 1, log_dirs=log_dirs)
-        assert answer.error_code == ErrorCode.INVALID_REGISTRATION
+        response = register(cluster, 1, log_dirs=log_dirs)
+        assert response.error_code == ErrorCode.INVALID_REGISTRATION
 
 
 def test_E12_the_directory_of_a_new_replica() -> None:
@@ -333,7 +333,7 @@ def test_E21_the_shutdown_offset_is_set_once() -> None:
         assert heartbeats._entry(broker_id).shutdown_offset == offsets[0]
 
 
-def test_E22_unfenced_brokers_stand_in_the_order_of_last_contact() -> None:
+def test_E22_unfenced_brokers_are_in_the_order_of_last_contact() -> None:
     heartbeats = beats()
     for broker_id, contact_ms in ((0, 200), (1, 100), (2, 50), (3, 150)):
         heartbeats.register(broker_id, False, contact_ms)
@@ -435,11 +435,11 @@ def test_stale_brokers_are_fenced_one_after_the_other() -> None:
 
 def test_E14_controllers_register_from_3_7_on() -> None:
     request = m.ControllerRegistrationRequest(controller_id=101, incarnation_id=UUID(int=9))
-    old = Cluster(metadata_version="3.6-IV2").ask(request)
+    old = Cluster(metadata_version="3.6-IV2").request(request)
     assert old.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert old.error_message == "The version of API is not supported."  # the response has no other
     cluster = Cluster()
-    assert cluster.ask(request).error_code == 0
+    assert cluster.request(request).error_code == 0
     assert cluster.machine.image.cluster.controllers[101].incarnation_id == UUID(int=9)
 
 
@@ -447,8 +447,8 @@ def test_producer_ids_come_in_blocks_that_never_overlap() -> None:
     cluster = Cluster()
     cluster.start(1)
     request = m.AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epoch(1))
-    first, second = cluster.ask(request), cluster.ask(request)
+    first, second = cluster.request(request), cluster.request(request)
     assert (first.producer_id_start, first.producer_id_len) == (0, 1_000)
     assert second.producer_id_start == 1_000
-    stale = cluster.ask(m.AllocateProducerIdsRequest(broker_id=1, broker_epoch=0))
+    stale = cluster.request(m.AllocateProducerIdsRequest(broker_id=1, broker_epoch=0))
     assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH

@@ -48,7 +48,7 @@ def test_only_from_version_3_on_a_clean_restart_can_be_proved(version: int) -> N
     elr = request.Feature(
         name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
     )
-    asked = request(
+    requested = request(
         broker_id=2,
         cluster_id=CLUSTER_ID,
         incarnation_id=incarnation(2, 1),
@@ -56,7 +56,7 @@ def test_only_from_version_3_on_a_clean_restart_can_be_proved(version: int) -> N
         log_dirs=(dir_id(2),),
         previous_broker_epoch=cluster.epoch(2),
     )
-    assert cluster.ask(asked, version).error_code == 0
+    assert cluster.request(requested, version).error_code == 0
     assert cluster.partition("foo").elr == ((2,) if version >= 3 else ())
 
 
@@ -116,13 +116,13 @@ def test_a_request_that_needs_too_many_records_is_refused_as_a_whole_by_either_r
             )
             for name, count in (("a", 1), ("b", 2_000_000_000))
         )
-        answer = cluster.ask(m.CreateTopicsRequest(topics=topics))
-        assert [t.error_code for t in answer.topics] == [ErrorCode.POLICY_VIOLATION] * 2
+        response = cluster.request(m.CreateTopicsRequest(topics=topics))
+        assert [t.error_code for t in response.topics] == [ErrorCode.POLICY_VIOLATION] * 2
         cluster.create("c", (1,))
         grown = m.CreatePartitionsRequest.CreatePartitionsTopic(
             name="c", count=2_000_000_000, assignments=None
         )
-        more = cluster.ask(m.CreatePartitionsRequest(topics=(grown,)))
+        more = cluster.request(m.CreatePartitionsRequest(topics=(grown,)))
         assert more.results[0].error_code == ErrorCode.POLICY_VIOLATION
         assert len(cluster.machine.image.topics) == 1
 
@@ -233,7 +233,7 @@ def test_registration_needs_metadata_version(on: bool) -> None:
         rules=rules(registration_needs_metadata_version=on), metadata_version="3.3-IV3"
     )
     request = m.BrokerRegistrationRequest(broker_id=1, cluster_id=CLUSTER_ID)
-    error = cluster.ask(request).error_code
+    error = cluster.request(request).error_code
     assert error == (ErrorCode.INVALID_REGISTRATION if on else ErrorCode.UNSUPPORTED_VERSION)
 
 
@@ -245,7 +245,7 @@ def test_reassignment_needs_all_replicas(on: bool) -> None:
     cluster.propose("foo", (0, 2))
     kind = m.AlterPartitionReassignmentsRequest
     wanted = kind.ReassignablePartition(partition_index=0, replicas=(0, 1, 3))
-    cluster.ask(kind(topics=(kind.ReassignableTopic(name="foo", partitions=(wanted,)),)))
+    cluster.request(kind(topics=(kind.ReassignableTopic(name="foo", partitions=(wanted,)),)))
     cluster.alter("foo", (0, 2, 3))
     assert cluster.partition("foo").is_reassigning == on
 
@@ -255,8 +255,8 @@ def test_kraft_version_can_rise(on: bool) -> None:
     cluster = Cluster(rules=rules(kraft_version_can_rise=on))
     cluster.start(1)
     end = cluster.end
-    answer = cluster.ask(raise_kraft_version())
-    assert answer.error_code == (ErrorCode.NONE if on else ErrorCode.INVALID_UPDATE_VERSION)
+    response = cluster.request(raise_kraft_version())
+    assert response.error_code == (ErrorCode.NONE if on else ErrorCode.INVALID_UPDATE_VERSION)
     assert cluster.raised == ([(1, end)] if on else [])
 
 

@@ -91,7 +91,7 @@ def test_D03_placement_leads_with_kafkas_own_numbers() -> None:
     assert again.error_message == "Topic 'foo' already exists."
 
 
-def test_D05_a_config_stands_between_the_topic_and_its_partitions() -> None:
+def test_D05_a_config_is_written_between_the_topic_and_its_partitions() -> None:
     cluster = started(0, 1, 2, settings={"validates_configs": False})
     topic = auto("foo", 1, 1, configs=configs(foo="notNull"))
     records = cluster.records_of(lambda: cluster.create_topic(topic))
@@ -107,19 +107,19 @@ def test_D06_a_null_config_is_refused() -> None:
 
 def test_D07_each_topic_succeeds_or_fails_by_itself() -> None:
     cluster = started(0, 1, 2)
-    answers: list[Any] = []
+    responses: list[Any] = []
     request = m.CreateTopicsRequest(topics=(auto("good", 1, 3), auto("bad", 1, -2)))
-    records = cluster.records_of(lambda: answers.append(cluster.ask(request)))
-    assert [t.error_code for t in answers[0].topics] == [0, ErrorCode.INVALID_REPLICATION_FACTOR]
+    records = cluster.records_of(lambda: responses.append(cluster.request(request)))
+    assert [t.error_code for t in responses[0].topics] == [0, ErrorCode.INVALID_REPLICATION_FACTOR]
     assert [type(record) for record in records] == [TopicRecord, PartitionRecord]
 
 
-def test_D09_validate_only_answers_and_writes_nothing() -> None:
+def test_D09_validate_only_responds_and_writes_nothing() -> None:
     cluster = started(0, 1, 2)
     for topic, error in ((auto("a", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR), (auto("b"), 0)):
         request = m.CreateTopicsRequest(topics=(topic,), validate_only=True)
         before = cluster.end
-        assert cluster.ask(request).topics[0].error_code == error
+        assert cluster.request(request).topics[0].error_code == error
         assert cluster.end == before
 
 
@@ -152,8 +152,8 @@ def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:
 def test_a_name_that_comes_twice_is_refused_without_the_others() -> None:
     cluster = started(0)
     topics = tuple(auto(name, 1, 1) for name in ("a", "b", "a"))
-    answer = cluster.ask(m.CreateTopicsRequest(topics=topics))
-    assert {t.name: t.error_code for t in answer.topics} == {
+    response = cluster.request(m.CreateTopicsRequest(topics=topics))
+    assert {t.name: t.error_code for t in response.topics} == {
         "b": 0,
         "a": ErrorCode.INVALID_REQUEST,
     }
@@ -162,8 +162,8 @@ def test_a_name_that_comes_twice_is_refused_without_the_others() -> None:
 def test_more_than_ten_thousand_partitions_refuse_the_whole_request() -> None:
     cluster = started(0)
     request = m.CreateTopicsRequest(topics=(auto("a", 6_000, 1), auto("b", 4_001, 1)))
-    answer = cluster.ask(request)
-    assert [t.error_code for t in answer.topics] == [ErrorCode.POLICY_VIOLATION] * 2
+    response = cluster.request(request)
+    assert [t.error_code for t in response.topics] == [ErrorCode.POLICY_VIOLATION] * 2
     assert len(cluster.machine.image.topics) == 0
 
 
@@ -186,7 +186,7 @@ def grow(
         assignments=tuple(Request.CreatePartitionsAssignment(broker_ids=a) for a in assignments)
         or None,
     )
-    result = cluster.ask(Request(topics=(topic,))).results[0]
+    result = cluster.request(Request(topics=(topic,))).results[0]
     assert isinstance(result, m.CreatePartitionsResponse.CreatePartitionsTopicResult)
     return result
 
@@ -286,12 +286,12 @@ def test_topics_are_deleted_by_id_or_name_and_their_configs_go_with_them() -> No
     cluster.create("a", (0,), configs={MIN_ISR: "1"})
     cluster.create("b", (0,))
     Request = m.DeleteTopicsRequest
-    by_name = cluster.ask(Request(topic_names=("b", "nope")), 5)
+    by_name = cluster.request(Request(topic_names=("b", "nope")), 5)
     assert [r.error_code for r in by_name.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     old_id = cluster.topic_id("a")
     state = Request.DeleteTopicState(topic_id=old_id)
-    assert cluster.ask(Request(topics=(state,))).responses[0].error_code == 0
-    again = cluster.ask(Request(topics=(state,))).responses[0]
+    assert cluster.request(Request(topics=(state,))).responses[0].error_code == 0
+    again = cluster.request(Request(topics=(state,))).responses[0]
     assert again.error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert cluster.machine.image.configs.of(TOPIC, "a") == {}
     cluster.create("a", (0,))
@@ -332,7 +332,7 @@ def test_of_two_names_that_collide_the_first_of_kafkas_hash_set_is_named() -> No
         cluster = started(0)
         make = m.CreateTopicsRequest.CreatableTopic
         topics = tuple(make(name=n, num_partitions=1, replication_factor=1) for n in (one, other))
-        response = cluster.ask(m.CreateTopicsRequest(topics=topics))
+        response = cluster.request(m.CreateTopicsRequest(topics=topics))
         assert [topic.error_code for topic in response.topics] == [0, 0]
         third = one.replace(".", "_")
         refused = cluster.create(third, (0,))
@@ -351,7 +351,7 @@ def test_a_duplicate_is_not_deleted_and_neither_is_a_topic_by_name_and_id() -> N
         state(name=None, topic_id=cluster.topic_id("b")),
         state(name="c"),
     )
-    response = cluster.ask(m.DeleteTopicsRequest(topics=topics))
+    response = cluster.request(m.DeleteTopicsRequest(topics=topics))
     results = [(r.name, r.error_code, r.error_message) for r in response.responses]
     invalid = ErrorCode.INVALID_REQUEST
     assert results == [

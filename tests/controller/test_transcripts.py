@@ -66,7 +66,7 @@ def test_the_rules_of_another_release_do_not_agree() -> None:
     assert tally_of(path, rules=Rules.KAFKA_3_9.as_shipped()).total(DIFFER) > 0
 
 
-def test_a_changed_answer_is_found_and_shown(tmp_path: Path) -> None:
+def test_a_changed_response_is_found_and_shown(tmp_path: Path) -> None:
     lines = gzip.decompress(FILES[-1].read_bytes()).decode().splitlines()
     at = next(i for i, line in enumerate(lines) if '"op":"alter_partition"' in line)
     changed = json.loads(lines[at])

@@ -59,7 +59,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "drops_old_request_versions": (
         "tests/broker/test_kafka_apis.py::"
-        "test_api_versions_tells_what_is_served_and_the_finalized_features",
+        "test_api_versions_lists_what_is_served_and_the_finalized_features",
         "tests/broker/test_kafka_apis.py::test_the_rules_of_3_9_offer_the_versions_of_3_9",
     ),
     "sessions_by_epoch": (f"{_RELEASES}sessions_by_epoch",),
@@ -90,7 +90,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "read_finds_batch_base": (
         "tests/replica/test_partition_isr.py::"
-        "test_f01_the_high_watermark_takes_what_a_fetch_inside_a_batch_says",
+        "test_f01_the_high_watermark_takes_the_offset_of_a_fetch_inside_a_batch",
     ),
     "proposals_wait_by_topic_id": (
         f"{_MANAGER}a_topic_made_anew_waits_beside_its_predecessor_by_id_and_not_by_name",
@@ -106,7 +106,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "unclean_leader_recovers": (
         "tests/replica/test_unclean_recovery.py::"
-        "test_as_shipped_a_leader_takes_itself_for_recovered_and_its_next_change_says_so",
+        "test_as_shipped_a_leader_takes_itself_for_recovered_and_its_next_change_has_it",
         "tests/replica/test_unclean_recovery.py::"
         "test_in_the_text_it_reports_by_itself_with_the_isr_as_it_is",
     ),
@@ -153,7 +153,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "reassignment_keeps_old_lists": (f"{_BROKERS}an_adding_list_that_is_not_needed_goes",),
     "equal_partition_epoch_ends_pending": (
         "tests/replica/test_partition_isr.py::"
-        "test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_asked_for",
+        "test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_pending",
         "tests/replica/test_replication.py::"
         "test_as_shipped_a_repeated_partition_epoch_lets_a_new_member_be_forgotten",
     ),
@@ -183,7 +183,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "unsupported_update_voter_is_retried": (
         "tests/quorum/test_shipped_faults.py::"
-        "test_a_leader_that_knows_no_update_voter_is_asked_once_or_for_ever",
+        "test_a_leader_without_update_voter_gets_the_request_once_or_for_ever",
     ),
     "kept_member_is_forgotten": (
         f"{_WORKLOAD}the_last_member_from_before_elr_is_remembered_when_it_restarts_uncleanly",

@@ -26,7 +26,7 @@ def _constants() -> list[tuple[str, str, str]]:
     return found
 
 
-def test_no_constant_stands_in_two_places() -> None:
+def test_no_constant_is_defined_in_two_places() -> None:
     """The same public name with the same value, or the same dotted or dashed text."""
     places = defaultdict(list)
     for name, value, where in _constants():

@@ -60,7 +60,7 @@ def test_a_name_may_set_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "expected"),
     [
         ("kafka-2.8", "choose one of kafka-4.3, kafka-3.9"),
         ("", "choose one of kafka-4.3, kafka-3.9"),
@@ -71,8 +71,8 @@ def test_a_name_may_set_fields() -> None:
         ("kafka-4.3 isr_changes_by=x", "isr_changes_by is one of alter_partition, "),
     ],
 )
-def test_a_slip_in_a_name_is_told_in_one_line(name: str, says: str) -> None:
-    with pytest.raises(UserError, match=says) as error:
+def test_a_slip_in_a_name_is_refused_in_one_line(name: str, expected: str) -> None:
+    with pytest.raises(UserError, match=expected) as error:
         Rules.named(name)
     assert "\n" not in str(error.value)
 

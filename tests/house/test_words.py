@@ -10,6 +10,7 @@ from pathlib import Path
 import minicluster
 from minicluster import verify
 from tests.house.sources import (
+    PACKAGES,
     ROOT,
     comments_of,
     docstrings_of,
@@ -27,6 +28,15 @@ NOT_HERE = re.compile(
     re.IGNORECASE,
 )
 """Kafka's words are respond, request, response, truncate, diverge, report, state and so on."""
+
+NOT_IN_NAMES = re.compile(
+    r"answer(s|ed|ing)?|unanswered|asks?|asked|ask(er|ing)|questions?|repl(y|ies|ied|ying)"
+    r"|hears?|heard|hearing|tells?|telling|told|untold|says?|saying|said|speaks?|spoken?|talks?"
+    r"|obey(s|ed|ing)?|knows?|knew|stands?|standing|stood|parted|parting"
+)
+"""Words of people in identifiers; a ``cut`` is a disturbance of the network, and a name."""
+
+KAFKAS_NAMES = {"BrokerHeartbeatReply", "BrokerRegistrationReply"}
 
 CODE = re.compile(r"``.*?``|`.*?`|\"[^\"\n]*\"", re.DOTALL)
 OPENING = re.compile(r"\s*(What|Who|Whether|How)\b")
@@ -50,6 +60,37 @@ def test_docstrings_and_comments_use_kafkas_words() -> None:
         if room_of(path) not in WORDS
         for text, line in _prose(path)
         for match in NOT_HERE.finditer(CODE.sub("", text))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _declared(path: Path) -> Iterator[tuple[str, int]]:
+    """The names that a file gives to something, its own among them."""
+    yield path.stem, 1
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, node.lineno
+            case ast.arg(arg=name):
+                yield name, node.lineno
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name, node.lineno
+            case ast.alias(asname=str(name)):
+                yield name, node.lineno
+
+
+def _words_of(name: str) -> list[str]:
+    """The words of an identifier in lower case."""
+    words = (re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", part) for part in name.split("_"))
+    return [word.lower() for part in words for word in part]
+
+
+def test_identifiers_use_kafkas_words() -> None:
+    wrong = [
+        f"{_where(path, line)} {name}"
+        for path in sources(*PACKAGES, "tests", "examples")
+        for name, line in _declared(path)
+        if name not in KAFKAS_NAMES and any(map(NOT_IN_NAMES.fullmatch, _words_of(name)))
     ]
     assert not wrong, "\n".join(wrong)
 

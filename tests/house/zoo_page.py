@@ -33,7 +33,7 @@ def parts() -> dict[str, str]:
     names, texts = switches(), _texts()
     code = {path: path.read_text(encoding="utf-8") for path in _files(_HOMES)}
     tests = {path: path.read_text(encoding="utf-8") for path in _files(("tests",))}
-    told = [
+    reported = [
         (
             plant.zoo,
             f"`{names[plant.zoo]}`",
@@ -64,7 +64,7 @@ def parts() -> dict[str, str]:
     ]
     head = ("zoo", "switch", "what goes wrong", "acts in")
     return {
-        "stories": table((*head, "story", "primary rules", "killed"), told),
+        "stories": table((*head, "story", "primary rules", "killed"), reported),
         "programs": table((*head, "story", "primary rule"), in_python),
         "machines": table((*head, "rules", "why a machine", "shown by"), rest),
         "left-out": table(
@@ -88,7 +88,7 @@ def shown_elsewhere(zoo: str, name: str, tests: dict[Path, str] | None = None) -
 
 def _texts() -> dict[str, str]:
     planted = {f.metadata["zoo"]: f.metadata["text"] for f in fields(Faults)}
-    bugs = {told.name: re.sub(r"^[\w.-]+: ", "", told.text) for told in described()}
+    bugs = {reported.name: re.sub(r"^[\w.-]+: ", "", reported.text) for reported in described()}
     return {**{zoo: bugs[name] for zoo, name in Rules.zoo().items()}, **planted}
 
 

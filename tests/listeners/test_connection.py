@@ -62,7 +62,7 @@ def test_a_client_that_never_reads_is_not_read_from() -> None:
     assert not machine.reads
 
 
-def test_an_api_versions_request_of_the_future_is_told_version_0_and_error_35() -> None:
+def test_an_api_versions_request_of_the_future_gets_version_0_and_error_35() -> None:
     machine = connection()
     [effect] = machine.on_bytes(frame(5, key=18, version=99))
     assert isinstance(effect, Write)

@@ -36,7 +36,7 @@ def damage(path: Path, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("block", range(8))
-def test_whatever_happened_to_the_bytes_the_answer_is_lines_or_one_line(
+def test_whatever_happened_to_the_bytes_the_result_is_lines_or_one_line(
     block: int, tmp_path: Path
 ) -> None:
     read = refused = 0

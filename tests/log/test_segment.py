@@ -176,7 +176,9 @@ def test_a_snapshot_without_its_footer_is_damaged(tmp_path: Path) -> None:
         ('{"data_version": 0, "leaderId": "x", "leaderEpoch": 1}', "a field does not have"),
     ],
 )
-def test_a_damaged_quorum_state_says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+def test_a_damaged_quorum_state_is_an_error_that_names_the_damage(
+    tmp_path: Path, text: str, message: str
+) -> None:
     from minicluster.log.quorum_state import read_quorum_state
 
     path = tmp_path / "quorum-state"

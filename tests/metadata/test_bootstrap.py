@@ -94,7 +94,7 @@ def test_an_open_transaction_is_aborted_first() -> None:
     assert written[1:] == [BEGIN, version(30), END]
 
 
-def test_an_open_transaction_that_the_version_does_not_know_is_an_error() -> None:
+def test_an_open_transaction_that_the_version_does_not_have_is_an_error() -> None:
     with pytest.raises(ReplayError, match="does not support transactions"):
         activate(version(12), open_transaction=True)
     with pytest.raises(ReplayError, match="does not support transactions"):

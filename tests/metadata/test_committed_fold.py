@@ -54,7 +54,7 @@ def test_records_inside_a_transaction_build_on_each_other() -> None:
     assert fold(BEGIN, topic("a", 1), partition(1), END).image.topics.named("a") is not None
 
 
-def test_images_are_told_by_the_offset_that_comes_next() -> None:
+def test_images_are_found_by_the_offset_that_comes_next() -> None:
     batches = [batch(0, version(30), BEGIN), batch(2, topic("a", 1)), batch(3, END)]
     assert [(end, names(image)) for end, image in images_by_end_offset(batches)] == [
         (2, []),

@@ -103,7 +103,7 @@ def test_a_directory_alone_is_a_change_of_epoch_and_an_assignment() -> None:
     assert list(moved.local_changes(2).followers) == [FOO_0]
 
 
-def test_a_record_that_repeats_the_epochs_asks_for_nothing() -> None:
+def test_a_record_that_repeats_the_epochs_changes_nothing() -> None:
     same = delta(FOO, partition(1, 0, isr=(1, 2)))
     assert len(same.topics()) == 1
     assert not same.local_changes(1) and not same.local_changes(2)

@@ -85,7 +85,7 @@ def test_kraft_version_and_the_migration_state_are_not_the_images_business() -> 
     assert apply(image, ZkMigrationStateRecord(zk_migration_state=0)) is image
 
 
-def test_an_unset_metadata_version_is_assumed_only_where_asked_for() -> None:
+def test_an_unset_metadata_version_is_assumed_only_on_request() -> None:
     assert MetadataImage.EMPTY.metadata_version.level == 1
     with pytest.raises(ReplayError):
         MetadataImage.EMPTY.features.require_metadata_version()
@@ -94,7 +94,7 @@ def test_an_unset_metadata_version_is_assumed_only_where_asked_for() -> None:
 # --- brokers and controllers ------------------------------------------------------------------
 
 
-def test_a_registration_remembers_what_it_says_and_where_it_stands() -> None:
+def test_a_registration_keeps_its_fields_and_its_offset() -> None:
     record = broker(
         1,
         epoch=7,
@@ -148,7 +148,7 @@ def test_a_change_replaces_directories_but_an_empty_list_changes_none() -> None:
     assert the_broker(image).log_dirs == (uid(2),)
 
 
-def test_cordoned_directories_are_unknown_until_said_and_may_be_none() -> None:
+def test_cordoned_directories_are_unknown_until_reported_and_may_be_none() -> None:
     image = fold(broker(1, log_dirs=(uid(1),)))
     assert the_broker(image).cordoned_log_dirs is None
     assert the_broker(image).has_uncordoned_log_dirs

@@ -133,7 +133,7 @@ def test_h03_a_publisher_is_installed_once(loaded: bool) -> None:
     node.install("b")
 
 
-def test_h04_a_removed_publisher_is_closed_and_hears_no_more() -> None:
+def test_h04_a_removed_publisher_is_closed_and_gets_no_more() -> None:
     node = Node("a", "b")
     assert node.loader.remove("b") == [ClosePublisher("b")]
     node.snapshot(200, version(30))
@@ -156,7 +156,7 @@ def test_a_new_publisher_gets_the_whole_image_then_the_leader() -> None:
     assert node.published("b")[-1].delta.before == first.image
 
 
-def test_publishers_are_told_in_the_order_of_their_installation() -> None:
+def test_publishers_are_called_in_the_order_of_their_installation() -> None:
     node = Node("z", "a", "m")
     node.commit([version(30)])
     node.mail.clear()

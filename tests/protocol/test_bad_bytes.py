@@ -135,6 +135,6 @@ def test_memory_is_a_small_multiple_of_the_bytes() -> None:
         (b"\x81\x80\x80\x80\x80\x80\x01\x00\x00", "longer than 32 bits"),
     ],
 )
-def test_a_bad_frame_says_what_is_wrong(data: bytes, why: str) -> None:
+def test_a_bad_frame_is_an_error_that_names_the_fault(data: bytes, why: str) -> None:
     with pytest.raises(ProtocolError, match=why):
         decode_record(data)

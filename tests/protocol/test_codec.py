@@ -174,11 +174,11 @@ def test_records_may_be_any_object_that_has_bytes() -> None:
 
     for records in (b"batches", bytearray(b"batches"), memoryview(b"batches"), Batches()):
         partition = FetchResponse.PartitionData(records=records)
-        answer = FetchResponse(
+        response = FetchResponse(
             responses=(FetchResponse.FetchableTopicResponse(partitions=(partition,)),)
         )
         for version in (4, 12, 18):
-            read = decode(FetchResponse, encode(answer, version), version)
+            read = decode(FetchResponse, encode(response, version), version)
             assert read.responses[0].partitions[0].records == b"batches"
     bad = ProduceRequest.PartitionProduceData(records=5)
     with pytest.raises(ProtocolError, match="int is no bytes"):

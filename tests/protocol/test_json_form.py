@@ -23,7 +23,7 @@ def test_names_are_camel_case_and_uuids_kafkas() -> None:
     assert from_json(TopicRecord, {"name": "orders", "topicId": TOPIC_TEXT}, 0) == record
 
 
-def test_tagged_fields_at_their_default_are_left_out_unless_asked_for() -> None:
+def test_tagged_fields_at_their_default_are_left_out_unless_requested() -> None:
     change = PartitionChangeRecord(partition_id=1, topic_id=TOPIC, leader=2)
     short = {"partitionId": 1, "topicId": TOPIC_TEXT, "leader": 2}
     assert to_json(change, 0) == short

@@ -109,7 +109,7 @@ def test_control_records_carry_type_in_the_key_and_version_in_the_value() -> Non
     assert sorted({*CONTROL_CLASSES}) == [0, 1, 2, 3, 4, 5, 6]
 
 
-def test_a_leader_change_of_version_1_says_so_in_its_first_field() -> None:
+def test_a_leader_change_of_version_1_has_it_in_its_first_field() -> None:
     directory = uuid.UUID(int=1 << 100)
     voter = LeaderChangeMessage.Voter(voter_id=1, voter_directory_id=directory)
     record = LeaderChangeMessage(version=1, leader_id=1, voters=(voter,), granting_voters=(voter,))

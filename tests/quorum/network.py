@@ -236,10 +236,10 @@ class Network:
         return leader >= 0 and all(
             m.machine.leader_id == leader
             for m in self.members.values()
-            if m.machine is not None and self.can_talk(m.id, leader)
+            if m.machine is not None and self.is_connected(m.id, leader)
         )
 
-    def can_talk(self, one: int, other: int) -> bool:
+    def is_connected(self, one: int, other: int) -> bool:
         return (one, other) not in self.cuts and (other, one) not in self.cuts
 
     def wait_for_leader(self, within_ms: int = 30_000) -> int:
@@ -292,7 +292,7 @@ class Network:
             elif isinstance(effect, SendTo):
                 self._send(member, effect)
             elif isinstance(effect, Respond):
-                self._reply(member, effect)
+                self._respond(member, effect)
             elif isinstance(effect, Commit):
                 member.committed.extend(
                     (record.offset, None if batch.is_control else record.value)
@@ -349,7 +349,7 @@ class Network:
                 self.at(self.now_ms + self._delay(), refuse)
                 return
             if isinstance(send.request, ApiVersionsRequest):
-                self._reply(target, Respond(token, api_versions()))
+                self._respond(target, Respond(token, api_versions()))
                 return
             effects = target.machine.on_request(
                 token, self._carry(send.request, send.version), send.version, self.now_ms
@@ -363,13 +363,13 @@ class Network:
 
         self.at(self.now_ms + self._delay(), arrive)
 
-    def _reply(self, member: Member, reply: Respond) -> None:
-        token = reply.token
+    def _respond(self, member: Member, respond: Respond) -> None:
+        token = respond.token
         if token[0] == "admin":
-            self.admin[token] = reply.response
+            self.admin[token] = respond.response
             return
         _, source_id, life, correlation_id, version = token
-        response = self._carry(reply.response, version)
+        response = self._carry(respond.response, version)
         source = self.members[source_id]
 
         def arrive() -> None:

@@ -55,7 +55,7 @@ def test_s22_a_vote_that_is_not_persisted_is_given_twice(fault: str | None) -> N
 
 
 @pytest.mark.parametrize("fault", [None, "Z34"])
-def test_z34_a_leader_cut_off_from_the_majority_gives_up_unless_the_fault_keeps_it(
+def test_z34_a_leader_isolated_from_the_majority_resigns_unless_the_fault_keeps_it(
     fault: str | None,
 ) -> None:
     network = Network([1, 2, 3], faults=Faults.of([fault] if fault else []))
@@ -80,7 +80,7 @@ def test_z58_a_snapshot_below_the_own_tail_is_installed_or_fatal(rules: Rules) -
 
 
 @pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, SHIPPED], ids=["mended", "as shipped"])
-def test_z59_a_fetch_parked_at_a_deposed_leader_fails_or_is_answered_in_its_name(
+def test_z59_a_fetch_parked_at_a_deposed_leader_fails_or_completes_in_its_name(
     rules: Rules,
 ) -> None:
     probe = Probe(rules=rules)
@@ -112,15 +112,15 @@ def test_z61_voters_written_below_a_truncated_tail_are_read_or_missed(rules: Rul
     stored = QuorumState(leader_id=2, leader_epoch=4, data_version=1)
     probe = Probe((1, 2, 3), dynamic=True, log=log, stored=stored, rules=rules)
 
-    def answer(*batches: object, **kwargs: object) -> None:
+    def respond(*batches: object, **kwargs: object) -> None:
         (send,) = probe.sent(FetchRequest)
         probe.respond_to_fetch(send, *batches, leader=2, epoch=4, **kwargs)  # type: ignore[arg-type]
 
-    answer(data_batch(0, 3, b"a"), data_batch(1, 3, b"lost", b"lost", b"lost"))
-    answer(diverging=(3, 1))
+    respond(data_batch(0, 3, b"a"), data_batch(1, 3, b"lost", b"lost", b"lost"))
+    respond(diverging=(3, 1))
     assert log.end_offset == 1
     smaller = VoterSet.of(voter_of(i, dynamic=True) for i in (1, 2))
-    answer(control_batch(1, 4, 0, [smaller.to_record()]))
+    respond(control_batch(1, 4, 0, [smaller.to_record()]))
     assert log.end_offset == 2
     assert probe.machine.voters.ids == ((1, 2, 3) if rules is SHIPPED else (1, 2))
 

@@ -62,8 +62,8 @@ def test_an_update_with_a_range_that_is_none_is_invalid_whatever_else_is_pending
     probe = Probe(dynamic=True)
     epoch = probe.become_leader()
     assert probe.machine.high_watermark == -1
-    answer = probe.request(update(epoch, lowest=lowest, highest=highest))
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    response = probe.request(update(epoch, lowest=lowest, highest=highest))
+    assert response.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_an_update_with_a_range_above_the_present_level_waits_its_turn_to_be_invalid() -> None:
@@ -102,7 +102,7 @@ def test_of_an_id_that_comes_back_with_another_directory_nothing_is_kept() -> No
     assert ReplicaKey(2, directory_of(2)) not in role.observers
 
 
-def test_a_resigned_leader_tells_the_voters_also_in_the_turn_in_which_its_time_is_over() -> None:
+def test_a_resigned_leader_notifies_the_voters_also_in_the_turn_in_which_its_time_is_over() -> None:
     settings = QuorumSettings(append_linger_ms=0, request_timeout_ms=1_000)
     probe = Probe(settings=settings)
     epoch = probe.become_leader()
@@ -130,9 +130,9 @@ def test_a_snapshot_that_is_here_already_ends_the_download_of_another() -> None:
     assert role.fetching_snapshot is None
 
 
-@pytest.mark.parametrize(("end_offset", "asks"), [(2, False), (3, True), (4, True)])
-def test_a_snapshot_is_asked_for_unless_it_ends_below_what_is_committed_here(
-    end_offset: int, asks: bool
+@pytest.mark.parametrize(("end_offset", "sends"), [(2, False), (3, True), (4, True)])
+def test_a_snapshot_is_fetched_unless_it_ends_below_what_is_committed_here(
+    end_offset: int, sends: bool
 ) -> None:
     probe = follower()
     (send,) = probe.sent(FetchRequest)
@@ -143,10 +143,10 @@ def test_a_snapshot_is_asked_for_unless_it_ends_below_what_is_committed_here(
     role = probe.machine.node.role
     assert isinstance(role, FollowerState) and role.high_watermark == 3
     wanted = None if role.fetching_snapshot is None else role.fetching_snapshot.snapshot_id
-    assert wanted == ((end_offset, 4) if asks else None)
+    assert wanted == ((end_offset, 4) if sends else None)
 
 
-def test_nothing_committed_is_truncated_whatever_the_leader_says_of_an_epoch_unknown_here() -> None:
+def test_nothing_committed_is_truncated_for_an_epoch_that_is_unknown_here() -> None:
     """E42: the offset told is above the high watermark, but the logs have less in common."""
     probe = follower()
     (send,) = probe.sent(FetchRequest)
@@ -173,8 +173,8 @@ def test_a_snapshot_is_found_among_several_topics() -> None:
     request = FetchSnapshotRequest(
         cluster_id=CLUSTER_ID, replica_id=2, max_bytes=100, topics=topics
     )
-    answer = probe.request(request)
-    assert answer.topics[0].partitions[0].unaligned_records == b"content"
+    response = probe.request(request)
+    assert response.topics[0].partitions[0].unaligned_records == b"content"
     both = FetchSnapshotRequest.TopicSnapshot(name="other", partitions=(part, part))
     neither = FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=(both, both))
     assert probe.request(neither).error_code == ErrorCode.INVALID_REQUEST
@@ -219,7 +219,7 @@ def test_a_log_without_limits_is_not_cleaned() -> None:
     assert probe.machine.clean(-1, 0, probe.now_ms) and len(content) == 1
 
 
-def test_an_empty_list_of_preferred_candidates_lets_the_follower_stand_at_once() -> None:
+def test_an_empty_list_of_preferred_candidates_starts_an_election_at_once() -> None:
     """10.5: a leader that stopped and started again resigns without a list."""
     probe = follower(log=log_of((1, 4)))
     assert probe.end(5, 2, preferred=()) is ErrorCode.NONE
@@ -240,8 +240,8 @@ def test_a_follower_that_the_list_leaves_out_waits_the_longest() -> None:
 def test_a_fetch_inside_a_batch_shows_only_what_is_before_the_batch() -> None:
     probe = Probe(log=log_of((1, 2), (1, 4)))
     epoch = probe.become_leader()
-    told = probe.fetch(9, 4, 1, epoch=epoch)
-    assert told is not None and told.error_code == ErrorCode.NONE
+    reported = probe.fetch(9, 4, 1, epoch=epoch)
+    assert reported is not None and reported.error_code == ErrorCode.NONE
     (progress,) = leader_of(probe).observers.values()
     assert (progress.key.id, progress.end_offset) == (9, 2)
 

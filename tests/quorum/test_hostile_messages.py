@@ -213,7 +213,7 @@ class Hostile:
 
     # --- answers ----------------------------------------------------------------------------
 
-    def answer(self, send: qx.SendTo) -> Any:
+    def respond(self, send: qx.SendTo) -> Any:
         name = type(send.request).__name__.removesuffix("Request")
         top = self.rng.choice((0,) * 9 + (self.error(),))
         if name == "Fetch":
@@ -283,16 +283,18 @@ class Hostile:
         )
 
     def snapshot_part(self, send: qx.SendTo, top: int) -> Any:
-        asked = send.request.topics[0].partitions[0]
+        requested = send.request.topics[0].partitions[0]
         part = FetchSnapshotResponse.PartitionSnapshot(
             error_code=self.error(),
             snapshot_id=FetchSnapshotResponse.SnapshotId(
-                end_offset=self.rng.choice((asked.snapshot_id.end_offset,) * 4 + (self.offset(),)),
-                epoch=self.rng.choice((asked.snapshot_id.epoch,) * 4 + (self.epoch(),)),
+                end_offset=self.rng.choice(
+                    (requested.snapshot_id.end_offset,) * 4 + (self.offset(),)
+                ),
+                epoch=self.rng.choice((requested.snapshot_id.epoch,) * 4 + (self.epoch(),)),
             ),
             current_leader=FetchSnapshotResponse.LeaderIdAndEpoch(**self.leader()),
             size=self.rng.choice((len(GOOD_SNAPSHOT), 10, 0, -1)),
-            position=self.rng.choice((asked.position, 0)),
+            position=self.rng.choice((requested.position, 0)),
             unaligned_records=self.rng.choice((GOOD_SNAPSHOT, b"0123456789", b"", None)),
         )
         topic = FetchSnapshotResponse.TopicSnapshot(name=self.topic(), partitions=self.some(part))
@@ -313,7 +315,7 @@ class Hostile:
                 effects = probe.machine.on_failure(send.correlation_id, probe.now_ms)
                 probe.do(effects)
             else:
-                probe.respond(send, self.answer(send))
+                probe.respond(send, self.respond(send))
         elif kind < 0.9:
             probe.advance(rng.choice((1, 20, 300, 1_000, 3_000)))
         else:
@@ -350,7 +352,7 @@ def test_e42_no_message_brings_a_machine_down(seed: int) -> None:
         hostile.step()
 
 
-def test_e42_every_answer_can_be_written() -> None:
+def test_e42_every_response_can_be_written() -> None:
     """What a machine answers fits the version of the request."""
     hostile = Hostile(7)
     for _ in range(600):

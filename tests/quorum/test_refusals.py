@@ -48,7 +48,7 @@ def leading() -> Probe:
     return Probe((1,), stored=stored(4))
 
 
-def standing() -> Probe:
+def with_vote() -> Probe:
     return Probe(stored=stored(5, voted=1))
 
 
@@ -62,7 +62,7 @@ REFUSALS: dict[VoteRefusal, tuple[Callable[[], Probe], bool]] = {
     VoteRefusal.LEADER_KNOWN: (following, False),
     VoteRefusal.FETCHED_FROM_LEADER: (fetching_from_a_leader, True),
     VoteRefusal.IS_LEADER: (leading, True),
-    VoteRefusal.IS_CANDIDATE: (standing, False),
+    VoteRefusal.IS_CANDIDATE: (with_vote, False),
     VoteRefusal.IS_RESIGNED: (resigned, False),
 }
 
@@ -85,7 +85,7 @@ def test_a_granted_vote_has_no_refusal() -> None:
 
 
 def test_a_pre_vote_for_a_shorter_log_is_refused_in_every_state() -> None:
-    for make in (with_a_vote_for_another, following, standing, resigned):
+    for make in (with_a_vote_for_another, following, with_vote, resigned):
         probe = make()
         probe.log.append(log_of((5, 1)).batches[0])
         assert probe.vote(5, 2, pre=True) == (ErrorCode.NONE, False)

@@ -89,9 +89,9 @@ def test_i10_resigning_fails_the_parked_fetches() -> None:
     token = probe.last_token
     probe.machine.shutdown(5_000, probe.now_ms)
     probe.poll()
-    answered = probe.responses[token].responses[0].partitions[0]
-    assert answered.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert answered.current_leader.leader_id == 1
+    responded = probe.responses[token].responses[0].partitions[0]
+    assert responded.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert responded.current_leader.leader_id == 1
 
 
 def test_i11_resigning_another_epoch_is_ignored_or_refused() -> None:
@@ -130,7 +130,7 @@ def test_i16_a_resigned_leader_serves_nothing_and_moves_on_after_its_timeout() -
     assert probe.leader_changes()[-1] == (-1, epoch + 1)
 
 
-def test_i17_a_restarted_candidate_asks_both_others_again() -> None:
+def test_i17_a_restarted_candidate_requests_both_votes_again() -> None:
     probe = Probe(stored=state(2, voted=1))
     sent = probe.sent(VoteRequest)
     assert [send.to for send in sent] == [2, 3]
@@ -138,7 +138,7 @@ def test_i17_a_restarted_candidate_asks_both_others_again() -> None:
     assert {(part.replica_epoch, part.pre_vote) for part in parts} == {(2, False)}
 
 
-def test_i21_a_begin_answer_of_a_higher_epoch_deposes_the_leader() -> None:
+def test_i21_a_begin_response_of_a_higher_epoch_deposes_the_leader() -> None:
     probe = Probe()
     epoch = probe.become_leader()
     send = probe.sent(BeginQuorumEpochRequest)[0]
@@ -173,7 +173,7 @@ def test_i26_the_second_of_the_preferred_candidates_waits_its_turn() -> None:
     assert probe.where == ("Prospective", 2, 2)
 
 
-def test_i26_the_first_of_the_preferred_candidates_stands_at_once() -> None:
+def test_i26_the_first_of_the_preferred_candidates_starts_an_election_at_once() -> None:
     probe = Probe()
     probe.begin(2, 2)
     probe.end(2, 2, [1, 3])
@@ -190,7 +190,9 @@ def test_i26_who_is_not_preferred_waits_longest() -> None:
     assert probe.role == "Prospective"
 
 
-def test_i27_a_vote_request_is_repeated_after_its_timeout_and_the_late_answer_is_ignored() -> None:
+def test_i27_a_vote_request_is_repeated_after_its_timeout_and_the_late_response_is_ignored() -> (
+    None
+):
     from minicluster.quorum.settings import QuorumSettings
 
     settings = QuorumSettings(request_timeout_ms=300, append_linger_ms=0)
@@ -317,7 +319,7 @@ def test_i41_a_follower_fetches_from_its_log_end() -> None:
     assert (part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch) == (5, 1, 3)
 
 
-def test_i42_a_voter_asks_for_pre_votes_when_its_leader_is_silent() -> None:
+def test_i42_a_voter_requests_pre_votes_when_its_leader_is_silent() -> None:
     probe = Probe(stored=state(5, leader=2))
     probe.advance(1_999)
     assert probe.role == "Follower"
@@ -330,7 +332,7 @@ def test_i42_a_voter_asks_for_pre_votes_when_its_leader_is_silent() -> None:
     assert probe.where == ("Candidate", 6, -1)
 
 
-def test_i43_an_observer_never_stands_for_election() -> None:
+def test_i43_an_observer_never_becomes_a_candidate() -> None:
     following = Probe((2, 3), local=1, stored=state(5, leader=2))
     looking = Probe((2, 3), local=1)
     for probe in (following, looking):

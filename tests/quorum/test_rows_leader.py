@@ -27,7 +27,7 @@ def following(leader: int = 2, epoch: int = 5, **kwargs: object) -> Probe:
     return Probe(stored=stored, **kwargs)  # type: ignore[arg-type]
 
 
-def test_i39_what_a_leader_wrote_is_told_when_a_majority_has_it() -> None:
+def test_i39_what_a_leader_wrote_is_committed_when_a_majority_has_it() -> None:
     probe = Probe((1, 2))
     epoch = probe.become_leader()
     probe.fetch(2, 1, epoch)
@@ -41,7 +41,7 @@ def test_i39_what_a_leader_wrote_is_told_when_a_majority_has_it() -> None:
     assert probe.committed == [b"a", b"b", b"c"]
 
 
-def test_i40_a_leader_tells_at_once_where_the_logs_diverge() -> None:
+def test_i40_a_leader_responds_at_once_where_the_logs_diverge() -> None:
     probe = Probe((1, 2), log=log_of((1, 3), (3, 3), (5, 3)))
     probe.become_leader()
     fetched = probe.fetch(2, 6, 2, wait_ms=500)
@@ -72,16 +72,16 @@ def test_i44_an_impossible_fetch_is_refused(
 def test_i48_a_followers_high_watermark_is_bounded_by_its_own_log() -> None:
     probe = following()
 
-    def answer(high_watermark: int, *values: bytes) -> int:
+    def respond(high_watermark: int, *values: bytes) -> int:
         (send,) = probe.sent(FetchRequest)
         batches = [data_batch(probe.log.end_offset, 5, *values)] if values else []
         probe.respond_to_fetch(send, *batches, leader=2, epoch=5, high_watermark=high_watermark)
         return probe.machine.high_watermark
 
-    assert answer(0) == 0
-    assert answer(0, b"a", b"b") == 0
-    assert answer(2) == 2
-    assert answer(9) == 2
+    assert respond(0) == 0
+    assert respond(0, b"a", b"b") == 0
+    assert respond(2) == 2
+    assert respond(9) == 2
     assert probe.committed == [b"a", b"b"]
 
 
@@ -101,7 +101,7 @@ def test_i50_a_fetch_acknowledges_the_leader() -> None:
     assert probe.sent(BeginQuorumEpochRequest) == []
 
 
-def test_i52_a_leader_hears_of_itself_after_all_that_came_before() -> None:
+def test_i52_a_leader_is_notified_of_itself_after_all_that_came_before() -> None:
     stored = QuorumState(leader_epoch=4, data_version=0)
     probe = Probe(stored=stored, log=log_of((1, 3), (1, 3), (2, 3)))
     epoch = probe.become_leader()
@@ -117,7 +117,7 @@ def test_i52_a_leader_hears_of_itself_after_all_that_came_before() -> None:
     assert sum(len(call.batches) for call in calls) == 4
 
 
-def test_i53_a_late_listener_catches_up_and_one_that_left_hears_nothing() -> None:
+def test_i53_a_late_listener_catches_up_and_one_that_left_gets_nothing() -> None:
     probe = Probe((1, 2))
     epoch = probe.become_leader()
     probe.append(b"a")
@@ -135,7 +135,7 @@ def test_i53_a_late_listener_catches_up_and_one_that_left_hears_nothing() -> Non
     assert probe.committed == [b"a", b"b"]
 
 
-def test_i54_commits_are_told_in_any_role() -> None:
+def test_i54_commits_are_reported_in_any_role() -> None:
     probe = Probe(log=log_of((1, 9)))
     epoch = probe.become_leader()
     probe.fetch(2, 10, epoch)
@@ -149,7 +149,7 @@ def test_i54_commits_are_told_in_any_role() -> None:
     assert probe.leader_changes("second") == [(-1, epoch + 1)]
 
 
-def test_i55_a_listener_is_told_of_epochs_and_leaders_but_of_no_resignation() -> None:
+def test_i55_a_listener_is_notified_of_epochs_and_leaders_but_of_no_resignation() -> None:
     unattached = Probe(stored=QuorumState(leader_epoch=7, data_version=0))
     assert unattached.leader_changes() == [(-1, 7)]
     unattached.begin(7, 2)

@@ -137,7 +137,7 @@ def test_i82_a_bootstrap_checkpoint_is_never_offered() -> None:
     assert fetched.snapshot_id.epoch == -1 and fetched.records
 
 
-def test_i82_a_follower_asks_for_no_bootstrap_checkpoint() -> None:
+def test_i82_a_follower_fetches_no_bootstrap_checkpoint() -> None:
     stored = QuorumState(leader_id=2, leader_epoch=1, data_version=0)
     probe = Probe((1, 2), stored=stored)
     (send,) = probe.sent(FetchRequest)
@@ -166,14 +166,16 @@ def hand_out(probe: Probe, content: bytes) -> list[int]:
     """Answer its FetchSnapshots; -> the positions it asked for."""
     positions = []
     while sends := probe.sent(FetchSnapshotRequest):
-        asked = sends[0].request.topics[0].partitions[0]
-        positions.append(asked.position)
+        requested = sends[0].request.topics[0].partitions[0]
+        positions.append(requested.position)
         part = FetchSnapshotResponse.PartitionSnapshot(
             snapshot_id=FetchSnapshotResponse.SnapshotId(end_offset=3, epoch=1),
             current_leader=FetchSnapshotResponse.LeaderIdAndEpoch(leader_id=2, leader_epoch=4),
             size=len(content),
-            position=asked.position,
-            unaligned_records=content[asked.position : asked.position + sends[0].request.max_bytes],
+            position=requested.position,
+            unaligned_records=content[
+                requested.position : requested.position + sends[0].request.max_bytes
+            ],
         )
         topic = FetchSnapshotResponse.TopicSnapshot(name=METADATA_TOPIC, partitions=(part,))
         probe.respond(sends[0], FetchSnapshotResponse(topics=(topic,)))
@@ -190,8 +192,8 @@ def test_a_download_replaces_the_log_and_fetching_goes_on_behind_it() -> None:
     assert [load.snapshot_id for load in loads] == [(3, 1)]
     assert decode_snapshot(loads[0].content).records == (RECORD,)
     (send,) = probe.sent(FetchRequest)
-    asked = send.request.topics[0].partitions[0]
-    assert (asked.fetch_offset, asked.last_fetched_epoch) == (3, 1)
+    requested = send.request.topics[0].partitions[0]
+    assert (requested.fetch_offset, requested.last_fetched_epoch) == (3, 1)
 
 
 def test_a_change_of_leader_drops_the_download() -> None:

@@ -100,7 +100,7 @@ def last_voters(probe: Probe) -> tuple[int, ...]:
 # --- adding -------------------------------------------------------------------------------------
 
 
-def test_i83_a_voter_is_added_when_it_has_caught_up_and_answered_at_the_commit() -> None:
+def test_i83_a_voter_is_added_when_it_has_caught_up_and_the_response_leaves_at_the_commit() -> None:
     probe, epoch = leading(1, 2)
     probe.fetch(4, probe.log.end_offset, epoch)
     assert probe.request(add(4)) is None
@@ -117,7 +117,7 @@ def test_i83_a_voter_is_added_when_it_has_caught_up_and_answered_at_the_commit()
     assert probe.machine.high_watermark == end
 
 
-def test_i83_without_ack_when_committed_the_answer_comes_with_the_append() -> None:
+def test_i83_without_ack_when_committed_the_response_comes_with_the_append() -> None:
     probe, epoch = leading(1, 2)
     probe.fetch(4, probe.log.end_offset, epoch)
     probe.request(add(4, ack_when_committed=False))
@@ -268,7 +268,7 @@ def test_z57_a_late_begin_acknowledgement_of_a_removed_voter_changes_nothing() -
 # --- updating -----------------------------------------------------------------------------------
 
 
-def test_i86_an_update_is_written_and_answered_at_once() -> None:
+def test_i86_an_update_is_written_and_acknowledged_at_once() -> None:
     probe, epoch = leading(1, 2, 3)
     assert error_of(probe.request(update(2, epoch))) is ErrorCode.NONE
     entry = probe.machine.voters.get(2)

@@ -33,15 +33,15 @@ def following(rules: Rules) -> Probe:
     return probe
 
 
-def follower_hears_of_another_leader(rules: Rules) -> Any:
+def follower_receives_another_leader(rules: Rules) -> Any:
     return following(rules).begin(3, 3)
 
 
-def follower_hears_the_end_of_another_leader(rules: Rules) -> Any:
+def follower_receives_the_end_of_another_leader(rules: Rules) -> Any:
     return following(rules).end(3, 3)
 
 
-def follower_hears_that_it_leads(rules: Rules) -> Any:
+def follower_receives_itself_as_leader(rules: Rules) -> Any:
     return following(rules).begin(3, 1)
 
 
@@ -56,43 +56,43 @@ def the_leader_fetches_a_snapshot_from_itself(rules: Rules) -> Any:
     return ErrorCode(probe.fetch_snapshot(1, end).error_code)
 
 
-def a_snapshot_is_asked_of_no_topic(rules: Rules) -> Any:
+def a_snapshot_is_fetched_of_no_topic(rules: Rules) -> Any:
     probe, _ = leading(1, 2, 3, rules=rules)
-    answer = probe.request(FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=()))
-    return ErrorCode(answer.error_code)
+    response = probe.request(FetchSnapshotRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=()))
+    return ErrorCode(response.error_code)
 
 
-def the_leader_tells_itself_of_its_endpoints(rules: Rules) -> Any:
+def the_leader_sends_itself_its_endpoints(rules: Rules) -> Any:
     probe, epoch = leading(1, 2, 3, rules=rules)
     return ErrorCode(probe.request(update(1, epoch)).error_code)
 
 
 @BOTH
 @pytest.mark.parametrize(
-    "ask",
+    "send",
     [
-        follower_hears_of_another_leader,
-        follower_hears_the_end_of_another_leader,
-        follower_hears_that_it_leads,
+        follower_receives_another_leader,
+        follower_receives_the_end_of_another_leader,
+        follower_receives_itself_as_leader,
         a_candidate_has_this_nodes_id,
         the_leader_fetches_a_snapshot_from_itself,
-        a_snapshot_is_asked_of_no_topic,
-        the_leader_tells_itself_of_its_endpoints,
+        a_snapshot_is_fetched_of_no_topic,
+        the_leader_sends_itself_its_endpoints,
     ],
 )
 def test_a_request_that_cannot_be_true_is_refused_or_fatal(
-    ask: Callable[[Rules], Any], rules: Rules
+    send: Callable[[Rules], Any], rules: Rules
 ) -> None:
     """Item 11 (d)."""
     if rules is SHIPPED:
         with pytest.raises(InconsistentState):
-            ask(rules)
+            send(rules)
     else:
-        assert ask(rules) is ErrorCode.INVALID_REQUEST
+        assert send(rules) is ErrorCode.INVALID_REQUEST
 
 
 @BOTH
-def test_a_vote_that_was_found_invalid_is_asked_again_or_fatal(rules: Rules) -> None:
+def test_a_vote_that_was_found_invalid_is_requested_again_or_fatal(rules: Rules) -> None:
     """Item 11 (d)."""
     probe = Probe(rules=rules)
     probe.advance(ELECTION_MS)
@@ -110,20 +110,20 @@ def test_a_vote_that_was_found_invalid_is_asked_again_or_fatal(rules: Rules) -> 
 
 
 @BOTH
-def test_a_leader_that_knows_no_update_voter_is_asked_once_or_for_ever(rules: Rules) -> None:
+def test_a_leader_without_update_voter_gets_the_request_once_or_for_ever(rules: Rules) -> None:
     """Item 11 (e). With kraft.version 0 a voter tells each leader of itself until one has heard."""
     probe = following(rules)
-    asked = 0
+    requested = 0
     for _ in range(200):
         for send in probe.sent(FetchRequest):
             probe.respond_to_fetch(send, leader=2, epoch=3)
         for send in probe.sent(UpdateRaftVoterRequest):
-            asked += 1
-            answer = UpdateRaftVoterResponse(
+            requested += 1
+            response = UpdateRaftVoterResponse(
                 error_code=ErrorCode.UNSUPPORTED_VERSION,
                 current_leader=UpdateRaftVoterResponse.CurrentLeader(leader_id=-1, leader_epoch=-1),
             )
-            probe.respond(send, answer)
+            probe.respond(send, response)
         probe.advance(100)
     assert probe.where == ("Follower", 3, 2)
-    assert asked == 1 if rules is not SHIPPED else asked > 5
+    assert requested == 1 if rules is not SHIPPED else requested > 5

@@ -15,10 +15,10 @@ STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
 def test_a_story_goes_as_it_was_recorded(path: Path) -> None:
     script = path.read_text()
-    told = Story().play(script)
+    reported = Story().play(script)
     if os.environ.get("STORIES") == "rewrite":
-        path.write_text(told)
-    assert told == script
+        path.write_text(reported)
+    assert reported == script
     assert len(script.splitlines()) <= 60
 
 

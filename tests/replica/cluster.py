@@ -77,19 +77,19 @@ class Cluster:
         self.traces: list[dict[str, Any]] = []
         self.sent: list[tuple[int, int, Any]] = []
         self.alterations: list[AlterPartitionRequest] = []
-        self.answers: list[ErrorCode] = []  # what the controller says next instead
+        self.responses: list[ErrorCode] = []  # what the controller says next instead
         self.deltas: list[MetadataDelta] = []
         self.published: dict[int, int] = {}
         self.lags: dict[int, int] = {}  # how long a broker's image lags behind the log
         self.cuts: set[tuple[int, int]] = set()
-        self.controller_answers = True
+        self.controller_responds = True
         self.hits: list[str] = []
         self.closed: list[int] = []
         self.acks: dict[int, int] = {}  # of each produce, by its token
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._timers: dict[tuple[int, str], int] = {}
-        self._replies: dict[Any, Any] = {}
+        self._responses: dict[Any, Any] = {}
         self._tokens = itertools.count(1)
         self.publish(FeatureLevelRecord(name="metadata.version", feature_level=30))
         for broker in range(1, brokers + 1):
@@ -214,41 +214,43 @@ class Cluster:
         self.alterations.append(request)
         topics = []
         for topic in request.topics:
-            answers = []
-            for asked in topic.partitions:
-                answers.append(self._alter_one(request.broker_id, topic.topic_id, asked))
+            responses = []
+            for requested in topic.partitions:
+                responses.append(self._alter_one(request.broker_id, topic.topic_id, requested))
             topics.append(
-                AlterPartitionResponse.TopicData(topic_id=topic.topic_id, partitions=tuple(answers))
+                AlterPartitionResponse.TopicData(
+                    topic_id=topic.topic_id, partitions=tuple(responses)
+                )
             )
         return AlterPartitionResponse(topics=tuple(topics))
 
-    def _alter_one(self, broker: int, topic_id: uuid.UUID, asked: Any) -> Any:
+    def _alter_one(self, broker: int, topic_id: uuid.UUID, requested: Any) -> Any:
         kind = AlterPartitionResponse.PartitionData
-        known = self.image.topics.partition(topic_id, asked.partition_index)
+        known = self.image.topics.partition(topic_id, requested.partition_index)
         assert known is not None
-        error = self.answers.pop(0) if self.answers else ErrorCode.NONE
-        if not error and asked.partition_epoch != known.partition_epoch:
+        error = self.responses.pop(0) if self.responses else ErrorCode.NONE
+        if not error and requested.partition_epoch != known.partition_epoch:
             error = ErrorCode.INVALID_UPDATE_VERSION
-        if not error and (known.leader, known.leader_epoch) != (broker, asked.leader_epoch):
+        if not error and (known.leader, known.leader_epoch) != (broker, requested.leader_epoch):
             error = ErrorCode.FENCED_LEADER_EPOCH
-        if not error and not all(self._eligible(m) for m in asked.new_isr_with_epochs):
+        if not error and not all(self._eligible(m) for m in requested.new_isr_with_epochs):
             error = ErrorCode.INELIGIBLE_REPLICA
         if error:
-            return kind(partition_index=asked.partition_index, error_code=error)
+            return kind(partition_index=requested.partition_index, error_code=error)
         self.publish(
             PartitionChangeRecord(
                 topic_id=topic_id,
-                partition_id=asked.partition_index,
-                isr=tuple(member.broker_id for member in asked.new_isr_with_epochs),
-                leader_recovery_state=asked.leader_recovery_state
-                if asked.leader_recovery_state != known.leader_recovery_state
+                partition_id=requested.partition_index,
+                isr=tuple(member.broker_id for member in requested.new_isr_with_epochs),
+                leader_recovery_state=requested.leader_recovery_state
+                if requested.leader_recovery_state != known.leader_recovery_state
                 else -1,
             )
         )
-        now = self.image.topics.partition(topic_id, asked.partition_index)
+        now = self.image.topics.partition(topic_id, requested.partition_index)
         assert now is not None
         return kind(
-            partition_index=asked.partition_index,
+            partition_index=requested.partition_index,
             leader_id=now.leader,
             leader_epoch=now.leader_epoch,
             isr=now.isr,
@@ -358,11 +360,11 @@ class Cluster:
                 ),
             ),
         )
-        token = self.ask(broker, request, 12)
+        token = self.request(broker, request, 12)
         self.acks[token] = acks
         return token
 
-    def ask(self, broker: int, request: Any, version: int) -> int:
+    def request(self, broker: int, request: Any, version: int) -> int:
         token = next(self._tokens)
         manager = self.managers[broker]
         self.see(broker, manager.on_request((CLIENT, token), request, version, self.now_ms))
@@ -392,7 +394,7 @@ class Cluster:
                 ),
             ),
         )
-        return self.ask(broker, request, 13)
+        return self.request(broker, request, 13)
 
     def list_offset(
         self, broker: int, timestamp: int, *, name: str = "orders", version: int = 7
@@ -410,22 +412,22 @@ class Cluster:
                 ),
             ),
         )
-        return self.reply(self.ask(broker, request, version)).topics[0].partitions[0]
+        return self.response(self.request(broker, request, version)).topics[0].partitions[0]
 
-    def has_reply(self, token: int) -> bool:
-        return token in self._replies
+    def has_response(self, token: int) -> bool:
+        return token in self._responses
 
-    def reply(self, token: int) -> Any:
-        return self._replies[token]
+    def response(self, token: int) -> Any:
+        return self._responses[token]
 
     def produced(self, token: int) -> ProduceResponse.PartitionProduceResponse:
         found: ProduceResponse.PartitionProduceResponse = (
-            self._replies[token].responses[0].partition_responses[0]
+            self._responses[token].responses[0].partition_responses[0]
         )
         return found
 
     def fetched(self, token: int) -> tuple[Any, list[bytes | None]]:
-        data = self._replies[token].responses[0].partitions[0]
+        data = self._responses[token].responses[0].partitions[0]
         return data, [r.value for batch in Records.of(data.records).batches for r in batch.records]
 
     # -- the loop ----------------------------------------------------------------------------
@@ -436,7 +438,7 @@ class Cluster:
                 self.sent.append((broker, effect.to, effect.request))
                 self._later(LATENCY_MS, self._delivery(broker, effect))
             elif isinstance(effect, Respond):
-                self._answer(broker, effect)
+                self._respond(broker, effect)
             elif isinstance(effect, SetTimer):
                 self._timers[(broker, effect.name)] = effect.at_ms
             elif isinstance(effect, CancelTimer):
@@ -476,7 +478,7 @@ class Cluster:
             if self.managers.get(source) is manager:
                 self.see(source, manager.on_failure(send.correlation_id, self.now_ms))
 
-        def answer(response: Any) -> None:
+        def complete(response: Any) -> None:
             if (send.to, source) in self.cuts:
                 return
             if self.managers.get(source) is manager:
@@ -487,31 +489,31 @@ class Cluster:
             if (source, send.to) in self.cuts:
                 return
             if send.to == CONTROLLER:
-                if self.controller_answers and isinstance(send.request, AlterPartitionRequest):
+                if self.controller_responds and isinstance(send.request, AlterPartitionRequest):
                     response = self._alter(send.request)
-                    self._later(LATENCY_MS, lambda: answer(response))
-                elif self.controller_answers and isinstance(
+                    self._later(LATENCY_MS, lambda: complete(response))
+                elif self.controller_responds and isinstance(
                     send.request, AssignReplicasToDirsRequest
                 ):
                     assigned = self._assign(send.request)
-                    self._later(LATENCY_MS, lambda: answer(assigned))
+                    self._later(LATENCY_MS, lambda: complete(assigned))
             elif send.to not in self.managers:
                 fail()
             else:
                 to = self.managers[send.to]
                 self.see(
                     send.to,
-                    to.on_request(("node", answer), send.request, send.version, self.now_ms),
+                    to.on_request(("node", outcome), send.request, send.version, self.now_ms),
                 )
 
         return deliver
 
-    def _answer(self, broker: int, reply: Respond) -> None:
-        kind, who = reply.token
+    def _respond(self, broker: int, response: Respond) -> None:
+        kind, who = response.token
         if kind == CLIENT:
-            self._replies[who] = reply.response
+            self._responses[who] = response.response
         else:
-            self._later(LATENCY_MS, lambda: who(reply.response))
+            self._later(LATENCY_MS, lambda: who(response.response))
 
 
 def _dir(broker: int) -> uuid.UUID:

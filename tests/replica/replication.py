@@ -55,18 +55,18 @@ class Node:
     log: Log
     epoch: int
     alter_partition: HeldBack
-    heard: int = 0  # how much of the metadata log it has applied
+    received: int = 0  # how much of the metadata log it has applied
     waiting: list[tuple[int, bytes]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Asked:
+class Request:
     """A proposal on its way, and its answer once the controller has one."""
 
     broker: int
     broker_epoch: int
     item: AlterPartitionItem
-    answer: AlterPartitionResult | None = None
+    respond: AlterPartitionResult | None = None
 
 
 class Replication:
@@ -82,7 +82,7 @@ class Replication:
         self.epochs = itertools.count(100)
         self.image = {b: Broker(next(self.epochs)) for b in BROKERS}
         self.history: list[tuple[PartitionRegistration, dict[int, Broker]]] = []
-        self.asked: list[Asked] = []
+        self.requested: list[Request] = []
         self.acked: list[tuple[int, bytes]] = []
         self.hits: list[str] = []
         self.moves = 0
@@ -100,9 +100,9 @@ class Replication:
         deeds = [
             (self.fetch, 100),
             (self.produce, 20),
-            (self.hear, 40),
+            (self.receive, 40),
             (self.control, 30),
-            (self.hear_answer, 20),
+            (self.receive_response, 20),
             (self.wait, 5),
             (self.shrink, 5),
             (self.fence, 2),
@@ -173,37 +173,37 @@ class Replication:
         node.waiting.append((appended.last_offset, value))
         self._look(node)
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         """A broker applies the next metadata that the controller wrote."""
         node = self._any()
-        if node.heard == len(self.history):
+        if node.received == len(self.history):
             return
-        said, brokers = self.history[node.heard]
-        node.heard += 1
+        printed, brokers = self.history[node.received]
+        node.received += 1
         node.partition.context.view = BrokerView(node.epoch, brokers)
-        if said.leader == node.id:
-            make_leader(node.partition, said, self.now_ms)
+        if printed.leader == node.id:
+            make_leader(node.partition, printed, self.now_ms)
         else:
-            make_follower(node.partition, said)
+            make_follower(node.partition, printed)
         self._look(node)
 
     def control(self) -> None:
         """The controller decides a proposal."""
-        open_ones = [asked for asked in self.asked if asked.answer is None]
+        open_ones = [requested for requested in self.requested if requested.respond is None]
         if open_ones:
-            asked = self.random.choice(open_ones)
-            asked.answer = self._decide(asked)
+            requested = self.random.choice(open_ones)
+            requested.respond = self._decide(requested)
 
-    def hear_answer(self) -> None:
+    def receive_response(self) -> None:
         """A leader hears an answer, or that there is none."""
-        if not self.asked:
+        if not self.requested:
             return
-        asked = self.asked.pop(self.random.randrange(len(self.asked)))
-        node = self.nodes[asked.broker]
-        if node.epoch != asked.broker_epoch:
+        requested = self.requested.pop(self.random.randrange(len(self.requested)))
+        node = self.nodes[requested.broker]
+        if node.epoch != requested.broker_epoch:
             return
         lost = AlterPartitionResult(error=ErrorCode.NETWORK_EXCEPTION)
-        node.alter_partition.complete(asked.answer or lost, self.now_ms)
+        node.alter_partition.complete(requested.respond or lost, self.now_ms)
         self._look(node)
 
     def wait(self) -> None:
@@ -238,8 +238,8 @@ class Replication:
         self.fence_before_restart(node.id)
         checkpoint = self.random.randrange(node.partition.high_watermark + 1)
         fresh = self._node(node.id, node.log, checkpoint)
-        fresh.heard = len(self.history) - 1
-        brokers = self.history[fresh.heard - 1][1] if fresh.heard else {}
+        fresh.received = len(self.history) - 1
+        brokers = self.history[fresh.received - 1][1] if fresh.received else {}
         fresh.partition.context.view = BrokerView(fresh.epoch, brokers)
         self.nodes[node.id] = fresh
 
@@ -251,11 +251,11 @@ class Replication:
 
     # --- the controller -----------------------------------------------------------------------
 
-    def _decide(self, asked: Asked) -> AlterPartitionResult:
-        state, proposal = self.state, asked.item
+    def _decide(self, requested: Request) -> AlterPartitionResult:
+        state, proposal = self.state, requested.item
         members = tuple(member for member, _ in proposal.isr)
         error = ErrorCode.NONE
-        if self.image[asked.broker].epoch != asked.broker_epoch:
+        if self.image[requested.broker].epoch != requested.broker_epoch:
             error = ErrorCode.NETWORK_EXCEPTION
         elif proposal.leader_epoch != state.leader_epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH
@@ -325,7 +325,7 @@ class Replication:
     def _look(self, node: Node) -> None:
         """Take what came of an event: items to the controller, acknowledged produces."""
         for item in node.alter_partition.take():
-            self.asked.append(Asked(node.id, node.epoch, item))
+            self.requested.append(Request(node.id, node.epoch, item))
         left = []
         for offset, value in node.waiting:
             enough = check_enough_replicas(node.partition, offset + 1)

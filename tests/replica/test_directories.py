@@ -86,7 +86,7 @@ class Story:
         ]
         return [file.directory for file in files if file is not None]
 
-    def told(self) -> dict[int, uuid.UUID]:
+    def reported(self) -> dict[int, uuid.UUID]:
         """What the one request says: partition -> directory."""
         self.last = self.sends.pop(0)
         assert isinstance(self.last.request, AssignReplicasToDirsRequest)
@@ -98,18 +98,18 @@ class Story:
             for partition in topic.partitions
         }
 
-    def answer(self, now_ms: int, error: ErrorCode = ErrorCode.NONE, **errors: ErrorCode) -> None:
+    def respond(self, now_ms: int, error: ErrorCode = ErrorCode.NONE, **errors: ErrorCode) -> None:
         kind = AssignReplicasToDirsResponse
 
-        def topic(asked: Any) -> Any:
+        def topic(requested: Any) -> Any:
             return kind.TopicData(
-                topic_id=asked.topic_id,
+                topic_id=requested.topic_id,
                 partitions=tuple(
                     kind.PartitionData(
                         partition_index=p.partition_index,
                         error_code=errors.get(f"p{p.partition_index}", ErrorCode.NONE),
                     )
-                    for p in asked.partitions
+                    for p in requested.partitions
                 ),
             )
 
@@ -136,40 +136,40 @@ def test_a_log_is_made_in_the_directory_that_it_is_assigned_to() -> None:
     assert not story.sends
 
 
-def test_logs_without_assignment_spread_and_the_controller_is_told() -> None:
+def test_logs_without_assignment_spread_and_are_reported_to_the_controller() -> None:
     story = Story(directory_id.UNASSIGNED, directory_id.UNASSIGNED)
     assert story.lies() == [FIRST, SECOND]
-    assert story.told() == {0: FIRST}
-    story.answer(5)
-    assert story.told() == {1: SECOND}, "one request at a time"
-    story.answer(6)
+    assert story.reported() == {0: FIRST}
+    story.respond(5)
+    assert story.reported() == {1: SECOND}, "one request at a time"
+    story.respond(6)
     assert not story.sends and not story.manager.state.assignments.pending
 
 
-def test_before_directories_were_in_the_metadata_nothing_is_told() -> None:
+def test_before_directories_were_in_the_metadata_nothing_is_reported() -> None:
     assert not Story(directory_id.MIGRATING, metadata_version=16).sends
 
 
-def test_what_the_controller_refuses_is_told_again_after_growing_pauses() -> None:
+def test_what_the_controller_refuses_is_reported_again_after_growing_pauses() -> None:
     story = Story(directory_id.UNASSIGNED)
     pauses, now_ms = [], 0
     for _ in range(9):
-        story.told()
-        story.answer(now_ms, error=ErrorCode.STALE_BROKER_EPOCH)
+        story.reported()
+        story.respond(now_ms, error=ErrorCode.STALE_BROKER_EPOCH)
         pauses.append(story.timers["directory-assignments"] - now_ms)
         now_ms = story.wake("directory-assignments")
     assert pauses == [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]
-    assert story.told() == {0: FIRST}
+    assert story.reported() == {0: FIRST}
 
 
-def test_only_the_partition_that_was_refused_is_told_again() -> None:
+def test_only_the_partition_that_was_refused_is_reported_again() -> None:
     story = Story(directory_id.UNASSIGNED, directory_id.UNASSIGNED, directory_id.UNASSIGNED)
-    story.told()
-    story.answer(0)
-    assert story.told() == {1: SECOND, 2: FIRST}
-    story.answer(0, p2=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    story.reported()
+    story.respond(0)
+    assert story.reported() == {1: SECOND, 2: FIRST}
+    story.respond(0, p2=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     story.wake("directory-assignments")
-    assert story.told() == {2: FIRST}
+    assert story.reported() == {2: FIRST}
 
 
 def test_a_failed_directory_is_reported_and_what_lies_elsewhere_works_on() -> None:
@@ -205,7 +205,7 @@ def test_a_new_log_for_a_failed_directory_is_not_made_unless_it_is_free_to_go_an
     after = Story(*places).image
     story.see(story.manager.on_metadata(MetadataDelta.between(before, after), 0))
     assert list(story.manager.state.partitions) == [(ORDERS, 1), (ORDERS, 2)]
-    assert story.told() == {2: SECOND}
+    assert story.reported() == {2: SECOND}
 
 
 def test_a_log_of_another_topic_id_gives_way() -> None:
@@ -235,7 +235,7 @@ def test_a_cordoned_directory_takes_no_new_log_while_there_is_another() -> None:
         assert fresh.lies() == places
 
 
-def test_the_last_directory_takes_the_broker_with_it_and_nobody_is_told() -> None:
+def test_the_last_directory_takes_the_broker_with_it_and_nothing_is_reported() -> None:
     story = Story(FIRST, SECOND)
     story.see(story.manager.on_directory_failure(FIRST, 0))
     story.others.clear()

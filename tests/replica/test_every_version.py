@@ -23,10 +23,10 @@ NEW = supported_versions(Rules.KAFKA_4_3)
 
 def versions(*requests: Any) -> list[tuple[Any, int]]:
     """Each request in each version that can carry it."""
-    return [(r, v) for r, v in _offered(requests) if _can_be_asked(r, v)]
+    return [(r, v) for r, v in _offered(requests) if _has_version(r, v)]
 
 
-def _can_be_asked(request: Any, version: int) -> bool:
+def _has_version(request: Any, version: int) -> bool:
     try:
         encode(request, version)
     except UnsupportedVersion:
@@ -53,23 +53,25 @@ def test_an_error_about_everything(request_: Any, version: int) -> None:
     encode(error_response(request_, ErrorCode.REQUEST_TIMED_OUT, version=version), version)
 
 
-ASKED = m.MetadataRequest.MetadataRequestTopic
+REQUESTED = m.MetadataRequest.MetadataRequestTopic
 
 
 @pytest.mark.parametrize(
     ("request_", "version"),
     versions(
-        m.MetadataRequest(topics=(ASKED(name="orders"), ASKED(name="bills"), ASKED(name="a b"))),
-        m.MetadataRequest(topics=(ASKED(name=None, topic_id=ORDERS),)),
+        m.MetadataRequest(
+            topics=(REQUESTED(name="orders"), REQUESTED(name="bills"), REQUESTED(name="a b"))
+        ),
+        m.MetadataRequest(topics=(REQUESTED(name=None, topic_id=ORDERS),)),
         m.ApiVersionsRequest(client_software_name="test", client_software_version="1"),
         m.DescribeClusterRequest(),
         m.InitProducerIdRequest(transactional_id=None),
     ),
 )
-def test_what_is_answered_from_the_image(request_: Any, version: int) -> None:
-    (reply, *_) = Story().ask(request_, version)
-    assert isinstance(reply, Respond)
-    encode(reply.response, version)
+def test_what_is_served_from_the_image(request_: Any, version: int) -> None:
+    (response, *_) = Story().request(request_, version)
+    assert isinstance(response, Respond)
+    encode(response.response, version)
 
 
 def _data_requests() -> list[Any]:
@@ -154,11 +156,11 @@ def _data_requests() -> list[Any]:
 
 
 @pytest.mark.parametrize("broker", [1, 2, 3], ids=["leader", "follower", "stranger"])
-def test_what_replicas_answer(broker: int) -> None:
+def test_what_replicas_respond(broker: int) -> None:
     cluster = Cluster()
     cluster.create_topic(replicas=(1, 2), isr=(1,))
     cluster.produce(1, b"a", acks=1)
     cluster.advance(20)
     for request, version in versions(*_data_requests()):
-        token = cluster.ask(broker, request, version)
-        encode(cluster.reply(token), version)
+        token = cluster.request(broker, request, version)
+        encode(cluster.response(token), version)

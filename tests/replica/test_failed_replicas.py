@@ -124,7 +124,7 @@ def test_failures_of_one_moment_go_in_one_request() -> None:
     assert request.event_type == 1 and request.event_reason
 
 
-def test_mode_1_a_follower_that_nobody_hears_leaves_the_isr_because_it_lags() -> None:
+def test_mode_1_an_unreachable_follower_leaves_the_isr_because_it_lags() -> None:
     whole = started(KIP_589)
     leader = whole.partition().leader
     follower = next(b for b in (1, 2, 3) if b != leader)
@@ -138,7 +138,7 @@ def test_mode_1_a_follower_that_nobody_hears_leaves_the_isr_because_it_lags() ->
     assert not whole.is_fenced(follower)
 
 
-def test_mode_2_a_leader_that_nobody_hears_stays_leader_until_its_broker_restarts() -> None:
+def test_mode_2_an_unreachable_leader_stays_leader_until_its_broker_restarts() -> None:
     whole = started(KIP_589)
     leader = whole.partition().leader
     whole.drop_to_controller = {(leader, AlterReplicaStateRequest)}
@@ -165,20 +165,20 @@ def test_mode_2_ends_when_a_report_comes_through() -> None:
     assert whole.partition().leader not in (leader, -1)
 
 
-def test_mode_3_the_next_controller_is_told_everything() -> None:
+def test_mode_3_everything_is_reported_to_the_next_controller() -> None:
     whole = started(KIP_589)
     leader = whole.partition().leader
-    whole.after_reply = whole.fail_over  # read and answered, and then it fails before it acts
+    whole.after_response = whole.fail_over  # read and answered, and then it fails before it acts
     break_replica(whole, leader)
     whole.advance(GATHER_MS + 10)
     assert whole.partition().leader == leader
-    assert whole.after_reply is None and len(reports(whole)) == 1
+    assert whole.after_response is None and len(reports(whole)) == 1
     whole.advance(1_000)
     assert len(reports(whole)) == 2
     assert whole.partition().leader not in (leader, -1)
 
 
-def test_a_leader_that_nobody_hears_of_stops_itself_as_shipped() -> None:
+def test_a_leader_whose_failure_is_not_reported_stops_itself_as_shipped() -> None:
     """KIP-858: log.dir.failure.timeout.ms, where KIP-589 has a leader that nobody can use."""
     whole = started(KIP_858)
     leader = whole.partition().leader

@@ -17,20 +17,20 @@ def committed(*values: bytes) -> tuple[Cluster, int]:
     return cluster, sizes.pop()
 
 
-def test_a_fetch_that_finds_just_enough_bytes_is_answered_at_once() -> None:
+def test_a_fetch_that_finds_just_enough_bytes_completes_at_once() -> None:
     cluster, size = committed(b"a")
     enough = cluster.consume(1, 0, wait_ms=1_000, min_bytes=size)
     assert cluster.fetched(enough)[1] == [b"a"]
     waiting = cluster.consume(1, 0, wait_ms=1_000, min_bytes=size + 1)
-    assert not cluster.has_reply(waiting)
+    assert not cluster.has_response(waiting)
 
 
-def test_a_waiting_fetch_is_answered_when_there_are_enough_bytes_and_not_before() -> None:
+def test_a_waiting_fetch_completes_when_there_are_enough_bytes_and_not_before() -> None:
     cluster, size = committed(b"a")
     waiting = cluster.consume(1, 0, wait_ms=10_000, min_bytes=3 * size)
     cluster.produce(1, b"b")
     cluster.advance(10)
-    assert cluster.partition(1).high_watermark == 2 and not cluster.has_reply(waiting)
+    assert cluster.partition(1).high_watermark == 2 and not cluster.has_response(waiting)
     cluster.produce(1, b"c")
     cluster.advance(10)
     assert cluster.fetched(waiting)[1] == [b"a", b"b", b"c"]
@@ -40,11 +40,11 @@ def test_a_fetch_whose_bytes_do_not_come_ends_with_those_that_there_are() -> Non
     cluster, size = committed(b"a")
     waiting = cluster.consume(1, 0, wait_ms=700, min_bytes=2 * size)
     cluster.advance(699)
-    assert not cluster.has_reply(waiting)
+    assert not cluster.has_response(waiting)
     cluster.advance(1)
     assert cluster.fetched(waiting)[1] == [b"a"]
 
 
-def test_a_fetch_that_does_not_want_to_wait_is_answered_with_nothing_at_once() -> None:
+def test_a_fetch_that_does_not_want_to_wait_completes_with_nothing_at_once() -> None:
     cluster, _ = committed(b"a")
     assert cluster.fetched(cluster.consume(1, 1, wait_ms=0))[1] == []

@@ -95,7 +95,7 @@ class Story:
         self.last = self.sends.pop()
         return self.last.request
 
-    def asked(self) -> dict[str, tuple[int, int]]:
+    def requested(self) -> dict[str, tuple[int, int]]:
         """Of the fetch that was sent: topic -> (offset, last fetched epoch)."""
         request = self.take()
         assert isinstance(request, FetchRequest)
@@ -104,7 +104,7 @@ class Story:
             for topic in request.topics
         }
 
-    def answer(self, response: Any) -> None:
+    def respond(self, response: Any) -> None:
         self.respond_to(self.last.correlation_id, response)
 
     def respond_to(self, correlation_id: int, response: Any) -> None:
@@ -112,7 +112,7 @@ class Story:
         self.see()
 
     def fetched(self, topic_id: uuid.UUID = ORDERS, **data: Any) -> None:
-        self.answer(fetch_response({topic_id: data}))
+        self.respond(fetch_response({topic_id: data}))
 
     def wait(self) -> None:
         """Go to the time that the fetcher asked for."""
@@ -140,16 +140,16 @@ def diverging(epoch: int, end_offset: int) -> FetchResponse.EpochEndOffset:
 
 def epoch_end(epoch: int, end_offset: int, error: int = 0) -> OffsetForLeaderEpochResponse:
     kind = OffsetForLeaderEpochResponse
-    answer = kind.EpochEndOffset(
+    response = kind.EpochEndOffset(
         partition=0, leader_epoch=epoch, end_offset=end_offset, error_code=error
     )
-    return kind(topics=(kind.OffsetForLeaderTopicResult(topic="orders", partitions=(answer,)),))
+    return kind(topics=(kind.OffsetForLeaderTopicResult(topic="orders", partitions=(response,)),))
 
 
 def offset_is(offset: int) -> ListOffsetsResponse:
     kind = ListOffsetsResponse
-    answer = kind.ListOffsetsPartitionResponse(partition_index=0, offset=offset)
-    return kind(topics=(kind.ListOffsetsTopicResponse(name="orders", partitions=(answer,)),))
+    response = kind.ListOffsetsPartitionResponse(partition_index=0, offset=offset)
+    return kind(topics=(kind.ListOffsetsTopicResponse(name="orders", partitions=(response,)),))
 
 
 def test_it_fetches_from_the_log_end_with_its_epochs() -> None:
@@ -162,7 +162,7 @@ def test_it_fetches_from_the_log_end_with_its_epochs() -> None:
     assert (request.max_wait_ms, request.min_bytes, request.session_id) == (500, 1, 0)
 
 
-def test_one_request_is_in_flight_at_a_time_and_an_idle_answer_repeats_it() -> None:
+def test_one_request_is_in_flight_at_a_time_and_an_idle_response_repeats_it() -> None:
     story = Story(replica("orders", (0, 5, 3)))
     first = story.take()
     story.poll()
@@ -177,7 +177,7 @@ def test_what_was_fetched_is_appended_and_the_next_fetch_goes_on_behind_it() -> 
     story.take()
     story.fetched(high_watermark=6, log_start_offset=0, records=Records((batch(5, 2, 7),)))
     assert (follower.log_end_offset, follower.high_watermark) == (7, 6)
-    assert story.asked() == {"orders": (7, 7)}
+    assert story.requested() == {"orders": (7, 7)}
 
 
 def test_records_come_as_bytes_as_well() -> None:
@@ -188,7 +188,7 @@ def test_records_come_as_bytes_as_well() -> None:
     assert follower.log_end_offset == 7
 
 
-def test_an_answer_for_another_offset_or_epoch_is_ignored() -> None:
+def test_a_response_for_another_offset_or_epoch_is_ignored() -> None:
     follower = replica("orders", (0, 5, 3))
     story = Story(follower)
     story.take()
@@ -200,7 +200,7 @@ def test_an_answer_for_another_offset_or_epoch_is_ignored() -> None:
     assert story.take().topics[0].partitions[0].current_leader_epoch == EPOCH_7 + 1
 
 
-def test_an_answer_that_comes_twice_is_ignored_the_second_time() -> None:
+def test_a_response_that_comes_twice_is_ignored_the_second_time() -> None:
     follower = replica("orders", (0, 5, 3))
     story = Story(follower)
     story.take()
@@ -212,41 +212,41 @@ def test_an_answer_that_comes_twice_is_ignored_the_second_time() -> None:
     assert len(story.sends) == 1
 
 
-def test_diverging_logs_are_cut_to_where_they_agree() -> None:
+def test_diverging_logs_are_truncated_to_where_they_agree() -> None:
     follower = replica("orders", (0, 4, 3), (4, 1, 3), (5, 4, 5))
     story = Story(follower)
-    assert story.asked() == {"orders": (9, 5)}
+    assert story.requested() == {"orders": (9, 5)}
     story.fetched(diverging_epoch=diverging(3, 4), records=Records())
     assert follower.log_end_offset == 4
-    assert story.asked() == {"orders": (4, 3)}
+    assert story.requested() == {"orders": (4, 3)}
 
 
-def test_an_epoch_that_the_leader_lacks_takes_a_second_question() -> None:
+def test_an_epoch_that_the_leader_lacks_takes_a_second_request() -> None:
     """KIP-279: the leader's epoch is unknown here, so only an upper bound is known."""
     follower = replica("orders", (0, 3, 1), (3, 3, 2), (6, 3, 5))
     story = Story(follower)
     story.take()
     story.fetched(diverging_epoch=diverging(4, 8), records=Records())
     assert follower.log_end_offset == 6
-    question = story.take()
-    assert isinstance(question, OffsetForLeaderEpochRequest)
-    assert question.topics[0].partitions[0].leader_epoch == 2
-    story.answer(epoch_end(1, 3))
+    request = story.take()
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    assert request.topics[0].partitions[0].leader_epoch == 2
+    story.respond(epoch_end(1, 3))
     assert follower.log_end_offset == 3
-    assert story.asked() == {"orders": (3, 1)}
+    assert story.requested() == {"orders": (3, 1)}
 
 
-def test_without_the_second_question_the_logs_stay_apart() -> None:
+def test_without_the_second_request_the_logs_stay_apart() -> None:
     """Z36: what KIP-101 alone did, before KIP-279."""
     follower = replica("orders", (0, 3, 1), (3, 3, 2), (6, 3, 5))
     story = Story(follower, faults=Faults.of(["Z36"]))
     story.take()
     story.fetched(diverging_epoch=diverging(4, 9), records=Records())
     assert story.hits == ["Z36"]
-    assert story.asked() == {"orders": (9, -1)}
+    assert story.requested() == {"orders": (9, -1)}
 
 
-def test_a_leader_that_knows_no_such_epoch_means_the_high_watermark() -> None:
+def test_a_leader_that_has_no_such_epoch_means_the_high_watermark() -> None:
     follower = replica("orders", (0, 3, 1), (3, 3, 2))
     follower.replica_log.set_high_watermark(3)
     story = Story(follower)
@@ -257,7 +257,7 @@ def test_a_leader_that_knows_no_such_epoch_means_the_high_watermark() -> None:
 
 def test_a_log_without_epochs_begins_at_its_high_watermark() -> None:
     story = Story(replica("orders"))
-    assert story.asked() == {"orders": (0, -1)}
+    assert story.requested() == {"orders": (0, -1)}
 
 
 def test_out_of_range_below_a_longer_leader_jumps_to_where_that_begins() -> None:
@@ -265,14 +265,14 @@ def test_out_of_range_below_a_longer_leader_jumps_to_where_that_begins() -> None
     story = Story(follower)
     story.take()
     story.fetched(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
-    question = story.take()
-    assert isinstance(question, ListOffsetsRequest)
-    assert (question.replica_id, question.topics[0].partitions[0].timestamp) == (2, -1)
-    story.answer(offset_is(20))
+    request = story.take()
+    assert isinstance(request, ListOffsetsRequest)
+    assert (request.replica_id, request.topics[0].partitions[0].timestamp) == (2, -1)
+    story.respond(offset_is(20))
     assert story.take().topics[0].partitions[0].timestamp == -2
-    story.answer(offset_is(10))
+    story.respond(offset_is(10))
     assert (follower.log_start_offset, follower.log_end_offset) == (10, 10)
-    assert story.asked() == {"orders": (10, -1)}
+    assert story.requested() == {"orders": (10, -1)}
 
 
 def test_out_of_range_above_a_shorter_leader_follows_it_down() -> None:
@@ -281,9 +281,9 @@ def test_out_of_range_above_a_shorter_leader_follows_it_down() -> None:
     story.take()
     story.fetched(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
     story.take()
-    story.answer(offset_is(3))
+    story.respond(offset_is(3))
     assert follower.log_end_offset == 3
-    assert story.asked() == {"orders": (3, 3)}
+    assert story.requested() == {"orders": (3, 3)}
 
 
 def test_out_of_range_within_the_leaders_log_keeps_what_is_there() -> None:
@@ -292,14 +292,14 @@ def test_out_of_range_within_the_leaders_log_keeps_what_is_there() -> None:
     story.take()
     story.fetched(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
     story.take()
-    story.answer(offset_is(20))
+    story.respond(offset_is(20))
     story.take()
-    story.answer(offset_is(2))
+    story.respond(offset_is(2))
     assert follower.log_end_offset == 5
-    assert story.asked() == {"orders": (5, 3)}
+    assert story.requested() == {"orders": (5, 3)}
 
 
-def test_fenced_waits_for_metadata_and_is_not_asked_again() -> None:
+def test_fenced_waits_for_metadata_and_is_not_fetched_from_again() -> None:
     story = Story(replica("orders", (0, 5, 3)))
     story.take()
     story.fetched(error_code=ErrorCode.FENCED_LEADER_EPOCH)
@@ -310,20 +310,20 @@ def test_fenced_waits_for_metadata_and_is_not_asked_again() -> None:
 
 def test_other_errors_back_off_a_second_while_the_rest_goes_on() -> None:
     story = Story(replica("orders", (0, 5, 3)), replica("bills", (0, 1, 3)))
-    assert story.asked() == {"orders": (5, 3), "bills": (1, 3)}
+    assert story.requested() == {"orders": (5, 3), "bills": (1, 3)}
     idle = {"high_watermark": 1, "log_start_offset": 0, "records": Records()}
     refusal = {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}
-    story.answer(fetch_response({ORDERS: refusal, BILLS: idle}))
-    assert story.asked() == {"bills": (1, 3)}
+    story.respond(fetch_response({ORDERS: refusal, BILLS: idle}))
+    assert story.requested() == {"bills": (1, 3)}
     story.now_ms = 500
     story.fetched(BILLS, **idle)
-    assert story.asked() == {"bills": (1, 3)}
+    assert story.requested() == {"bills": (1, 3)}
     story.now_ms = 1_000
     story.fetched(BILLS, **idle)
-    assert story.asked() == {"orders": (5, 3), "bills": (1, 3)}
+    assert story.requested() == {"orders": (5, 3), "bills": (1, 3)}
 
 
-def test_a_lost_answer_backs_everything_off_and_a_timer_brings_it_back() -> None:
+def test_a_lost_response_backs_everything_off_and_a_timer_brings_it_back() -> None:
     story = Story(replica("orders", (0, 5, 3)))
     story.take()
     story.fetcher.on_failure(story.last.correlation_id, 0)
@@ -331,7 +331,7 @@ def test_a_lost_answer_backs_everything_off_and_a_timer_brings_it_back() -> None
     assert not story.sends
     assert story.timer_ms == 1_000
     story.wait()
-    assert story.asked() == {"orders": (5, 3)}
+    assert story.requested() == {"orders": (5, 3)}
 
 
 def test_a_batch_that_cannot_be_appended_stops_this_partition_only() -> None:
@@ -341,10 +341,10 @@ def test_a_batch_that_cannot_be_appended_stops_this_partition_only() -> None:
     mixed = Records((batch(6, 1, 7), batch(5, 1, 7)))
     one = {"high_watermark": 5, "log_start_offset": 0, "records": mixed}
     idle = {"high_watermark": 1, "log_start_offset": 0, "records": Records()}
-    story.answer(fetch_response({ORDERS: one, BILLS: idle}))
+    story.respond(fetch_response({ORDERS: one, BILLS: idle}))
     assert bad.log_end_offset == 5
     assert [failed.topic_id for failed in story.failed] == [ORDERS]
-    assert story.asked() == {"bills": (1, 3)}
+    assert story.requested() == {"bills": (1, 3)}
 
 
 def test_a_fetcher_without_partitions_is_silent() -> None:
@@ -363,5 +363,5 @@ def test_below_fetch_version_13_topics_are_named() -> None:
         partition_index=0, high_watermark=6, log_start_offset=0, records=Records((batch(5, 1, 7),))
     )
     topic = kind.FetchableTopicResponse(topic="orders", partitions=(data,))
-    story.answer(kind(responses=(topic,)))
+    story.respond(kind(responses=(topic,)))
     assert follower.log_end_offset == 6

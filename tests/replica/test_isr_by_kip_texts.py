@@ -63,8 +63,10 @@ def back_again(rules: Rules, *topics: str) -> Whole:
 def test_a_replica_that_comes_back_joins_the_isr(rules: Rules) -> None:
     whole = back_again(rules, "orders")
     assert sorted(whole.partition().isr) == [1, 2, 3]
-    asked = isr_requests(whole)
-    assert asked and {type(request) for request in asked} == {REQUESTS[rules.isr_changes_by]}
+    requested = isr_requests(whole)
+    assert requested and {type(request) for request in requested} == {
+        REQUESTS[rules.isr_changes_by]
+    }
     produce = whole.produce(whole.partition().leader, b"a")
     whole.advance(20)
     assert whole.produced(produce) == ErrorCode.NONE
@@ -90,8 +92,8 @@ def test_the_changes_of_one_fetch_leave_one_by_one_or_together(together: bool) -
     """KIP-497: one request for all partitions that one Fetch brings in sync."""
     rules = replace(SHIPPED, isr_changes_of_one_fetch_leave_together=together)
     whole = back_again(rules, "a", "b", "c")
-    asked = [request for request in isr_requests(whole) if request.broker_id == 1]
-    counts = [len(request.topics) for request in asked]
+    requested = [request for request in isr_requests(whole) if request.broker_id == 1]
+    counts = [len(request.topics) for request in requested]
     assert counts == ([3] if together else [1, 2])
     assert all(sorted(whole.partition(t).isr) == [1, 2, 3] for t in ("a", "b", "c"))
 
@@ -125,7 +127,7 @@ def test_kip_497_metadata_of_another_version_lets_the_leader_look_again() -> Non
     assert len(bench.submitted) == 2
 
 
-def test_kip_497_an_acknowledged_change_that_nothing_comes_of_is_asked_again() -> None:
+def test_kip_497_an_acknowledged_change_that_nothing_comes_of_is_requested_again() -> None:
     bench = acknowledged()
     bench.shrink()
     assert len(bench.submitted) == 2
@@ -134,7 +136,7 @@ def test_kip_497_an_acknowledged_change_that_nothing_comes_of_is_asked_again() -
     assert len(bench.submitted) == 2, "no second one before the first is answered"
 
 
-def test_as_shipped_a_proposal_that_waits_for_metadata_is_not_asked_again() -> None:
+def test_as_shipped_a_proposal_that_waits_for_metadata_is_not_sent_again() -> None:
     bench = Bench()
     bench.seed(10)
     bench.lead(replicas=[101, 102], isr=[101])
@@ -155,9 +157,9 @@ def test_kip_497_a_change_that_died_with_the_controller_is_put_to_the_next_one()
     follower = next(b for b in (1, 2, 3) if b != leader)
     whole.cuts.add((follower, leader))
     whole.produce(leader, b"a", acks=1)
-    whole.after_reply = whole.fail_over
+    whole.after_response = whole.fail_over
     whole.advance(60_000)
-    assert whole.after_reply is None
+    assert whole.after_response is None
     assert follower not in whole.partition().isr
     assert not partition.isr_state.is_pending
     assert len(isr_requests(whole)) == 2
@@ -206,12 +208,12 @@ def test_kip_704s_form_has_the_unclean_flag_from_version_1_on(sends: bool, versi
     assert send.version == version
 
 
-def test_what_the_answers_say() -> None:
+def test_what_the_responses_mean() -> None:
     kind = kip_497.AlterIsrResponse
     parts = (kind.PartitionData(partition_id=0), kind.PartitionData(partition_id=1, error_code=74))
-    said = alter_partition_results(kind(topics=(kind.TopicData(topic="a", partitions=parts),)))
-    assert said[("a", 0)] == AlterPartitionResult(acknowledged=True)
-    assert said[("a", 1)] == AlterPartitionResult(error=ErrorCode.FENCED_LEADER_EPOCH)
+    printed = alter_partition_results(kind(topics=(kind.TopicData(topic="a", partitions=parts),)))
+    assert printed[("a", 0)] == AlterPartitionResult(acknowledged=True)
+    assert printed[("a", 1)] == AlterPartitionResult(error=ErrorCode.FENCED_LEADER_EPOCH)
 
     other = kip_704.AlterIsrResponse
     data = other.PartitionData(

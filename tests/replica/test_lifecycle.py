@@ -73,13 +73,13 @@ class Story:
         self.last = self.sent.pop()
         return self.last.request
 
-    def answer(self, response: Any) -> None:
+    def respond(self, response: Any) -> None:
         self.see(self.broker.on_response(self.last.correlation_id, response, self.now_ms))
 
-    def heartbeat(self, **answer: Any) -> BrokerHeartbeatRequest:
+    def heartbeat(self, **response: Any) -> BrokerHeartbeatRequest:
         request = self.take()
         assert isinstance(request, BrokerHeartbeatRequest)
-        self.answer(BrokerHeartbeatResponse(**answer))
+        self.respond(BrokerHeartbeatResponse(**response))
         return request
 
     def register(self, broker_epoch: int = 5) -> BrokerRegistrationRequest:
@@ -87,7 +87,7 @@ class Story:
         self.see(self.broker.on_controller(CONTROLLER, self.now_ms))
         request = self.take()
         assert isinstance(request, BrokerRegistrationRequest)
-        self.answer(BrokerRegistrationResponse(broker_epoch=broker_epoch))
+        self.respond(BrokerRegistrationResponse(broker_epoch=broker_epoch))
         return request
 
     def run(self) -> None:
@@ -146,7 +146,7 @@ def test_a_running_broker_that_is_fenced_goes_on_and_stays_running() -> None:
     assert not story.heartbeat(is_caught_up=True, is_fenced=False).want_fence
 
 
-def test_E36_controlled_shutdown_asks_until_the_controller_grants_it() -> None:
+def test_E36_controlled_shutdown_is_requested_until_the_controller_grants_it() -> None:
     story = Story()
     story.run()
     story.see(story.broker.begin_controlled_shutdown(story.now_ms))
@@ -170,7 +170,9 @@ def test_E36_controlled_shutdown_asks_until_the_controller_grants_it() -> None:
     assert not story.sent
 
 
-def test_a_shutdown_wish_during_a_heartbeat_waits_for_its_answer_and_then_leaves_at_once() -> None:
+def test_a_shutdown_wish_during_a_heartbeat_waits_for_its_response_and_then_leaves_at_once() -> (
+    None
+):
     story = Story()
     story.run()
     story.advance(2_000)
@@ -179,7 +181,7 @@ def test_a_shutdown_wish_during_a_heartbeat_waits_for_its_answer_and_then_leaves
     assert story.take().want_shut_down
 
 
-def test_a_broker_that_never_ran_shuts_down_without_asking() -> None:
+def test_a_broker_that_never_ran_shuts_down_without_a_request() -> None:
     story = Story()
     story.register()
     story.see(story.broker.begin_controlled_shutdown(story.now_ms))
@@ -191,7 +193,7 @@ def test_a_refused_registration_is_tried_again_after_the_heartbeat_interval() ->
     story.see(story.broker.start(story.now_ms))
     story.see(story.broker.on_controller(CONTROLLER, story.now_ms))
     story.take()
-    story.answer(BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+    story.respond(BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION))
     story.advance(1_999)
     assert not story.sent
     story.advance(1)
@@ -205,7 +207,7 @@ def test_with_the_rules_of_3_9_retries_back_off() -> None:
     waits = []
     for _ in range(8):
         story.take()
-        story.answer(BrokerHeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+        story.respond(BrokerHeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
         waits.append(story.timers["lifecycle-communication"] - story.now_ms)
         story.advance(waits[-1])
     assert waits == [100, 200, 400, 800, 1_600, 3_200, 6_400, 9_000]
@@ -236,19 +238,19 @@ def test_not_controller_sends_the_same_request_to_the_next_controller() -> None:
     story.run()
     story.advance(2_000)
     first = story.take()
-    story.answer(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
+    story.respond(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
     assert not story.sent
     story.see(story.broker.on_controller(OTHER_CONTROLLER, story.now_ms))
     assert story.take() is first
     assert story.last.to == OTHER_CONTROLLER
 
 
-def test_the_same_controller_is_asked_again_a_little_later() -> None:
+def test_the_same_controller_gets_the_request_again_a_little_later() -> None:
     story = Story()
     story.run()
     story.advance(2_000)
     first = story.take()
-    story.answer(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
+    story.respond(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
     story.advance(99)
     assert not story.sent
     story.advance(1)
@@ -265,16 +267,16 @@ def test_a_heartbeat_that_finds_no_controller_for_half_a_session_counts_as_faile
     assert story.timers == {"lifecycle-communication": story.now_ms + 2_000}
 
 
-def test_an_answer_that_comes_twice_counts_once() -> None:
+def test_a_response_that_comes_twice_counts_once() -> None:
     story = Story()
     story.run()
     story.advance(2_000)
     story.heartbeat(is_fenced=False)
-    story.answer(BrokerHeartbeatResponse(is_fenced=True))
+    story.respond(BrokerHeartbeatResponse(is_fenced=True))
     assert not story.broker.is_fenced
 
 
-def test_offline_directories_are_told_in_every_heartbeat() -> None:
+def test_offline_directories_are_reported_in_every_heartbeat() -> None:
     story = Story()
     story.run()
     story.see(story.broker.propagate_directory_failure(DIRECTORY, story.now_ms))
@@ -285,7 +287,7 @@ def test_offline_directories_are_told_in_every_heartbeat() -> None:
     assert story.broker.state is BrokerState.RUNNING
 
 
-def test_a_directory_failure_that_nobody_hears_of_stops_the_broker() -> None:
+def test_a_directory_failure_that_cannot_be_reported_stops_the_broker() -> None:
     story = Story()
     story.run()
     story.see(story.broker.on_controller(None, story.now_ms))
@@ -304,7 +306,7 @@ def test_an_amended_registration_keeps_the_incarnation() -> None:
     again = story.take()
     assert isinstance(again, BrokerRegistrationRequest)
     assert again.incarnation_id == uuid.UUID(int=7)
-    story.answer(BrokerRegistrationResponse(broker_epoch=5))
+    story.respond(BrokerRegistrationResponse(broker_epoch=5))
     assert isinstance(story.take(), BrokerHeartbeatRequest)
 
 

@@ -17,20 +17,20 @@ def test_a_refused_produce_names_the_leader_only_where_the_version_can(version: 
     batch = RecordBatch.of([Record(0, 0, None, b"a")], leader_epoch=-1)
     data = ProduceRequest.PartitionProduceData(index=0, records=Records((batch,)))
     topic = ProduceRequest.TopicProduceData(name="orders", partition_data=(data,))
-    token = cluster.ask(2, ProduceRequest(acks=1, topic_data=(topic,)), version)
+    token = cluster.request(2, ProduceRequest(acks=1, topic_data=(topic,)), version)
     assert cluster.produced(token).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert cluster.produced(token).current_leader.leader_id == (1 if version >= 10 else -1)
-    assert encode(cluster.reply(token), version)
+    assert encode(cluster.response(token), version)
 
 
 @pytest.mark.parametrize("version", range(4, 13))
 def test_a_refused_fetch_names_the_leader_only_where_the_version_can(version: int) -> None:
     cluster = Cluster()
     cluster.create_topic()
-    asked = FetchRequest.FetchPartition(partition=0, partition_max_bytes=1000)
-    topic = FetchRequest.FetchTopic(topic="orders", partitions=(asked,))
-    token = cluster.ask(2, FetchRequest(replica_id=-1, topics=(topic,)), version)
+    requested = FetchRequest.FetchPartition(partition=0, partition_max_bytes=1000)
+    topic = FetchRequest.FetchTopic(topic="orders", partitions=(requested,))
+    token = cluster.request(2, FetchRequest(replica_id=-1, topics=(topic,)), version)
     data, _ = cluster.fetched(token)
     if data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         assert data.current_leader.leader_id == (1 if version >= 12 else -1)
-    assert encode(cluster.reply(token), version)
+    assert encode(cluster.response(token), version)

@@ -41,14 +41,14 @@ def test_s11_a_leader_applies_a_shrink_before_it_is_committed(on: bool) -> None:
 
 @either
 @pytest.mark.parametrize(
-    "standing", [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 1}], ids=str
+    "state", [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 1}], ids=str
 )
 def test_z02_a_leader_proposes_whom_its_image_calls_ineligible(
-    on: bool, standing: dict[str, int]
+    on: bool, state: dict[str, int]
 ) -> None:
     bench = bench_with("Z02", on)
     bench.lead(replicas=[101, 102], isr=[101])
-    bench.broker(102, **standing)
+    bench.broker(102, **state)
     bench.fetch(102, 0)
     assert len(bench.submitted) == on
     assert bench.hits == (["Z02"] if on else [])
@@ -158,7 +158,7 @@ def test_s31_a_consumer_reads_above_the_high_watermark(on: bool) -> None:
 
 
 @either
-def test_s32_acks_all_is_answered_at_once(on: bool) -> None:
+def test_s32_acks_all_is_acknowledged_at_once(on: bool) -> None:
     bench = bench_with("S32", on)
     bench.lead(**BOTH)
     last = bench.append(3, acks=-1).last_offset

@@ -48,7 +48,7 @@ def shrinking(**fields: Any) -> Bench:
 @pytest.mark.parametrize(
     ("rules", "high_watermark"), [(Rules.KAFKA_3_9, 1), (Rules.KAFKA_4_3, 0)], ids=lambda v: str(v)
 )
-def test_f01_the_high_watermark_takes_what_a_fetch_inside_a_batch_says(
+def test_f01_the_high_watermark_takes_the_offset_of_a_fetch_inside_a_batch(
     rules: Rules, high_watermark: int
 ) -> None:
     """4.3 changed the row: a fetch at 1 counts as one at 0, where the batch begins."""
@@ -79,7 +79,7 @@ def test_f02_f03_a_follower_joins_once_it_holds_the_start_of_this_leader_epoch()
     assert [member for member, _ in bench.submitted[0].isr] == [101, 102, 103]
 
 
-def test_f04_an_expansion_counts_at_once_and_commits_with_the_answer() -> None:
+def test_f04_an_expansion_counts_at_once_and_commits_with_the_response() -> None:
     bench = Bench()
     bench.seed(10)
     bench.lead(replicas=[101, 102], isr=[101])
@@ -133,20 +133,20 @@ def test_f08_any_other_error_submits_the_same_again(error: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize(
-    "standing",
+    "state",
     [pytest.param("fenced", id="F09-F11"), pytest.param("in_controlled_shutdown", id="F12")],
 )
 def test_f09_to_f12_a_fenced_or_stopping_replica_is_dropped_and_not_proposed(
-    standing: str,
+    state: str,
 ) -> None:
     bench = expanding()
     bench.respond(ErrorCode.INELIGIBLE_REPLICA)
     assert bench.partition.isr_state == CommittedPartitionState((101,))
     assert len(bench.submitted) == 1
-    bench.broker(102, **{standing: True})
+    bench.broker(102, **{state: True})
     bench.fetch(102, 10)
     assert len(bench.submitted) == 1
-    bench.broker(102, **{standing: False})
+    bench.broker(102, **{state: False})
     bench.fetch(102, 10)
     assert isinstance(bench.partition.isr_state, PendingExpandIsr)
     bench.respond(partition_epoch=1)
@@ -220,7 +220,9 @@ def test_f16_a_shrink_counts_when_it_is_committed_and_is_retried() -> None:
     assert bench.checks == 1
 
 
-def test_f20_metadata_of_the_leaders_own_epoch_ends_a_change_whose_answer_is_then_ignored() -> None:
+def test_f20_metadata_of_the_leaders_own_epoch_ends_a_change_whose_response_is_then_ignored() -> (
+    None
+):
     bench = shrinking()
     late = bench.partition.in_flight
     bench.lead(replicas=[101, 102], isr=[101, 102], partition_epoch=2)
@@ -237,7 +239,7 @@ def test_f20_metadata_of_the_leaders_own_epoch_ends_a_change_whose_answer_is_the
     assert isinstance(bench.partition.isr_state, PendingShrinkIsr)
 
 
-def test_f21_who_asked_from_the_last_fetchs_end_had_caught_up_then() -> None:
+def test_f21_a_fetch_from_the_last_fetchs_end_had_caught_up_then() -> None:
     bench = Bench()
     bench.seed(10)
     bench.lead(replicas=[101, 102], isr=[101, 102])
@@ -276,7 +278,7 @@ def test_f23_a_refused_shrink_stays_pending() -> None:
     assert bench.partition.high_watermark == 0
 
 
-def test_f24_a_retried_expansion_commits_with_the_second_answer() -> None:
+def test_f24_a_retried_expansion_commits_with_the_second_response() -> None:
     bench = Bench()
     bench.seed(10)
     bench.lead(replicas=[101, 102, 103, 104], isr=[101, 102, 103])
@@ -364,7 +366,7 @@ def test_f29_the_same_leader_epoch_again_keeps_followers_start_and_cache() -> No
     assert bench.partition.log.epochs.entries == epochs
 
 
-def test_a_new_epoch_of_the_same_leader_keeps_offsets_and_a_new_leader_knows_nothing() -> None:
+def test_a_new_epoch_of_the_same_leader_keeps_offsets_and_a_new_leader_has_none() -> None:
     bench = Bench()
     bench.seed(4)
     fields = {"replicas": [101, 102], "isr": [101, 102]}
@@ -381,7 +383,9 @@ def test_a_new_epoch_of_the_same_leader_keeps_offsets_and_a_new_leader_knows_not
     assert (follower.log_end_offset, follower.broker_epoch) == (-1, None)
 
 
-def test_a_leader_takes_its_partition_as_recovered_and_a_follower_keeps_what_is_said() -> None:
+def test_a_leader_takes_its_partition_as_recovered_and_a_follower_keeps_the_recorded_state() -> (
+    None
+):
     bench = Bench()
     bench.lead(replicas=[101, 102], isr=[101], recovery_state=1)
     bench.fetch(102, 0)
@@ -401,7 +405,7 @@ def test_adding_replicas_do_not_make_a_partition_under_replicated() -> None:
 def test_a_partition_without_a_role_refuses_everything() -> None:
     bench = Bench()
     assert not bench.partition.is_leader
-    for ask in (
+    for call in (
         lambda: bench.fetch(102, 0, current_leader_epoch=None),
         lambda: bench.append(1),
         lambda: consumer_fetch_records(
@@ -411,14 +415,14 @@ def test_a_partition_without_a_role_refuses_everything() -> None:
         lambda: delete_records_on_leader(bench.partition, 0),
     ):
         with pytest.raises(ReplicaError) as refusal:
-            ask()
+            call()
         assert refusal.value.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
     bench.shrink()
     assert bench.effects == []
     assert bench.partition.leader != LEADER
 
 
-def test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_asked_for() -> None:
+def test_metadata_of_an_equal_partition_epoch_spares_the_change_that_is_pending() -> None:
     """As shipped it ends the change, though the controller may yet write it."""
     for rules in (Rules.KAFKA_4_3, Rules.KAFKA_4_3.as_shipped()):
         bench = expanding(rules=rules)

@@ -95,7 +95,7 @@ def test_f40_a_leader_refuses_older_and_newer_epochs(
             bench.fetch(102, 0, current_leader_epoch=given)
 
 
-def test_a_follower_is_told_where_it_parted_and_nothing_is_learned_from_it() -> None:
+def test_a_follower_gets_the_diverging_epoch_and_its_fetch_counts_for_nothing() -> None:
     bench = Bench()
     bench.lead(**BOTH, leader_epoch=2)
     bench.append(3)
@@ -125,7 +125,7 @@ def test_a_consumer_reads_below_the_high_watermark_and_a_replica_to_the_end() ->
         read(fetch_offset=7, max_bytes=1 << 20)
 
 
-def test_a_follower_answers_consumers_only_where_any_replica_may() -> None:
+def test_a_follower_serves_consumers_only_where_any_replica_may() -> None:
     bench = following(3)
     with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
         consumer_fetch_records(bench.partition, fetch_offset=0, max_bytes=1 << 20)
@@ -144,7 +144,7 @@ def test_a_read_brings_one_batch_however_small_its_limit() -> None:
 # --- high watermark ---------------------------------------------------------------------------
 
 
-def test_the_high_watermark_stands_under_the_minimum_and_moves_with_the_answer() -> None:
+def test_the_high_watermark_stays_under_the_minimum_and_moves_with_the_response() -> None:
     bench = Bench(min_isr=2)
     bench.lead(replicas=[101, 102], isr=[101])
     bench.append(2)
@@ -238,7 +238,7 @@ def test_a_waiting_produce_is_done_when_the_high_watermark_reaches_it() -> None:
     )
 
 
-def test_an_append_says_where_it_landed_and_whether_the_high_watermark_rose() -> None:
+def test_an_append_returns_where_it_landed_and_whether_the_high_watermark_rose() -> None:
     bench = Bench()
     bench.lead(replicas=[101], isr=[101])
     bench.append(2)
@@ -361,26 +361,26 @@ def test_a_fenced_follower_holds_up_no_deletion() -> None:
     assert delete_records_on_leader(bench.partition, 2).low_watermark == 2
 
 
-def test_a_new_leader_does_not_tell_the_latest_offset_before_its_epoch_is_committed() -> None:
+def test_a_new_leader_does_not_list_the_latest_offset_before_its_epoch_is_committed() -> None:
     bench = Bench()
     bench.seed(4)
     bench.lead(**BOTH)
-    ask = partial(list_offsets, bench.partition)
+    offset_for = partial(list_offsets, bench.partition)
     with refused(ErrorCode.OFFSET_NOT_AVAILABLE):
-        ask(timestamp=-1)
-    assert ask(timestamp=-1, from_replica=True) == OffsetAndEpoch(4, 5)
-    assert ask(timestamp=-2) == OffsetAndEpoch(0, 0)
+        offset_for(timestamp=-1)
+    assert offset_for(timestamp=-1, from_replica=True) == OffsetAndEpoch(4, 5)
+    assert offset_for(timestamp=-2) == OffsetAndEpoch(0, 0)
     bench.fetch(102, 4)
-    assert ask(timestamp=-1) == OffsetAndEpoch(4, 5)
+    assert offset_for(timestamp=-1) == OffsetAndEpoch(4, 5)
 
 
 def test_offsets_by_time_lie_below_the_high_watermark() -> None:
     bench = leading(3)
-    ask = partial(list_offsets, bench.partition)
-    assert ask(timestamp=0) is None
+    offset_for = partial(list_offsets, bench.partition)
+    assert offset_for(timestamp=0) is None
     bench.fetch(102, 3)
-    assert ask(timestamp=0) == OffsetAndEpoch(0, 5, 0)
-    assert ask(timestamp=1) is None
+    assert offset_for(timestamp=0) == OffsetAndEpoch(0, 5, 0)
+    assert offset_for(timestamp=1) is None
 
 
 def test_the_end_of_an_epoch_is_looked_up_in_the_current_leader_epoch_only() -> None:

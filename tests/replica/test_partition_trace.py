@@ -27,7 +27,7 @@ def test_every_row_has_the_tables_columns_in_their_order() -> None:
     assert TOPIC_ID.int == 77
 
 
-def test_a_change_of_the_isr_is_told_as_pending_then_committed_with_the_high_watermark() -> None:
+def test_a_change_of_the_isr_is_traced_as_pending_then_committed_with_the_high_watermark() -> None:
     bench = Bench()
     bench.lead(**BOTH)
     bench.append(2)
@@ -42,8 +42,8 @@ def test_a_change_of_the_isr_is_told_as_pending_then_committed_with_the_high_wat
     assert (moved["hw_old"], moved["hw_new"], moved["leo"]) == (0, 2, 2)
 
 
-def test_only_a_refusal_that_reverts_is_told_as_such() -> None:
-    for error, told in (
+def test_only_a_refusal_that_reverts_is_traced_as_such() -> None:
+    for error, reported in (
         (ErrorCode.INELIGIBLE_REPLICA, 1),
         (ErrorCode.OPERATION_NOT_ATTEMPTED, 1),
         (ErrorCode.INVALID_REQUEST, 0),
@@ -53,7 +53,7 @@ def test_only_a_refusal_that_reverts_is_told_as_such() -> None:
         bench.lead(replicas=[101, 102], isr=[101])
         bench.fetch(102, 0)
         bench.respond(error)
-        assert len(bench.rows("isr_revert")) == told, error.name
+        assert len(bench.rows("isr_revert")) == reported, error.name
 
 
 def test_a_risen_high_watermark_shows_what_every_member_was_known_to_hold() -> None:
@@ -76,7 +76,7 @@ def test_knowledge_of_a_leader_that_is_elected_again_counts_for_its_new_epoch() 
     assert json.loads(bench.rows("hw")[-1]["follower_leos"]) == {"102": [4, 6, 1102]}
 
 
-def test_an_answered_produce_is_told_with_its_last_offset() -> None:
+def test_a_completed_produce_is_traced_with_its_last_offset() -> None:
     bench = Bench()
     bench.lead(replicas=[101], isr=[101])
     last = bench.append(3, acks=-1).last_offset
@@ -85,7 +85,7 @@ def test_an_answered_produce_is_told_with_its_last_offset() -> None:
     assert (ack["offset"], ack["isr"], ack["hw_new"]) == (2, (101,), 3)
 
 
-def test_a_truncation_is_told_where_something_was_cut() -> None:
+def test_a_truncation_is_traced_where_something_was_removed() -> None:
     bench = Bench()
     bench.lead(**BOTH)
     bench.append(4)
@@ -99,7 +99,7 @@ def test_a_truncation_is_told_where_something_was_cut() -> None:
     assert bench.rows("append")[-1]["leo"] == 9
 
 
-def test_leaving_is_told_and_silence_can_be_asked_for() -> None:
+def test_leaving_is_traced_unless_the_trace_is_off() -> None:
     bench = Bench()
     bench.follow(102, **BOTH)
     stop_replica(bench.partition, delete=True)

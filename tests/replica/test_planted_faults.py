@@ -52,16 +52,16 @@ def test_z14_a_failed_log_comes_back_empty() -> None:
 
 
 @pytest.mark.parametrize("switch", ["Z38", None])
-def test_z38_a_fetch_of_another_leader_epoch_is_answered(switch: str | None) -> None:
+def test_z38_a_fetch_of_another_leader_epoch_is_served(switch: str | None) -> None:
     cluster = cluster_with(switch) if switch else Cluster()
     if switch is None:
         cluster.create_topic()
     kind = FetchRequest
-    asked = kind.FetchPartition(
+    requested = kind.FetchPartition(
         partition=0, fetch_offset=0, current_leader_epoch=5, partition_max_bytes=1_000
     )
-    topic = kind.FetchTopic(topic_id=TOPIC_IDS["orders"], partitions=(asked,))
-    token = cluster.ask(1, kind(topics=(topic,), max_bytes=1_000), 13)
+    topic = kind.FetchTopic(topic_id=TOPIC_IDS["orders"], partitions=(requested,))
+    token = cluster.request(1, kind(topics=(topic,), max_bytes=1_000), 13)
     error = ErrorCode(cluster.fetched(token)[0].error_code)
     assert error == (ErrorCode.NONE if switch else ErrorCode.UNKNOWN_LEADER_EPOCH)
     assert cluster.hits == ([switch] if switch else [])
@@ -90,7 +90,7 @@ def test_z45_a_restart_deletes_what_should_stay() -> None:
     assert cluster.log_values(2) == []
 
 
-def test_s30_a_follower_cuts_what_is_committed() -> None:
+def test_s30_a_follower_truncates_what_is_committed() -> None:
     cluster = cluster_with("S30")
     cluster.change(leader=2)
     assert "S30" in cluster.hits

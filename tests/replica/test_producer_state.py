@@ -17,7 +17,7 @@ def leading(**fields: object) -> Bench:
     return bench
 
 
-def test_a_repeat_of_one_of_the_last_five_batches_is_answered_as_then() -> None:
+def test_a_repeat_of_one_of_the_last_five_batches_gets_the_same_response() -> None:
     bench = leading()
     for sequence in range(0, 12, 2):
         bench.append(2, **PRODUCER, base_sequence=sequence)
@@ -46,7 +46,7 @@ def test_an_unknown_producer_may_begin_anywhere_and_sequences_wrap() -> None:
     assert bench.append(1, **PRODUCER, base_sequence=0).first_offset == 1
 
 
-def test_a_follower_that_becomes_leader_knows_the_producers_of_its_log() -> None:
+def test_a_follower_that_becomes_leader_has_the_producers_of_its_log() -> None:
     bench = Bench()
     bench.follow(102, replicas=[101, 102], isr=[102])
     fetched = [

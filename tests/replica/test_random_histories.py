@@ -82,7 +82,7 @@ class History:
         self.cluster.lags = {broker: self.chance.choice((0, 0, 40, 3_000)) for broker in BROKERS}
 
     def refuse(self) -> None:
-        self.cluster.answers.append(self.chance.choice(ERRORS))
+        self.cluster.responses.append(self.chance.choice(ERRORS))
 
     def step(self) -> None:
         moves = (
@@ -96,12 +96,12 @@ class History:
 
     def look(self) -> None:
         for token, value in list(self.waiting.items()):
-            if self.cluster.has_reply(token):
+            if self.cluster.has_response(token):
                 del self.waiting[token]
-                if self.cluster.reply(token) is None:
+                if self.cluster.response(token) is None:
                     continue
-                answer = self.cluster.produced(token)
-                row_acks = answer.error_code == ErrorCode.NONE
+                response = self.cluster.produced(token)
+                row_acks = response.error_code == ErrorCode.NONE
                 if row_acks and self._was_acks_all(token):
                     self.acked.append(value)
         known = self.cluster.image.topics.named("orders").partitions[0]  # type: ignore[union-attr]
@@ -115,7 +115,7 @@ class History:
 
     def end(self) -> None:
         """Everything is repaired and time passes: one log, everybody in sync."""
-        self.cluster.answers.clear()
+        self.cluster.responses.clear()
         self.cluster.lags.clear()
         self.heal()
         while len(self.cluster.managers) < len(BROKERS):

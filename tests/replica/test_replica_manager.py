@@ -16,26 +16,26 @@ def kinds(cluster: Cluster, broker: int) -> list[str]:
     return [row["kind"] for row in cluster.traces if row["broker"] == broker]
 
 
-def test_acks_all_is_answered_when_the_maximal_isr_has_it() -> None:
+def test_acks_all_is_acknowledged_when_the_maximal_isr_has_it() -> None:
     cluster = Cluster()
     cluster.create_topic()
     produce = cluster.produce(1, b"a", b"b")
-    assert not cluster.has_reply(produce)
+    assert not cluster.has_response(produce)
     cluster.advance(10)
 
-    answer = cluster.produced(produce)
-    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
+    response = cluster.produced(produce)
+    assert (response.error_code, response.base_offset) == (ErrorCode.NONE, 0)
     assert cluster.log_values(2) == cluster.log_values(3) == [b"a", b"b"]
     ack = next(row for row in cluster.traces if row["kind"] == "ack")
     assert (ack["offset"], ack["maximal_isr"]) == (1, (1, 2, 3))
 
 
-def test_acks_one_is_answered_at_once_and_acks_none_with_nothing() -> None:
+def test_acks_one_is_acknowledged_at_once_and_acks_none_with_nothing() -> None:
     cluster = Cluster()
     cluster.create_topic()
     one = cluster.produce(1, b"a", acks=1)
     assert cluster.produced(one).error_code == ErrorCode.NONE
-    assert cluster.reply(cluster.produce(1, b"b", acks=0)) is None
+    assert cluster.response(cluster.produce(1, b"b", acks=0)) is None
     cluster.advance(10)
     assert cluster.log_values(2) == [b"a", b"b"]
 
@@ -53,7 +53,7 @@ def test_a_consumer_sees_only_what_is_committed_and_a_parked_fetch_wakes_then() 
     cluster.create_topic()
     waiting = cluster.consume(1, 0, wait_ms=10_000)
     cluster.produce(1, b"a", acks=1)
-    assert not cluster.has_reply(waiting)
+    assert not cluster.has_response(waiting)
     cluster.advance(3)
     data, values = cluster.fetched(waiting)
     assert values == [b"a"]
@@ -65,12 +65,12 @@ def test_a_parked_consumer_fetch_ends_empty_when_its_time_is_over() -> None:
     cluster.create_topic()
     waiting = cluster.consume(1, 0, wait_ms=700)
     cluster.advance(699)
-    assert not cluster.has_reply(waiting)
+    assert not cluster.has_response(waiting)
     cluster.advance(1)
     assert cluster.fetched(waiting)[1] == []
 
 
-def test_a_follower_hears_of_the_high_watermark_with_its_next_fetch() -> None:
+def test_a_follower_gets_the_high_watermark_with_its_next_fetch() -> None:
     cluster = Cluster()
     cluster.create_topic()
     cluster.produce(1, b"a")
@@ -80,7 +80,7 @@ def test_a_follower_hears_of_the_high_watermark_with_its_next_fetch() -> None:
     assert cluster.partition(2).high_watermark == 1
 
 
-def test_the_follower_whose_fetch_moved_the_high_watermark_hears_of_it_as_soon() -> None:
+def test_the_follower_whose_fetch_moved_the_high_watermark_gets_it_as_soon() -> None:
     cluster = Cluster()
     cluster.create_topic()
     cluster.produce(1, b"a")
@@ -95,7 +95,7 @@ def test_a_produce_that_is_not_replicated_in_time_times_out_and_may_be_committed
     cluster.advance(FETCH_WAIT_MS + 10)
     produce = cluster.produce(1, b"a", timeout_ms=1_000)
     cluster.advance(999)
-    assert not cluster.has_reply(produce)
+    assert not cluster.has_response(produce)
     cluster.advance(1)
     assert cluster.produced(produce).error_code == ErrorCode.REQUEST_TIMED_OUT
     cluster.cuts.clear()
@@ -116,13 +116,13 @@ def test_a_lagging_follower_leaves_the_isr_and_comes_back() -> None:
     cluster.cuts.clear()
     cluster.advance(LAG_MS + 5_000)
     assert cluster.partition(1).isr_state.isr == (1, 2, 3)
-    asked = cluster.alterations[-1].topics[0].partitions[0]
-    assert [(m.broker_id, m.broker_epoch) for m in asked.new_isr_with_epochs] == [
+    requested = cluster.alterations[-1].topics[0].partitions[0]
+    assert [(m.broker_id, m.broker_epoch) for m in requested.new_isr_with_epochs] == [
         (1, 1_001), (2, 1_002), (3, 1_003),
     ]  # fmt: skip
 
 
-def test_acks_all_below_the_minimum_is_refused_and_the_high_watermark_stands() -> None:
+def test_acks_all_below_the_minimum_is_refused_and_the_high_watermark_stays() -> None:
     cluster = Cluster()
     cluster.create_topic(isr=(1,), min_isr=2)
     cluster.cuts |= {(2, 1), (3, 1)}
@@ -147,7 +147,7 @@ def test_the_minimum_follows_the_topics_config() -> None:
 
 def test_an_expansion_that_was_proposed_counts_before_it_is_committed() -> None:
     cluster = Cluster()
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     cluster.create_topic(isr=(1, 2))
     cluster.advance(FETCH_WAIT_MS + 10)
     leader = cluster.partition(1)
@@ -156,7 +156,7 @@ def test_an_expansion_that_was_proposed_counts_before_it_is_committed() -> None:
     cluster.advance(FETCH_WAIT_MS)
     produce = cluster.produce(1, b"a")
     cluster.advance(1_000)
-    assert not cluster.has_reply(produce), "broker 3 may be in the ISR and has not got it"
+    assert not cluster.has_response(produce), "broker 3 may be in the ISR and has not got it"
 
 
 def test_a_follower_truncates_what_the_new_leader_never_had() -> None:
@@ -200,8 +200,8 @@ def test_a_crashed_follower_comes_back_over_its_disk_and_rejoins() -> None:
     cluster.advance(20)
     assert cluster.log_values(3) == [b"a", b"b"]
     assert cluster.partition(1).isr_state.isr == (1, 2, 3)
-    asked = cluster.alterations[-1].topics[0].partitions[0]
-    assert {m.broker_id: m.broker_epoch for m in asked.new_isr_with_epochs}[3] == 2_003
+    requested = cluster.alterations[-1].topics[0].partitions[0]
+    assert {m.broker_id: m.broker_epoch for m in requested.new_isr_with_epochs}[3] == 2_003
 
 
 def test_a_machine_that_loses_its_unflushed_tail_takes_it_from_the_leader_again() -> None:
@@ -242,7 +242,7 @@ def test_a_fenced_follower_is_not_proposed_until_it_is_unfenced() -> None:
 
 def test_after_ineligible_replica_the_leader_proposes_again_with_the_next_fetch() -> None:
     cluster = Cluster()
-    cluster.answers = [ErrorCode.INELIGIBLE_REPLICA]
+    cluster.responses = [ErrorCode.INELIGIBLE_REPLICA]
     cluster.create_topic(isr=(1, 2))
     cluster.advance(2 * FETCH_WAIT_MS)
     assert len(cluster.alterations) == 2
@@ -250,9 +250,9 @@ def test_after_ineligible_replica_the_leader_proposes_again_with_the_next_fetch(
     assert cluster.partition(1).isr_state.isr == (1, 2, 3)
 
 
-def test_an_unexpected_error_is_asked_again_at_once() -> None:
+def test_an_unexpected_error_is_retried_at_once() -> None:
     cluster = Cluster()
-    cluster.answers = [ErrorCode.UNKNOWN_SERVER_ERROR]
+    cluster.responses = [ErrorCode.UNKNOWN_SERVER_ERROR]
     cluster.create_topic(isr=(1, 2))
     cluster.advance(50)
     assert len(cluster.alterations) == 2
@@ -270,19 +270,19 @@ def test_without_a_known_controller_a_proposal_waits_and_leaves_later() -> None:
     assert cluster.partition(1).isr_state.isr == (1, 2, 3)
 
 
-def test_a_produce_that_waits_when_leadership_moves_is_told_so() -> None:
+def test_a_produce_that_waits_when_leadership_moves_is_refused() -> None:
     cluster = Cluster()
     cluster.create_topic()
     cluster.cuts |= {(2, 1), (3, 1)}
     cluster.advance(FETCH_WAIT_MS + 10)
     produce = cluster.produce(1, b"a")
     cluster.change(leader=2)
-    answer = cluster.produced(produce)
-    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 1)
+    response = cluster.produced(produce)
+    assert response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (response.current_leader.leader_id, response.current_leader.leader_epoch) == (2, 1)
 
 
-def test_who_asks_the_wrong_broker_is_told_who_leads() -> None:
+def test_a_request_to_the_wrong_broker_gets_the_leaders_id() -> None:
     cluster = Cluster()
     cluster.create_topic(replicas=(1, 2))
     follower = cluster.produced(cluster.produce(2, b"a"))
@@ -437,7 +437,7 @@ def test_a_failed_directory_takes_its_replicas_offline() -> None:
     assert not cluster.managers[1].state.partitions, "it stays offline until the broker restarts"
 
 
-def test_list_offsets_tells_earliest_latest_and_by_time() -> None:
+def test_list_offsets_finds_earliest_latest_and_by_time() -> None:
     cluster = Cluster()
     cluster.create_topic(replicas=(1,))
     cluster.produce(1, b"a")
@@ -450,7 +450,7 @@ def test_list_offsets_tells_earliest_latest_and_by_time() -> None:
     assert cluster.list_offset(1, cluster.now_ms + 1).offset == -1
 
 
-def test_list_offsets_tells_the_youngest_record_and_knows_of_no_tier() -> None:
+def test_list_offsets_finds_the_youngest_record_and_has_no_tier() -> None:
     """KIP-734. Who asks below the version that knows a word is refused."""
     cluster = Cluster()
     cluster.create_topic(replicas=(1,))

@@ -73,13 +73,13 @@ class Story:
         assert isinstance(self.last.request, AlterReplicaStateRequest)
         return self.last.request
 
-    def answer(self, *told: tuple[str, int, int], error: int = 0) -> None:
+    def respond(self, *reported: tuple[str, int, int], error: int = 0) -> None:
         kind = AlterReplicaStateResponse
         topics = tuple(
             kind.TopicData(
                 topic=topic, partitions=(kind.PartitionData(partition_id=index, error_code=code),)
             )
-            for topic, index, code in told
+            for topic, index, code in reported
         )
         response = kind(error_code=error, topics=topics)
         self.reports.on_response(self.last.correlation_id, response, self.now_ms)
@@ -91,7 +91,7 @@ def offline(story: Story) -> None:
     story.offline(lost)
 
 
-def test_what_is_lost_is_gathered_and_told_by_name_with_the_brokers_epoch() -> None:
+def test_what_is_lost_is_gathered_and_reported_by_name_with_the_brokers_epoch() -> None:
     story = Story()
     offline(story)
     assert not story.sent
@@ -112,7 +112,7 @@ def test_what_is_lost_is_gathered_and_told_by_name_with_the_brokers_epoch() -> N
     "error",
     [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 1 << 16],
 )
-def test_what_is_refused_is_told_again_after_growing_pauses_with_the_epoch_of_then(
+def test_what_is_refused_is_reported_again_after_growing_pauses_with_the_epoch_of_then(
     error: int,
 ) -> None:
     story = Story()
@@ -121,19 +121,19 @@ def test_what_is_refused_is_told_again_after_growing_pauses_with_the_epoch_of_th
     pauses = []
     for epoch in range(8, 17):
         story.take()
-        story.answer(error=error)
+        story.respond(error=error)
         story.register(epoch)
         pauses.append(story.wake())
     assert pauses == [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]
     assert story.take().broker_epoch == 16
 
 
-def test_what_an_answer_leaves_out_is_told_again_and_a_deleted_topic_is_not() -> None:
+def test_what_a_response_leaves_out_is_reported_again_and_a_deleted_topic_is_not() -> None:
     story = Story()
     offline(story)
     story.wake()
     story.take()
-    story.answer(("orders", 0, 0), ("others", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    story.respond(("orders", 0, 0), ("others", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     assert story.reports.pending == ((ORDERS, 1),)
     story.wake()
     (topic,) = story.take().topics
@@ -148,24 +148,24 @@ def test_one_request_is_under_way_and_what_is_lost_meanwhile_follows() -> None:
     offline(story)
     story.wake()
     assert not story.sent
-    story.answer(("orders", 0, 0))
+    story.respond(("orders", 0, 0))
     story.wake()
     assert len(story.take().topics) == 2
 
 
-def test_an_answer_of_a_controller_that_is_gone_tells_nobody() -> None:
+def test_a_response_of_a_controller_that_is_gone_completes_nothing() -> None:
     story = Story()
     story.offline({(ORDERS, 0): "orders"})
     story.wake()
     story.take()
     story.controller(ANOTHER)
-    story.answer(("orders", 0, 0))
+    story.respond(("orders", 0, 0))
     assert story.reports.pending == ((ORDERS, 0),)
     story.wake()
     assert story.take() and story.last.to == ANOTHER
 
 
-def test_a_replica_that_is_gone_is_told_no_more() -> None:
+def test_a_replica_that_is_gone_is_reported_no_more() -> None:
     story = Story()
     offline(story)
     story.offline({(OTHERS, 0): "others"})

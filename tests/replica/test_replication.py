@@ -47,12 +47,12 @@ def test_as_shipped_a_repeated_partition_epoch_lets_a_new_member_be_forgotten() 
             Replication(seed, rules=rules).run(EVENTS)
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
+def test_the_same_seed_plays_the_same_story() -> None:
     one, other = Replication(5), Replication(5)
     one.run(EVENTS)
     other.run(EVENTS)
     assert one.acked == other.acked
-    assert [said for said, _ in one.history] == [said for said, _ in other.history]
+    assert [printed for printed, _ in one.history] == [printed for printed, _ in other.history]
 
 
 def _run(seed: int, faults: Faults) -> tuple[Replication, Broken | None]:

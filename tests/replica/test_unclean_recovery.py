@@ -45,7 +45,7 @@ def elected(rules: Rules, transactions: int = 0, **fields: Any) -> Bench:
     return bench
 
 
-def test_as_shipped_a_leader_takes_itself_for_recovered_and_its_next_change_says_so() -> None:
+def test_as_shipped_a_leader_takes_itself_for_recovered_and_its_next_change_has_it() -> None:
     bench = elected(SHIPPED, transactions=1)
     assert bench.partition.isr_state == CommittedPartitionState((LEADER,), RECOVERED)
     assert bench.submitted == [] and bench.partition.log_end_offset == 11
@@ -64,7 +64,7 @@ def test_in_the_text_it_reports_by_itself_with_the_isr_as_it_is() -> None:
     assert bench.partition.isr_state.recovery_state == RECOVERING
 
 
-def test_in_the_text_nobody_joins_before_the_controller_has_heard() -> None:
+def test_in_the_text_nobody_joins_before_the_controller_has_the_report() -> None:
     bench = elected(TEXT)
     bench.fetch(102, 10)
     assert len(bench.submitted) == 1 and bench.maximal_isr == (LEADER,)

@@ -32,14 +32,16 @@ def test_brokers_register_catch_up_and_are_unfenced_within_a_tenth_of_a_second()
 def test_a_topic_is_created_through_any_broker_and_replicated(whole: Whole) -> None:
     created = whole.create_topic()
     whole.advance(20)
-    assert whole.reply(created).topics[0].error_code == ErrorCode.NONE
+    assert whole.response(created).topics[0].error_code == ErrorCode.NONE
     produce = whole.produce(whole.partition().leader, b"a")
     whole.advance(20)
     assert whole.produced(produce) == ErrorCode.NONE
     assert whole.values(1) == whole.values(2) == whole.values(3) == [b"a"]
 
 
-def test_controlled_shutdown_hands_over_and_is_granted_when_all_have_heard(whole: Whole) -> None:
+def test_controlled_shutdown_hands_over_and_is_granted_when_all_have_the_metadata(
+    whole: Whole,
+) -> None:
     whole.create_topic()
     whole.advance(3_000)
     leader = whole.partition().leader
@@ -59,7 +61,7 @@ def test_controlled_shutdown_hands_over_and_is_granted_when_all_have_heard(whole
     assert whole.produced(produce) == ErrorCode.NONE
 
 
-def test_a_clean_restart_tells_the_previous_epoch_and_comes_back(whole: Whole) -> None:
+def test_a_clean_restart_registers_the_previous_epoch_and_comes_back(whole: Whole) -> None:
     whole.create_topic()
     whole.advance(3_000)
     known = whole.image.cluster.broker(2)
@@ -95,7 +97,7 @@ def test_a_crashed_leader_is_fenced_when_its_session_ends_and_rejoins_later(whol
     assert whole.values(leader) == [b"a"]
 
 
-def test_a_follower_that_only_the_controller_cannot_hear_stays_out_of_the_isr(
+def test_a_follower_that_only_the_controller_cannot_reach_stays_out_of_the_isr(
     whole: Whole,
 ) -> None:
     """KIP-841: it fetches all the time, but it is fenced, and so it is not proposed."""

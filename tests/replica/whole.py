@@ -125,12 +125,14 @@ class Whole:
         self.cuts: set[tuple[int, int]] = set()
         self.drop_to_controller: set[tuple[int, type]] = set()  # requests of a broker, by class
         self.controller_requests: list[Any] = []
-        self.after_reply: Callable[[], None] | None = None  # once, after KIP-589's or 497's answer
+        self.after_response: Callable[[], None] | None = (
+            None  # once, after KIP-589's or 497's answer
+        )
         self._incarnations = itertools.count(0x1000)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._timers: dict[tuple[int, str], int] = {}
-        self._replies: dict[int, Any] = {}
+        self._responses: dict[int, Any] = {}
         self._tokens = itertools.count(1)
         chance = random.Random(7)
         topic_ids = itertools.count(0xA)
@@ -217,11 +219,11 @@ class Whole:
             replication_factor=-1,
             assignments=(kind.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas),),
         )
-        return self.ask(next(iter(self.brokers)), kind(topics=(topic,), timeout_ms=5_000), 7)
+        return self.request(next(iter(self.brokers)), kind(topics=(topic,), timeout_ms=5_000), 7)
 
     def delete_topic(self, name: str = "orders") -> int:
         topic = DeleteTopicsRequest.DeleteTopicState(name=name)
-        return self.ask(
+        return self.request(
             next(iter(self.brokers)), DeleteTopicsRequest(topics=(topic,), timeout_ms=5_000), 6
         )
 
@@ -230,18 +232,18 @@ class Whole:
         kind = ProduceRequest
         data = kind.PartitionProduceData(index=0, records=Records((batch,)))
         topics = (kind.TopicProduceData(name=topic, partition_data=(data,)),)
-        return self.ask(broker, kind(acks=acks, timeout_ms=30_000, topic_data=topics), 9)
+        return self.request(broker, kind(acks=acks, timeout_ms=30_000, topic_data=topics), 9)
 
-    def ask(self, broker: int, request: Any, version: int) -> int:
+    def request(self, broker: int, request: Any, version: int) -> int:
         token = next(self._tokens)
-        self._request(broker, lambda r: self._replies.__setitem__(token, r), request, version)
+        self._request(broker, lambda r: self._responses.__setitem__(token, r), request, version)
         return token
 
-    def reply(self, token: int) -> Any:
-        return self._replies.get(token)
+    def response(self, token: int) -> Any:
+        return self._responses.get(token)
 
     def produced(self, token: int) -> ErrorCode:
-        return ErrorCode(self._replies[token].responses[0].partition_responses[0].error_code)
+        return ErrorCode(self._responses[token].responses[0].partition_responses[0].error_code)
 
     # -- the loop ----------------------------------------------------------------------------
 
@@ -278,7 +280,7 @@ class Whole:
                 case Send():
                     self._send(node, effect)
                 case Respond():
-                    self._later(LATENCY_MS, self._answer(effect))
+                    self._later(LATENCY_MS, self._respond(effect))
                 case SetTimer():
                     self._timers[(node, effect.name)] = effect.at_ms
                 case CancelTimer():
@@ -304,8 +306,8 @@ class Whole:
                 case _:
                     pass
 
-    def _answer(self, reply: Respond) -> Callable[[], None]:
-        return lambda: reply.token(reply.response)
+    def _respond(self, response: Respond) -> Callable[[], None]:
+        return lambda: response.token(response.response)
 
     def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
         heapq.heappush(self._events, (self.now_ms + delay_ms, next(self._order), do))
@@ -365,7 +367,7 @@ class Whole:
     def _send(self, source: int, send: Send) -> None:
         broker = self.brokers[source]
 
-        def hear(response: Any | None) -> None:
+        def receive(response: Any | None) -> None:
             if self.brokers.get(source) is not broker:
                 return
             if (send.to, source) in self.cuts and response is not None:
@@ -383,24 +385,26 @@ class Whole:
             if (source, type(send.request)) in self.drop_to_controller:
                 return
             if send.to == CONTROLLER or send.to in self.brokers:
-                self._request(send.to, hear, send.request, send.version)
+                self._request(send.to, receive, send.request, send.version)
             else:
-                hear(None)
+                receive(None)
 
         if isinstance(send.request, BrokerRegistrationRequest):
             self.registrations.append(send.request)
         self._later(LATENCY_MS, deliver)
-        self._later(send.timeout_ms or 30_000, lambda: hear(None))
+        self._later(send.timeout_ms or 30_000, lambda: receive(None))
 
-    def _request(self, node: int, hear: Callable[[Any], None], request: Any, version: int) -> None:
+    def _request(
+        self, node: int, receive: Callable[[Any], None], request: Any, version: int
+    ) -> None:
         if node == CONTROLLER:
             self.controller_requests.append(request)
-            effects = self.controller.on_request(hear, request, version, self.now_ms)
-            answered_early = isinstance(request, (AlterReplicaStateRequest, AlterIsrRequest))
-            if answered_early and self.after_reply is not None:
+            effects = self.controller.on_request(receive, request, version, self.now_ms)
+            responded_early = isinstance(request, (AlterReplicaStateRequest, AlterIsrRequest))
+            if responded_early and self.after_response is not None:
                 self.see(node, [e for e in effects if isinstance(e, Respond)])
-                effects, then, self.after_reply = [], self.after_reply, None
+                effects, then, self.after_response = [], self.after_response, None
                 then()
         else:
-            effects = self.brokers[node].apis.on_request(hear, request, version, self.now_ms)
+            effects = self.brokers[node].apis.on_request(receive, request, version, self.now_ms)
         self.see(node, effects)

@@ -91,7 +91,7 @@ def test_nothing_that_is_given_is_ignored(text: str) -> None:
 
 
 @pytest.mark.parametrize("rate", (0.5, 3, 7, 600, 999, 1_000, 1_700, 2_500))
-def test_a_rate_is_what_was_asked(rate: float) -> None:
+def test_a_rate_is_what_was_requested(rate: float) -> None:
     """Above 1,000 per second there are several records in one millisecond."""
     seconds = 1 if rate > 100 else 10
     with MiniCluster(brokers=1, controllers=1, seed=3) as cluster:

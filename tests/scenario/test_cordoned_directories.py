@@ -43,9 +43,9 @@ def test_a_cordoned_directory_gets_nothing_new_and_a_cordoned_broker_no_replica(
         cluster.wait_until(lambda: known(cluster, 1) == (), within="5s")
 
 
-def test_below_4_3_nothing_is_said_of_cordoned_directories() -> None:
+def test_below_4_3_cordoned_directories_are_not_reported() -> None:
     with MiniCluster(brokers=1, controllers=1, seed=1, metadata_version="4.2-IV1") as cluster:
         cluster.run_for("5s")
         assert known(cluster, 1) is None
-        told = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
-        assert told and not any("cordonedLogDirs" in r["request"] for r in told)
+        reported = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
+        assert reported and not any("cordonedLogDirs" in r["request"] for r in reported)

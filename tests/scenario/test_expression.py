@@ -141,7 +141,7 @@ def test_a_slip_is_shown_where_it_is(text: str, message: str) -> None:
         ("55", "there is no node 55"),
     ],
 )
-def test_a_selector_that_names_nothing_says_what_there_is(selector: str, message: str) -> None:
+def test_a_selector_that_names_nothing_lists_what_there_is(selector: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         select(selector, Table())
     assert message in str(caught.value)

@@ -49,11 +49,13 @@ def test_both_ways_lead_to_the_same_partition(rules: str) -> None:
         assert (state.isr, state.leader_epoch, state.partition_epoch) == ((2, 3), 1, 4)
         assert not cluster.node(1).is_fenced
         reports = rpcs(cluster, "AlterReplicaState")
-        told = [r for r in rpcs(cluster, "BrokerHeartbeat") if r["request"].get("offlineLogDirs")]
-        assert (bool(reports), bool(told)) == (rules == BY_REPORT, rules == BY_HEARTBEAT)
+        reported = [
+            r for r in rpcs(cluster, "BrokerHeartbeat") if r["request"].get("offlineLogDirs")
+        ]
+        assert (bool(reports), bool(reported)) == (rules == BY_REPORT, rules == BY_HEARTBEAT)
 
 
-def test_a_leader_that_nobody_hears_stops_itself_as_shipped_and_stays_in_kip_589() -> None:
+def test_an_unreachable_leader_stops_itself_as_shipped_and_stays_in_kip_589() -> None:
     config = {"log.dir.failure.timeout.ms": "5s", "broker.session.timeout.ms": "60s"}
     with started(BY_HEARTBEAT, config=config) as cluster:
         cluster.cut(1, cluster.controllers, api="BrokerHeartbeat")
@@ -81,7 +83,7 @@ def test_before_3_7_only_a_report_moves_the_leader(report: bool) -> None:
         assert (orders[0].leader != cluster.node(1)) == report
 
 
-def test_a_new_controller_is_told_of_all_that_is_offline() -> None:
+def test_all_that_is_offline_is_reported_to_a_new_controller() -> None:
     with started(BY_REPORT) as cluster:
         orders = cluster.topic("orders")
         cluster.fail_dir(3)
@@ -91,8 +93,8 @@ def test_a_new_controller_is_told_of_all_that_is_offline() -> None:
         cluster.kill(active)
         cluster.wait_until(lambda: cluster.active_controller not in (None, active), within="30s")
         cluster.run_for("5s")
-        told = [r["dst"] for r in rpcs(cluster, "AlterReplicaState") if r["error"] == "NONE"]
-        assert len(told) == 2 and told[0] != told[1]
+        reported = [r["dst"] for r in rpcs(cluster, "AlterReplicaState") if r["error"] == "NONE"]
+        assert len(reported) == 2 and reported[0] != reported[1]
 
 
 def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an_error() -> None:
@@ -108,8 +110,11 @@ def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an
             ("repair_dir", "note"), ("fail_dir", "start"), ("fail_dir", "note"),
             ("kill", "start"), ("fail_dir", "start"),
         ]  # fmt: skip
-        for wrong, says in ((2, "has 2 log directories"), (-1, "dir: -1 is not a whole number")):
-            with pytest.raises(UserError, match=says):
+        for wrong, expected in (
+            (2, "has 2 log directories"),
+            (-1, "dir: -1 is not a whole number"),
+        ):
+            with pytest.raises(UserError, match=expected):
                 cluster.fail_dir(1, dir=wrong)
         with pytest.raises(UserError, match="has 0 log directories"):
             cluster.fail_dir(101)

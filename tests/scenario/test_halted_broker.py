@@ -22,7 +22,7 @@ def started(config: dict[str, Any], **options: Any) -> MiniCluster:
     return cluster
 
 
-def told(cluster: MiniCluster) -> Sequence[tuple[str, str, Any]]:
+def reported(cluster: MiniCluster) -> Sequence[tuple[str, str, Any]]:
     rows = cluster.recorder.table("fault")
     return [(r["action"], r["phase"], r["detail"]) for r in rows if r["action"] != "produce"]
 
@@ -39,7 +39,7 @@ def test_a_broker_without_a_directory_halts_and_another_leads_when_its_session_e
         cluster.fail_dir(1, dir=0)
         cluster.run_for("10ms")
         assert not cluster.is_running(1)
-        assert told(cluster)[-1] == ("exit", "note", "all log directories have failed")
+        assert reported(cluster)[-1] == ("exit", "note", "all log directories have failed")
         rows = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
         offline = [r["request"].get("offlineLogDirs", []) for r in rows if r["src"] == 1]
         assert max(map(len, offline)) < 2, "it halted before it could tell of the last one"
@@ -54,7 +54,7 @@ def test_a_broker_halts_with_the_directory_of_its_metadata_log_though_another_wo
         cluster.run_for("1s")
         assert cluster.is_running(1) and not cluster.is_running(2)
         why = "the directory of the metadata log has failed"
-        assert told(cluster)[-1] == ("exit", "note", why)
+        assert reported(cluster)[-1] == ("exit", "note", why)
 
 
 @pytest.mark.spark

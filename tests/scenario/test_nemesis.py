@@ -133,14 +133,14 @@ steps:
 """
 
 
-def test_liveness_says_what_is_stuck() -> None:
+def test_liveness_names_what_is_stuck() -> None:
     found = outcome_of(parse_scenario(STUCK))
     assert found.failure is not None
     assert (found.failure.kind, found.failure.rule) == ("stuck", "G3")
     assert "after healing: broker 2 has published another image" in found.failure.text
 
 
-def test_the_command_plays_seeds_and_says_how_many_failed(
+def test_the_command_plays_seeds_and_prints_how_many_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["chaos", "--seeds", "7", "--runs", str(tmp_path)]) == 0

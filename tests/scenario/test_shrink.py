@@ -35,7 +35,7 @@ def test_few_replays_are_needed_where_few_steps_matter() -> None:
     assert shrink(range(1_000), broken_once_all_are_in(400, 401)).replays < 80
 
 
-def test_what_comes_after_the_violation_is_cut_off_by_the_first_replay() -> None:
+def test_what_comes_after_the_violation_is_dropped_by_the_first_replay() -> None:
     tried: list[int] = []
     breaks = broken_once_all_are_in(3)
 

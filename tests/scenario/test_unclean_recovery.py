@@ -31,10 +31,10 @@ def test_alone_a_leader_stays_recovering_as_shipped_and_reports_in_kip_704s_text
             assert orders[0].is_recovering and orders[0].partition_epoch == epoch
         else:
             assert not orders[0].is_recovering
-        asked = [r for r in cluster.recorder.table("rpc") if r["api"] == "AlterPartition"]
+        requested = [r for r in cluster.recorder.table("rpc") if r["api"] == "AlterPartition"]
         sizes = [
             len(part["newIsrWithEpochs"])
-            for r in asked
+            for r in requested
             if r["src"] == 2
             for part in r["request"]["topics"][0]["partitions"]
         ]

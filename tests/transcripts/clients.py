@@ -163,16 +163,16 @@ class _Player:
             if "api" in step and not self._meets_closed_connection(step):
                 self._send(step)
             # Names in the next request may be bound by these answers, so the step ends with them.
-            answered = partial(self._answered, step)
-            cluster.run_until(answered, LATE_MS)
-            for answer in step["answers"]:
-                yield self._compare(step, answer)
+            responded = partial(self._responded, step)
+            cluster.run_until(responded, LATE_MS)
+            for response in step["answers"]:
+                yield self._compare(step, response)
 
-    def _answered(self, step: Mapping[str, Any]) -> bool:
+    def _responded(self, step: Mapping[str, Any]) -> bool:
         return all(
-            self.sent[answer["step"]].done
-            for answer in step["answers"]
-            if answer.get("step") in self.sent
+            self.sent[response["step"]].done
+            for response in step["answers"]
+            if response.get("step") in self.sent
         ) and all(self._is_closed(a["connection"]) for a in step["answers"] if a.get("closed"))
 
     def _is_closed(self, name: str) -> bool:
@@ -205,21 +205,21 @@ class _Player:
         self.sent[number] = sent
         self.clients.deliver(sent)
 
-    def _compare(self, step: Mapping[str, Any], answer: Mapping[str, Any]) -> Outcome:
+    def _compare(self, step: Mapping[str, Any], response: Mapping[str, Any]) -> Outcome:
         where = f"{self.path.name} step {step['n']}"
-        if answer.get("closed"):
-            return self._closed(where, answer)
-        api = answer["api"]
-        if answer["step"] in self.not_built:
-            self.names_of(answer["response"])
+        if response.get("closed"):
+            return self._closed(where, response)
+        api = response["api"]
+        if response["step"] in self.not_built:
+            self.names_of(response["response"])
             return Outcome(api, NOT_BUILT, where)
-        sent = self.sent[answer["step"]]
+        sent = self.sent[response["step"]]
         request = _request_text(sent)
         if not sent.done or sent.response is None:
             why = sent.failure or "no answer"
             return Outcome(api, DIFFER, where, f"  {request}\n  {why}")
         got = with_batches(type(sent.response), to_json(sent.response, sent.version))
-        compared = Comparison(api, self.names).of(answer["response"], _as_combined(api, got))
+        compared = Comparison(api, self.names).of(response["response"], _as_combined(api, got))
         shown = "\n".join([f"  {request}", *(str(d) for d in compared.differences[:8])])
         if compared.differences:
             return Outcome(api, DIFFER, where, shown)
@@ -230,8 +230,8 @@ class _Player:
             return Outcome(api, NOT_BUILT, where)
         return Outcome(api, AGREE, where)
 
-    def _closed(self, where: str, answer: Mapping[str, Any]) -> Outcome:
-        if self._is_closed(answer["connection"]):
+    def _closed(self, where: str, response: Mapping[str, Any]) -> Outcome:
+        if self._is_closed(response["connection"]):
             return Outcome("(connection closed)", AGREE, where)
         return Outcome("(connection closed)", DIFFER, where, "  the connection stays open")
 

@@ -171,9 +171,9 @@ def _broker_heartbeat(player: Player, line: Json) -> Result:
         2,
         now_ms,
     )
-    reply = decision.response
+    response = decision.response
     names = ("is_caught_up", "is_fenced", "in_controlled_shutdown", "should_shut_down")
-    return _result(decision, {name: getattr(reply, name) for name in names})
+    return _result(decision, {name: getattr(response, name) for name in names})
 
 
 def _maybe_fence(player: Player, line: Json) -> Result:
@@ -202,16 +202,16 @@ def _alter_partition(player: Player, line: Json) -> Result:
     Request = m.AlterPartitionRequest
     topics: dict[str, list[Any]] = {}
     ids: dict[str, str] = {}
-    for asked in request["partitions"]:
-        isr = asked["new_isr_with_epochs"]
-        key = asked["topic_id"] if version >= 2 else asked["topic_name"]
-        ids[key] = asked["topic_id"]
+    for requested in request["partitions"]:
+        isr = requested["new_isr_with_epochs"]
+        key = requested["topic_id"] if version >= 2 else requested["topic_name"]
+        ids[key] = requested["topic_id"]
         topics.setdefault(key, []).append(
             Request.PartitionData(
-                partition_index=asked["partition_index"],
-                leader_epoch=asked["leader_epoch"],
-                partition_epoch=asked["partition_epoch"],
-                leader_recovery_state=asked["leader_recovery_state"],
+                partition_index=requested["partition_index"],
+                leader_epoch=requested["leader_epoch"],
+                partition_epoch=requested["partition_epoch"],
+                leader_recovery_state=requested["leader_recovery_state"],
                 new_isr=tuple(b["broker_id"] for b in isr) if version < 3 else (),
                 new_isr_with_epochs=tuple(Request.BrokerState(**b) for b in isr)
                 if version >= 3
@@ -233,7 +233,7 @@ def _alter_partition(player: Player, line: Json) -> Result:
         version,
         line["now_ms"],
     )
-    answers = []
+    responses = []
     for topic in decision.response.topics:
         name = (
             {"topic_id": format_uuid(topic.topic_id)}
@@ -241,26 +241,26 @@ def _alter_partition(player: Player, line: Json) -> Result:
             else {"topic_name": topic.topic_name}
         )
         for part in topic.partitions:
-            answer = name | {"partition_index": part.partition_index}
-            answer["error"] = _error(part.error_code)
+            response = name | {"partition_index": part.partition_index}
+            response["error"] = _error(part.error_code)
             if part.error_code == 0:
-                answer |= {
+                response |= {
                     "leader_id": part.leader_id,
                     "leader_epoch": part.leader_epoch,
                     "leader_recovery_state": part.leader_recovery_state,
                     "partition_epoch": part.partition_epoch,
                     "isr": list(part.isr),
                 }
-            answers.append(answer)
-    return _result(decision, answers)
+            responses.append(response)
+    return _result(decision, responses)
 
 
 def _create_topics(player: Player, line: Json) -> Result:
     request = line["request"]
     Request = m.CreateTopicsRequest
     draws = Draws(line.get("draws", []))
-    answers = line.get("response") or []
-    ids = iter([parse_uuid(a["topic_id"]) for a in answers if a["error"] == "NONE"])
+    responses = line.get("response") or []
+    ids = iter([parse_uuid(a["topic_id"]) for a in responses if a["error"] == "NONE"])
     decision = create_topics(
         player.state,
         Request(

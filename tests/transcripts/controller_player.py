@@ -200,9 +200,9 @@ class Player:
         now_ms, request = line["now_ms"], line["request"]
         beats = line["op"] == "broker_heartbeat" and kafka.error is None
         if beats:
-            answer = kafka.response
+            response = kafka.response
             offset = request["current_metadata_offset"]
-            self.heartbeats.touch(request["broker_id"], answer["is_fenced"], offset, now_ms)
+            self.heartbeats.touch(request["broker_id"], response["is_fenced"], offset, now_ms)
         if line["op"] == "maybe_fence_stale_brokers":
             session = self.stale_session(now_ms)
             if session is not None:

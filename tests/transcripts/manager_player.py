@@ -119,9 +119,9 @@ class ManagerPlayer:
             error_code=ErrorCode[event["error"]],
             topics=tuple(
                 AlterPartitionResponse.TopicData(
-                    topic_id=_topic_id(answer["topic"]), partitions=(_answer(answer),)
+                    topic_id=_topic_id(outcome["topic"]), partitions=(_outcome(outcome),)
                 )
-                for answer in event["partitions"]
+                for outcome in event["partitions"]
             ),
         )
         self._manager.on_completion(response, self._now_ms)
@@ -190,13 +190,13 @@ def _request_json(request: AlterPartitionRequest, topics: Mapping[uuid.UUID, str
     }
 
 
-def _answer(answer: Json) -> AlterPartitionResponse.PartitionData:
+def _outcome(response: Json) -> AlterPartitionResponse.PartitionData:
     return AlterPartitionResponse.PartitionData(
-        partition_index=answer["partition"],
-        error_code=ErrorCode[answer["error"]],
-        leader_id=answer.get("leader", 0),
-        leader_epoch=answer.get("leader_epoch", 0),
-        isr=tuple(answer.get("isr", ())),
-        leader_recovery_state=answer.get("recovery_state", 0),
-        partition_epoch=answer.get("partition_epoch", 0),
+        partition_index=response["partition"],
+        error_code=ErrorCode[response["error"]],
+        leader_id=response.get("leader", 0),
+        leader_epoch=response.get("leader_epoch", 0),
+        isr=tuple(response.get("isr", ())),
+        leader_recovery_state=response.get("recovery_state", 0),
+        partition_epoch=response.get("partition_epoch", 0),
     )

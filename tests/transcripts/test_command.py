@@ -58,7 +58,7 @@ def test_a_line_that_is_no_step_is_named(
 
 
 @pytest.mark.parametrize("args", [[], ["foo"], ["foo", "some.gz"]])
-def test_without_a_kind_it_says_which_there_are(
+def test_without_a_kind_it_lists_which_there_are(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(args) == 64

@@ -30,7 +30,7 @@ SHORTEST = min((DATA / "quorum-transcripts").glob("*.gz"), key=lambda path: path
     ],
     ids=["event", "api", "field"],
 )
-def test_what_the_quorum_player_does_not_know_is_counted_as_not_built(
+def test_what_the_quorum_player_does_not_have_is_counted_as_not_built(
     change: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     header, start, second = gzip.decompress(SHORTEST.read_bytes()).splitlines()[:3]
@@ -43,7 +43,7 @@ def test_what_the_quorum_player_does_not_know_is_counted_as_not_built(
 
 
 @pytest.mark.parametrize("kind", ["partition", "manager"])
-def test_what_the_partition_players_do_not_know_is_counted_as_not_built(
+def test_what_the_partition_players_do_not_have_is_counted_as_not_built(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = next((DATA / "partition-transcripts").glob(f"*-{kind}-seed-1.jsonl.gz"))

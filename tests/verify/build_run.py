@@ -79,13 +79,13 @@ class RunBuilder:
         *,
         leader_epoch: int = 0,
         partition_epoch: int = 0,
-        answer: int = 0,
+        error_code: int = 0,
         written: tuple[int, ...] = (),
         **values: Any,
     ) -> RunBuilder:
         """An AlterPartition about orders-0, and its answer."""
         epoch = self.log.broker_epochs.get(src, -1)
-        asked = {
+        requested = {
             "brokerId": src,
             "brokerEpoch": epoch,
             "topics": [
@@ -103,21 +103,21 @@ class RunBuilder:
                 }
             ],
         }
-        told = {
+        reported = {
             "throttleTimeMs": 0,
             "errorCode": 0,
             "topics": [
                 {
                     "topicId": TOPIC_ID,
-                    "partitions": [{"partitionIndex": 0, "errorCode": answer}],
+                    "partitions": [{"partitionIndex": 0, "errorCode": error_code}],
                 }
             ],
         }
         defaults = {
             "broker_epoch": epoch,
             "registered_epoch": epoch,
-            "request": json.dumps(asked),
-            "response": json.dumps(told),
+            "request": json.dumps(requested),
+            "response": json.dumps(reported),
         }
         return self.rpc("AlterPartition", src, written=written, **{**defaults, **values})
 

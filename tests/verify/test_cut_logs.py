@@ -78,11 +78,11 @@ def check(scenarios: list[Scenario], folder: Path, least: int) -> None:
                 copies[cut.name] = whole.name
     assert len(copies) >= least
     report = verify(*runs)
-    known = {said(finding, finding.run) for finding in report.findings}
+    known = {described(finding, finding.run) for finding in report.findings}
     new = [
         finding
         for finding in report.findings
-        if finding.run in copies and said(finding, copies[finding.run]) not in known
+        if finding.run in copies and described(finding, copies[finding.run]) not in known
     ]
     assert new == []
     unknown = {
@@ -92,16 +92,18 @@ def check(scenarios: list[Scenario], folder: Path, least: int) -> None:
     assert unknown <= named  # a rule that the story names may have lost its case
 
 
-def said(finding: Finding, run: str) -> tuple[object, ...]:
+def described(finding: Finding, run: str) -> tuple[object, ...]:
     """What a finding says, as if it were about this run."""
     return (run, finding.rule, finding.offset, finding.topic, finding.partition, finding.broker)
 
 
-def test_the_stories_stay_innocent_when_their_logs_are_cut(tmp_path: Path) -> None:
+def test_the_stories_stay_innocent_when_their_logs_are_truncated(tmp_path: Path) -> None:
     check([load_scenario(story) for story in STORIES], tmp_path, least=16)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(2))
-def test_drawn_scenarios_stay_innocent_when_their_logs_are_cut(block: int, tmp_path: Path) -> None:
+def test_drawn_scenarios_stay_innocent_when_their_logs_are_truncated(
+    block: int, tmp_path: Path
+) -> None:
     check([generate(100 * block + seed) for seed in range(15)], tmp_path, least=8)

@@ -62,7 +62,7 @@ def test_every_record_of_kafkas_log_is_a_row(kraft: Any) -> None:
             assert {key: ours[key] for key in record["data"]} == record["data"]
 
 
-def test_columns_are_typed_and_null_where_a_record_has_nothing_to_say(
+def test_columns_are_typed_and_null_where_a_record_lacks_the_field(
     kraft: Any, tmp_path: Path
 ) -> None:
     log = cluster().op(change((1, 2)))
@@ -101,8 +101,8 @@ def test_a_narrow_schema_reads_only_its_columns(kraft: Any) -> None:
     frame = load(kraft, KAFKA_LOGS / "jbod", "offset bigint, directories array<string>")
 
     assert frame.columns == ["offset", "directories"]
-    told = [one for one in dumped("jbod") if "directories" in (one["data"] or {})]
-    assert frame.where("directories is not null").count() == len(told) > 100
+    reported = [one for one in dumped("jbod") if "directories" in (one["data"] or {})]
+    assert frame.where("directories is not null").count() == len(reported) > 100
 
 
 def test_an_unknown_column_is_refused(kraft: Any) -> None:

@@ -102,7 +102,7 @@ def test_a_log_without_its_snapshot_has_a_hole(tmp_path: Path) -> None:
     assert [problem.evidence for problem in run.problems] == [Evidence.LOG]
 
 
-def test_a_torn_tail_is_cut_and_told(tmp_path: Path) -> None:
+def test_a_torn_tail_is_truncated_and_reported(tmp_path: Path) -> None:
     cluster().op(r.NoOpRecord()).write(tmp_path)
     segment = next(tmp_path.rglob("*.log"))
     segment.write_bytes(segment.read_bytes()[:-3])
@@ -210,7 +210,7 @@ def test_a_controller_without_a_batch_does_not_spoil_the_others(
     assert any("nothing to read" in note for note in run.notes) is noted
 
 
-def test_a_run_says_which_tables_of_its_trace_are_missing(tmp_path: Path) -> None:
+def test_a_run_names_the_missing_tables_of_its_trace(tmp_path: Path) -> None:
     run = RunBuilder(cluster())
     run.left_out = {"rpc"}
     folder = run.write(tmp_path / "r")

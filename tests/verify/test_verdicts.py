@@ -60,7 +60,7 @@ def test_a_rule_that_must_be_exercised_and_has_no_cases_is_unknown(tmp_path: Pat
     assert "exercises D3" in report.to_text()
 
 
-def test_a_rule_to_exercise_that_does_not_exist_is_told(tmp_path: Path) -> None:
+def test_a_rule_to_exercise_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     run = c6_near()
     run.header["exercises"] = ["A99"]
 
@@ -185,7 +185,7 @@ def test_a_query_that_crashes_leaves_its_rules_unknown(
     assert report.rule("E10").verdict is Verdict.VALID
 
 
-def test_only_the_rules_that_were_asked_for_are_judged(tmp_path: Path) -> None:
+def test_only_the_requested_rules_are_judged(tmp_path: Path) -> None:
     report = judged(tmp_path, rules=["E40", "A1"])
 
     assert [result.id for result in report.rules] == ["A1", "E40"]
@@ -195,11 +195,11 @@ def test_only_the_rules_that_were_asked_for_are_judged(tmp_path: Path) -> None:
 
 def test_the_json_form_has_the_promised_fields(tmp_path: Path) -> None:
     report = judged(tmp_path, RunBuilder(cluster().op(change((2, 3)))))
-    told = json.loads(report.to_json())
+    reported = json.loads(report.to_json())
 
-    assert told["verdict"] == "invalid"
-    assert [run["name"] for run in told["runs"]] == ["r"]
-    rule = next(rule for rule in told["rules"] if rule["id"] == "E10")
+    assert reported["verdict"] == "invalid"
+    assert [run["name"] for run in reported["runs"]] == ["r"]
+    rule = next(rule for rule in reported["rules"] if rule["id"] == "E10")
     assert {"id", "verdict", "looked_at", "findings"} <= rule.keys()
     assert rule["findings"] == [
         {
@@ -213,7 +213,7 @@ def test_the_json_form_has_the_promised_fields(tmp_path: Path) -> None:
     ]
 
 
-def test_the_page_stands_alone_and_shows_what_was_found(tmp_path: Path) -> None:
+def test_the_page_is_self_contained_and_shows_what_was_found(tmp_path: Path) -> None:
     page = judged(tmp_path, RunBuilder(cluster().op(change((2, 3))))).to_html()
 
     assert "leader 1 is not in the ISR [2, 3]" in page

@@ -56,7 +56,7 @@ def a5_near() -> RunBuilder:
 
 def a6_bad() -> RunBuilder:
     run = _shrunk()
-    return run.alter_partition(1, (1, 2), answer=REFUSED, written=(run.log.offset - 1,))
+    return run.alter_partition(1, (1, 2), error_code=REFUSED, written=(run.log.offset - 1,))
 
 
 def a6_whole() -> RunBuilder:
@@ -71,9 +71,9 @@ def a6_revert() -> RunBuilder:
 def a6_near() -> RunBuilder:
     """NEW_LEADER_ELECTED is an answer to a change that was made."""
     run = _shrunk()
-    run.alter_partition(1, (1, 2), answer=108, written=(run.log.offset - 1,))
+    run.alter_partition(1, (1, 2), error_code=108, written=(run.log.offset - 1,))
     run.partition("isr_revert", isr=[1], maximal_isr=[1], error="INELIGIBLE_REPLICA")
-    return run.alter_partition(1, (1, 2), answer=REFUSED)
+    return run.alter_partition(1, (1, 2), error_code=REFUSED)
 
 
 # --- B -------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def _watermark(**known: tuple[int, int, int]) -> RunBuilder:
         leo=10,
         hw_old=0,
         hw_new=8,
-        known={int(broker[1:]): told for broker, told in known.items()},
+        known={int(broker[1:]): reported for broker, reported in known.items()},
     )
 
 
@@ -189,7 +189,7 @@ def c6_near() -> RunBuilder:
     )
 
 
-def c6_near_unanswered() -> RunBuilder:
+def c6_near_without_response() -> RunBuilder:
     """The controller died with the answer; that the leader had asked is all that is known."""
     return _recovered().alter_partition(2, (2,), resp_seq=None, response=None)
 
@@ -220,8 +220,8 @@ def d3_near() -> RunBuilder:
 def _unfenced(broker: int, applied: int, api: str = "BrokerHeartbeat") -> RunBuilder:
     log = LogBuilder().register(1)
     log.unfence(1)
-    said = json.dumps({"currentMetadataOffset": log.offset + applied})
-    return RunBuilder(log).rpc(api, broker, written=(log.offset - 1,), request=said)
+    printed = json.dumps({"currentMetadataOffset": log.offset + applied})
+    return RunBuilder(log).rpc(api, broker, written=(log.offset - 1,), request=printed)
 
 
 def e24_bad() -> RunBuilder:
@@ -248,9 +248,9 @@ def e32_near() -> RunBuilder:
     log.op(r.AbortTransactionRecord(reason="no"))
     run = RunBuilder(log).committed()
     log.batches, every = log.batches[:-2], log.batches
-    told = run.image_hash(log.offset)
+    reported = run.image_hash(log.offset)
     log.batches = every
-    return run.publish(2, image_hash=told)
+    return run.publish(2, image_hash=reported)
 
 
 def e33_bad() -> RunBuilder:
@@ -363,7 +363,7 @@ def _acknowledged(isr: list[int], **known: tuple[int, int, int]) -> RunBuilder:
         min_isr=2,
         leo=10,
         offset=8,
-        known={int(broker[1:]): told for broker, told in known.items()},
+        known={int(broker[1:]): reported for broker, reported in known.items()},
     )
 
 
@@ -419,7 +419,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "B1": (b1_near,),
     "B2": (b2_near,),
     "B4": (b4_near,),
-    "C6": (c6_near, c6_near_unanswered),
+    "C6": (c6_near, c6_near_without_response),
     "D3": (d3_near,),
     "E24": (e24_near,),
     "E32": (e32_near,),

@@ -131,14 +131,14 @@ def f14_near() -> RunBuilder:
 def _fetched(epoch: int, error: int = 0) -> RunBuilder:
     run = plain_run().partition("become_leader", leo=0, leader_epoch=0, **EVERYBODY)
     topic = {"topicId": TOPIC_ID, "topic": ""}
-    asked = {"partition": 0, "currentLeaderEpoch": epoch}
-    told = {"partitionIndex": 0, "errorCode": error}
+    requested = {"partition": 0, "currentLeaderEpoch": epoch}
+    reported = {"partitionIndex": 0, "errorCode": error}
     return run.rpc(
         "Fetch",
         2,
         dst=1,
-        request=as_json({"topics": [{**topic, "partitions": [asked]}]}),
-        response=as_json({"responses": [{**topic, "partitions": [told]}]}),
+        request=as_json({"topics": [{**topic, "partitions": [requested]}]}),
+        response=as_json({"responses": [{**topic, "partitions": [reported]}]}),
     )
 
 
@@ -285,16 +285,16 @@ def _listed(offset: int, *, error: int = 0, replica: int = -1, timestamp: int = 
     """Leader 1, whose epoch 0 began at 6, tells somebody where orders-0 ends."""
     run = plain_run().partition("become_leader", leo=6, leader_epoch=0, **EVERYBODY)
     run.partition("become_leader", leo=9, leader_epoch=0, **EVERYBODY)
-    asked = {"partitionIndex": 0, "timestamp": timestamp}
-    told = {"partitionIndex": 0, "errorCode": error, "offset": offset, "leaderEpoch": 0}
+    requested = {"partitionIndex": 0, "timestamp": timestamp}
+    reported = {"partitionIndex": 0, "errorCode": error, "offset": offset, "leaderEpoch": 0}
     return run.rpc(
         "ListOffsets",
         2,
         dst=1,
         request=as_json(
-            {"replicaId": replica, "topics": [{"name": "orders", "partitions": [asked]}]}
+            {"replicaId": replica, "topics": [{"name": "orders", "partitions": [requested]}]}
         ),
-        response=as_json({"topics": [{"name": "orders", "partitions": [told]}]}),
+        response=as_json({"topics": [{"name": "orders", "partitions": [reported]}]}),
     )
 
 

@@ -23,7 +23,7 @@ class Story(RunBuilder):
     def __init__(self) -> None:
         super().__init__(cluster())
 
-    def say(self, kind: str, node: int = 101, *, life: int = 1, **values: object) -> Story:
+    def raft_event(self, kind: str, node: int = 101, *, life: int = 1, **values: object) -> Story:
         """One event of one node, in epoch 1 unless told."""
         defaults = {"node": node, "incarnation": f"{node}-{life}", "kind": kind, "epoch": 1}
         self.row("raft_event", {**defaults, **values})
@@ -31,19 +31,19 @@ class Story(RunBuilder):
 
     def disk(self, node: int, end: int, **values: object) -> Story:
         """A node has flushed up to an offset (exclusive)."""
-        return self.say("flush", node, offset=end, **values)
+        return self.raft_event("flush", node, offset=end, **values)
 
     def committed(self, offset: int | None = None, node: int = 101, **values: object) -> Story:
         """A leader tells a high watermark."""
-        return self.say("hw", node, offset=offset, **{"voters": VOTERS, **values})
+        return self.raft_event("hw", node, offset=offset, **{"voters": VOTERS, **values})
 
 
 def leading() -> Story:
     """101 leads epoch 1 of three voters."""
     story = Story()
     for node in (101, 102, 103):
-        story.say("begin", node, epoch=0, offset=0)
-    return story.say("epoch").say("elected", leader=101)
+        story.raft_event("begin", node, epoch=0, offset=0)
+    return story.raft_event("epoch").raft_event("elected", leader=101)
 
 
 # --- E03, E05 -------------------------------------------------------------------------------------
@@ -51,24 +51,32 @@ def leading() -> Story:
 
 def e03_two_elected() -> RunBuilder:
     """The second one wrote nothing, so no log knows of it."""
-    return leading().say("elected", 102, leader=102)
+    return leading().raft_event("elected", 102, leader=102)
 
 
 def e03_near_elected() -> RunBuilder:
-    return leading().say("elected", 102, leader=102, epoch=2)
+    return leading().raft_event("elected", 102, leader=102, epoch=2)
 
 
 def e05_truncated() -> RunBuilder:
     """What 103 had is gone; once it was another record of the same name."""
-    story = leading().say("append", offset=7, crc=1).say("append", 103, offset=7, crc=2)
-    return story.say("truncate", 103, offset=7, epoch=1)
+    story = (
+        leading().raft_event("append", offset=7, crc=1).raft_event("append", 103, offset=7, crc=2)
+    )
+    return story.raft_event("truncate", 103, offset=7, epoch=1)
 
 
 def e05_near_truncated() -> RunBuilder:
     """Another epoch's record at that offset; and the same record twice on one node."""
-    story = leading().say("append", offset=7, crc=1).say("append", 103, offset=7, crc=2, epoch=2)
-    story.say("truncate", 103, offset=7, epoch=1)
-    return story.say("append", 103, offset=7, crc=1).say("append", 102, offset=7, crc=1)
+    story = (
+        leading()
+        .raft_event("append", offset=7, crc=1)
+        .raft_event("append", 103, offset=7, crc=2, epoch=2)
+    )
+    story.raft_event("truncate", 103, offset=7, epoch=1)
+    return story.raft_event("append", 103, offset=7, crc=1).raft_event(
+        "append", 102, offset=7, crc=1
+    )
 
 
 # --- E06, E07 -------------------------------------------------------------------------------------
@@ -76,7 +84,7 @@ def e05_near_truncated() -> RunBuilder:
 
 def e06_no_majority() -> RunBuilder:
     """102 has the records, but not on disk."""
-    story = leading().disk(101, 5).say("append", 102, offset=4).disk(102, 4)
+    story = leading().disk(101, 5).raft_event("append", 102, offset=4).disk(102, 4)
     return story.committed(5)
 
 
@@ -92,25 +100,25 @@ def e06_cut_again() -> RunBuilder:
 def e06_leader_falls_behind() -> RunBuilder:
     """The leader of epoch 2 calls less committed than that of epoch 1 did."""
     story = leading().disk(101, 5).disk(102, 5).disk(103, 4).committed(5)
-    story.say("epoch", 103, epoch=2).say("elected", 103, epoch=2, leader=103)
+    story.raft_event("epoch", 103, epoch=2).raft_event("elected", 103, epoch=2, leader=103)
     return story.committed(4, 103, epoch=2)
 
 
 def e06_ahead_of_the_leader() -> RunBuilder:
     story = leading().disk(101, 5).disk(102, 5).committed(5)
-    return story.say("hw", 103, offset=6)
+    return story.raft_event("hw", 103, offset=6)
 
 
 def e06_near_majority() -> RunBuilder:
     """One of three is enough beside the leader; the third one's news comes later."""
-    story = leading().disk(101, 5).disk(102, 5).committed(5).say("hw", 102, offset=5)
-    return story.disk(103, 5).say("hw", 103, offset=4)
+    story = leading().disk(101, 5).disk(102, 5).committed(5).raft_event("hw", 102, offset=5)
+    return story.disk(103, 5).raft_event("hw", 103, offset=4)
 
 
 def e06_near_deposed() -> RunBuilder:
     """A deposed leader hears late of what was on disks before its time was over."""
     story = leading().disk(101, 5).disk(102, 5).disk(103, 5)
-    story.say("epoch", 102, epoch=2).say("elected", 102, epoch=2, leader=102)
+    story.raft_event("epoch", 102, epoch=2).raft_event("elected", 102, epoch=2, leader=102)
     story.disk(102, 7).disk(103, 7).committed(7, 102, epoch=2)
     return story.committed(5)
 
@@ -118,45 +126,45 @@ def e06_near_deposed() -> RunBuilder:
 def e06_near_lost_disk() -> RunBuilder:
     """What was on a disk that is lost counts: the leader could not know."""
     story = leading().disk(101, 5).disk(102, 5)
-    return story.say("begin", 102, life=2, offset=0, epoch=0).committed(5)
+    return story.raft_event("begin", 102, life=2, offset=0, epoch=0).committed(5)
 
 
-def _fetch_answered(told: int) -> RunBuilder:
+def _fetch_responded(reported: int) -> RunBuilder:
     """101 led epoch 1 and is in epoch 2 by now; a fetch that waited there is answered."""
-    story = leading().say("elected", 102, leader=102).say("epoch", epoch=2)
-    leader = {"leaderId": 101, "leaderEpoch": told}
-    answer = {"responses": [{"partitions": [{"currentLeader": leader}]}]}
-    return story.rpc("Fetch", 103, response=json.dumps(answer))
+    story = leading().raft_event("elected", 102, leader=102).raft_event("epoch", epoch=2)
+    leader = {"leaderId": 101, "leaderEpoch": reported}
+    response = {"responses": [{"partitions": [{"currentLeader": leader}]}]}
+    return story.rpc("Fetch", 103, response=json.dumps(response))
 
 
 def e06_past_epoch() -> RunBuilder:
-    return _fetch_answered(1)
+    return _fetch_responded(1)
 
 
 def e06_near_epoch() -> RunBuilder:
-    return _fetch_answered(2).disk(101, 5).disk(102, 5).committed(5)  # type: ignore[attr-defined]
+    return _fetch_responded(2).disk(101, 5).disk(102, 5).committed(5)  # type: ignore[attr-defined]
 
 
 def e07_other_records() -> RunBuilder:
     """The log of 103 is long enough, but its end is of an epoch before the committed one."""
-    story = leading().say("append", 103, offset=9, epoch=1)
-    story.say("epoch", epoch=2).say("elected", epoch=2, leader=101)
-    story.say("append", offset=6, epoch=2).disk(101, 7).disk(102, 7).committed(7, epoch=2)
-    return story.say("elected", 103, epoch=3, leader=103)
+    story = leading().raft_event("append", 103, offset=9, epoch=1)
+    story.raft_event("epoch", epoch=2).raft_event("elected", epoch=2, leader=101)
+    story.raft_event("append", offset=6, epoch=2).disk(101, 7).disk(102, 7).committed(7, epoch=2)
+    return story.raft_event("elected", 103, epoch=3, leader=103)
 
 
 def e07_after_a_snapshot() -> RunBuilder:
     """102 had more once, and begins anew with less."""
-    story = leading().say("append", 102, offset=9).disk(101, 10).disk(102, 10).committed(10)
-    story.say("begin", 102, life=2, offset=8, epoch=1)
-    return story.say("elected", 102, life=2, epoch=2, leader=102)
+    story = leading().raft_event("append", 102, offset=9).disk(101, 10).disk(102, 10).committed(10)
+    story.raft_event("begin", 102, life=2, offset=8, epoch=1)
+    return story.raft_event("elected", 102, life=2, epoch=2, leader=102)
 
 
 def e07_near_snapshot() -> RunBuilder:
     """103 has loaded a snapshot of all that is committed and has appended nothing since."""
     story = leading().disk(101, 10).disk(102, 10).committed(10)
-    story.say("append", 103, offset=3).say("begin", 103, offset=10, epoch=1)
-    return story.say("elected", 103, epoch=2, leader=103)
+    story.raft_event("append", 103, offset=3).raft_event("begin", 103, offset=10, epoch=1)
+    return story.raft_event("elected", 103, epoch=2, leader=103)
 
 
 # --- E43 ------------------------------------------------------------------------------------------
@@ -164,50 +172,58 @@ def e07_near_snapshot() -> RunBuilder:
 
 def _dynamic() -> Story:
     """101 starts with a checkpoint that names three voters."""
-    story = Story().say("begin", offset=0, epoch=0, voters=VOTERS, kraft_version=1)
-    return story.say("voters", epoch=0, voters=VOTERS, kraft_version=1).say("epoch")
+    story = Story().raft_event("begin", offset=0, epoch=0, voters=VOTERS, kraft_version=1)
+    return story.raft_event("voters", epoch=0, voters=VOTERS, kraft_version=1).raft_event("epoch")
 
 
 def e43_missed() -> RunBuilder:
     """Its log names other voters, and it goes on as before."""
-    return _dynamic().say("append", offset=4, voters=FEWER).say("hw", offset=5)
+    return _dynamic().raft_event("append", offset=4, voters=FEWER).raft_event("hw", offset=5)
 
 
 def e43_not_set_back() -> RunBuilder:
     """The record that named them is cut away."""
-    story = _dynamic().say("append", offset=4, voters=FEWER)
-    story.say("voters", voters=FEWER, kraft_version=1)
-    return story.say("truncate", offset=4, epoch=1).say("epoch", epoch=2)
+    story = _dynamic().raft_event("append", offset=4, voters=FEWER)
+    story.raft_event("voters", voters=FEWER, kraft_version=1)
+    return story.raft_event("truncate", offset=4, epoch=1).raft_event("epoch", epoch=2)
 
 
 def e43_restarted() -> RunBuilder:
     """What it knew is no excuse in another life."""
-    story = _dynamic().say("append", offset=4, voters=FEWER)
-    story.say("voters", voters=FEWER, kraft_version=1)
-    story.say("begin", life=2, offset=5, voters=FEWER, kraft_version=1)
-    return story.say("voters", life=2, voters=VOTERS, kraft_version=1)
+    story = _dynamic().raft_event("append", offset=4, voters=FEWER)
+    story.raft_event("voters", voters=FEWER, kraft_version=1)
+    story.raft_event("begin", life=2, offset=5, voters=FEWER, kraft_version=1)
+    return story.raft_event("voters", life=2, voters=VOTERS, kraft_version=1)
 
 
 def e43_version() -> RunBuilder:
     story = _dynamic()
-    return story.say("voters", voters=VOTERS, kraft_version=0)
+    return story.raft_event("voters", voters=VOTERS, kraft_version=0)
 
 
 def e43_near() -> RunBuilder:
     """Added, cut away, written anew, and taken from a snapshot: it follows at once."""
-    story = _dynamic().say("append", offset=4, voters=FEWER)
-    story.say("voters", voters=FEWER, kraft_version=1).say("hw", offset=3)
-    story.say("truncate", offset=4, epoch=1).say("voters", voters=VOTERS, kraft_version=1)
-    story.say("epoch", epoch=2).say("append", offset=6, epoch=2, voters=FEWER)
-    story.say("voters", epoch=2, voters=FEWER, kraft_version=1).say("hw", epoch=2, offset=7)
-    story.say("begin", offset=20, epoch=2, voters=VOTERS, kraft_version=1)
-    return story.say("voters", voters=VOTERS, kraft_version=1).say("hw", epoch=2, offset=20)
+    story = _dynamic().raft_event("append", offset=4, voters=FEWER)
+    story.raft_event("voters", voters=FEWER, kraft_version=1).raft_event("hw", offset=3)
+    story.raft_event("truncate", offset=4, epoch=1).raft_event(
+        "voters", voters=VOTERS, kraft_version=1
+    )
+    story.raft_event("epoch", epoch=2).raft_event("append", offset=6, epoch=2, voters=FEWER)
+    story.raft_event("voters", epoch=2, voters=FEWER, kraft_version=1).raft_event(
+        "hw", epoch=2, offset=7
+    )
+    story.raft_event("begin", offset=20, epoch=2, voters=VOTERS, kraft_version=1)
+    return story.raft_event("voters", voters=VOTERS, kraft_version=1).raft_event(
+        "hw", epoch=2, offset=20
+    )
 
 
 def e43_near_static() -> RunBuilder:
     """No record names the voters: then they are those of the configuration, at level 0."""
-    story = Story().say("begin", offset=0, epoch=0, kraft_version=0)
-    return story.say("voters", epoch=0, voters="101,102,103", kraft_version=0).say("epoch")
+    story = Story().raft_event("begin", offset=0, epoch=0, kraft_version=0)
+    return story.raft_event("voters", epoch=0, voters="101,102,103", kraft_version=0).raft_event(
+        "epoch"
+    )
 
 
 BAD: dict[str, tuple[Case, ...]] = {

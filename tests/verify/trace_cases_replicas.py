@@ -26,7 +26,7 @@ def _moved(to_2: LogBuilder | None = None) -> LogBuilder:
 
 
 def _accepted(
-    *, epoch: int | None = None, log: LogBuilder | None = None, **told: int
+    *, epoch: int | None = None, log: LogBuilder | None = None, **reported: int
 ) -> RunBuilder:
     """An accepted shrink to [1, 2] in which 2 carries an epoch."""
     run = RunBuilder(cluster().op(change((1, 2))) if log is None else log)
@@ -36,19 +36,29 @@ def _accepted(
         {"brokerId": 1, "brokerEpoch": known[1]},
         {"brokerId": 2, "brokerEpoch": known[2] if epoch is None else epoch},
     ]
-    asked = {
+    requested = {
         "partitionIndex": 0,
         "leaderEpoch": 0,
         "newIsrWithEpochs": members,
         "partitionEpoch": 0,
     }
-    answer = {"partitionIndex": 0, "errorCode": 0, "leaderEpoch": 0, "partitionEpoch": 1, **told}
+    response = {
+        "partitionIndex": 0,
+        "errorCode": 0,
+        "leaderEpoch": 0,
+        "partitionEpoch": 1,
+        **reported,
+    }
 
     def body(part: dict[str, object]) -> dict[str, object]:
         return {"topics": [{"topicId": TOPIC_ID, "partitions": [part]}]}
 
     return run.alter_partition(
-        1, (1, 2), written=(last,), request=as_json(body(asked)), response=as_json(body(answer))
+        1,
+        (1, 2),
+        written=(last,),
+        request=as_json(body(requested)),
+        response=as_json(body(response)),
     )
 
 
@@ -68,7 +78,7 @@ def b5_bad() -> RunBuilder:
     return plain_run().partition("become_leader", partition_epoch=1, leo=0, **EVERYBODY)
 
 
-def b5_answer() -> RunBuilder:
+def b5_response() -> RunBuilder:
     return _accepted(partitionEpoch=2).partition("become_leader", leo=0, **EVERYBODY)
 
 
@@ -221,7 +231,7 @@ def e15_bad() -> RunBuilder:
     return run.partition("become_follower", broker=1, leader_epoch=0, partition_epoch=1, leo=0)
 
 
-def e15_answer() -> RunBuilder:
+def e15_response() -> RunBuilder:
     return _accepted(leaderEpoch=1).partition("become_leader", leo=0, **EVERYBODY)
 
 
@@ -262,8 +272,8 @@ def _two_topics(*, apart: bool) -> RunBuilder:
 
 def _unclean(election_type: int) -> RunBuilder:
     run = RunBuilder(recovering())
-    said = as_json({"electionType": election_type})
-    return run.rpc("ElectLeaders", 7, written=(run.log.offset - 1,), request=said)
+    printed = as_json({"electionType": election_type})
+    return run.rpc("ElectLeaders", 7, written=(run.log.offset - 1,), request=printed)
 
 
 def c5_bad_request() -> RunBuilder:
@@ -397,13 +407,13 @@ def e42_near() -> RunBuilder:
 BAD: dict[str, tuple[Case, ...]] = {
     "A7": (a7_bad,),
     "B3": (b3_bad, b3_vanished),
-    "B5": (b5_bad, b5_answer),
+    "B5": (b5_bad, b5_response),
     "B6": (b6_bad, b6_two_meanings),
     "B7": (b7_bad, b7_nobody_refused, b7_old_metadata),
     "B8": (b8_bad,),
     "B9": (b9_bad,),
     "B10": (b10_bad,),
-    "E15": (e15_bad, e15_answer),
+    "E15": (e15_bad, e15_response),
     "E27": (e27_bad,),
     "E34": (e34_bad, e34_epoch),
     "E35": (e35_bad,),

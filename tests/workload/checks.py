@@ -32,7 +32,7 @@ _MAY_BE_WRITTEN = (
 )
 
 
-def answer_problems(
+def response_problems(
     request: Any, response: Any, expected: tuple[Change, ...], records_written: int
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with an answer: a rule and why.
@@ -48,14 +48,14 @@ def answer_problems(
         yield "A6", f"{type(request).__name__} is refused and yet writes {records_written} records"
     if not isinstance(response, m.AlterPartitionResponse):
         return
-    answers = [part for topic in response.topics for part in topic.partitions]
-    for part, (index, state) in zip(answers, expected, strict=False):
+    responses = [part for topic in response.topics for part in topic.partitions]
+    for part, (index, state) in zip(responses, expected, strict=False):
         if part.error_code != ErrorCode.NONE or state is None:
             continue
-        told = (part.leader_id, part.leader_epoch, part.partition_epoch, tuple(part.isr))
+        reported = (part.leader_id, part.leader_epoch, part.partition_epoch, tuple(part.isr))
         holds = (state.leader, state.leader_epoch, state.partition_epoch, state.isr)
-        if part.partition_index != index or told != holds:
-            yield "B5", f"partition {index} is told {told} and is {holds}"
+        if part.partition_index != index or reported != holds:
+            yield "B5", f"partition {index} is told {reported} and is {holds}"
 
 
 def _partition(

@@ -28,7 +28,7 @@ from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.rules import FailedReplicas, Rules
 from minicluster.verify import OnlineChecker
 from tests.controller.kit import feature_records
-from tests.workload.checks import Change, answer_problems, changed_partitions
+from tests.workload.checks import Change, changed_partitions, response_problems
 from tests.workload.operations import Operation, chance
 from tests.workload.processes import CLUSTER_ID, Process, all_processes
 from tests.workload.requests import (
@@ -110,9 +110,9 @@ class _Tail:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Request:
     request: Any
-    answered: Callable[[Any], None]
+    on_response: Callable[[Any], None]
     expected: tuple[Change, ...] = field(default=())
 
 
@@ -133,7 +133,7 @@ class Player:
         self.processes = all_processes()
         self.hits: dict[str, int] = {}
         self._checker = OnlineChecker("workload") if log_rules else None
-        self._asked: dict[int, _Asked] = {}
+        self._requested: dict[int, _Request] = {}
         self._tokens = 0
         self._found: list[Finding] = []
         self._operation = Operation(number=-1, kind="begin")
@@ -219,7 +219,7 @@ class Player:
                 case ReportRefusal():
                     pass
                 case ControllerRespond():
-                    self._answer(effect)
+                    self._respond(effect)
                 case SetTimer(name, at_ms):
                     # All periods are shorter than the pause after a failure.
                     if at_ms - self.now_ms == FAILED_MS:
@@ -298,37 +298,37 @@ class Player:
 
     # Requests and answers.
 
-    def ask(
+    def request(
         self,
         request: Any,
         version: int | None = None,
-        answered: Callable[[Any], None] = lambda _: None,
+        on_response: Callable[[Any], None] = lambda _: None,
     ) -> None:
         """Hand a request to the active controller."""
         self._tokens += 1
         token = self._tokens
-        asked = self._asked[token] = _Asked(request, answered)
+        requested = self._requested[token] = _Request(request, on_response)
         if version is None:
             version = type(request).latest_version
 
         def handle() -> list[Effect]:
             effects = self.active.on_request(token, request, version, self.now_ms)
-            asked.expected = changed_partitions(request, self.active.image)
+            requested.expected = changed_partitions(request, self.active.image)
             return effects
 
         self._call(handle)
 
-    def _answer(self, reply: ControllerRespond) -> None:
-        asked = self._asked.pop(reply.token, None)
-        if asked is None:
-            self._find("E40", f"request {reply.token} is answered twice")
+    def _respond(self, response: ControllerRespond) -> None:
+        requested = self._requested.pop(response.token, None)
+        if requested is None:
+            self._find("E40", f"request {response.token} is answered twice")
             raise _Broken
-        written = len(reply.records_written)
-        for rule, problem in answer_problems(
-            asked.request, reply.response, asked.expected, written
+        written = len(response.records_written)
+        for rule, problem in response_problems(
+            requested.request, response.response, requested.expected, written
         ):
             self._find(rule, problem)
-        asked.answered(reply.response)
+        requested.on_response(response.response)
 
     # Looking.
 
@@ -342,8 +342,10 @@ class Player:
         for name, machine in (("active", self.active), ("standby", self.standby)):
             if machine.committed_image.digest() != self.committed.digest():
                 self._find("E32", f"the {name} controller's committed image is not the log's fold")
-        if not self.held and self._asked:
-            self._find("E40", f"{len(self._asked)} requests wait though everything is committed")
+        if not self.held and self._requested:
+            self._find(
+                "E40", f"{len(self._requested)} requests wait though everything is committed"
+            )
 
     def _look_long(self) -> None:
         """What costs as much as the cluster is large: replay, snapshot, the standby's indexes."""
@@ -366,13 +368,13 @@ class Player:
         kind, arguments = operation.kind, operation.arguments
         process = self.processes.get(arguments.get("broker", -1))
         if kind in ADMINISTRATION:
-            self.ask(administration(kind, arguments, self.active.image))
+            self.request(administration(kind, arguments, self.active.image))
         elif process is not None:
             self._do_broker(kind, process, arguments)
         elif kind == "alter_partition":
-            asked = alter_partition(arguments, self.active.image, self.case.rules)
-            if asked is not None:
-                self.ask(*asked)
+            requested = alter_partition(arguments, self.active.image, self.case.rules)
+            if requested is not None:
+                self.request(*requested)
         elif kind == "beat":
             for each in self.processes.values():
                 self._beat(each)
@@ -394,7 +396,7 @@ class Player:
                 process.start(clean=arguments["clean"], new_dirs=arguments.get("new_dirs", False))
                 self._register(process)
             case "amend":
-                if process.speaks:
+                if process.is_connected:
                     self._register(process)
             case "heartbeat":
                 self._beat(
@@ -421,31 +423,31 @@ class Player:
                     d for n, d in enumerate(process.directories) if n in chosen
                 )
                 self._beat(process)
-            case "assign_directories" if process.speaks:
+            case "assign_directories" if process.is_connected:
                 request = assign_directories(arguments, self.active.image, process)
                 if request is not None:
-                    self.ask(request)
+                    self.request(request)
 
     def _register(self, process: Process) -> None:
         incarnation = process.incarnation
 
-        def answered(response: m.BrokerRegistrationResponse) -> None:
+        def responded(response: m.BrokerRegistrationResponse) -> None:
             if process.incarnation == incarnation and response.error_code == ErrorCode.NONE:
                 process.epoch = response.broker_epoch
 
-        self.ask(process.registration(self.case.rules), answered=answered)
+        self.request(process.registration(self.case.rules), on_response=responded)
 
     def _beat(
         self, process: Process, *, behind: int = 0, want_fence: bool = False, stale: bool = False
     ) -> None:
-        if not process.speaks:
+        if not process.is_connected:
             return
         if process.epoch is None:
             self._register(process)
             return
         incarnation = process.incarnation
 
-        def answered(response: m.BrokerHeartbeatResponse) -> None:
+        def responded(response: m.BrokerHeartbeatResponse) -> None:
             if process.incarnation != incarnation:
                 return
             if response.error_code == ErrorCode.NONE and response.should_shut_down:
@@ -456,13 +458,14 @@ class Player:
 
         offset = max(-1, self.end - 1 - behind)
         rules = self.case.rules
-        self.ask(
-            process.heartbeat(offset, rules, want_fence=want_fence, stale=stale), answered=answered
+        self.request(
+            process.heartbeat(offset, rules, want_fence=want_fence, stale=stale),
+            on_response=responded,
         )
         if rules.failed_replicas_reported_by is FailedReplicas.ALTER_REPLICA_STATE:
             report = process.report(self.active.image) if process.running else None
             if report is not None:
-                self.ask(report)
+                self.request(report)
 
     def _fail_over(self, *, loses_tail: bool) -> None:
         """The other controller leads; what was not committed is lost, or turns out to be kept."""

@@ -61,7 +61,7 @@ class Process:
         self.clean_epoch = self.epoch if clean and self.epoch is not None else -1
 
     @property
-    def speaks(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether the controller hears it."""
         return self.running and not self.muted
 
@@ -94,14 +94,14 @@ class Process:
         Units:   offset is that of the last metadata record that it has read.
         """
         assert self.epoch is not None
-        tells = rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT
+        reports = rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT
         return m.BrokerHeartbeatRequest(
             broker_id=self.id,
             broker_epoch=self.epoch - 1 if stale else self.epoch,
             current_metadata_offset=offset,
             want_fence=want_fence,
             want_shut_down=self.stopping or len(self.failed) == len(self.directories),
-            offline_log_dirs=tuple(self.failed) if tells else (),
+            offline_log_dirs=tuple(self.failed) if reports else (),
             cordoned_log_dirs=self.cordoned,
         )
 

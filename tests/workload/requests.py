@@ -13,7 +13,7 @@ from minicluster.protocol import messages as m
 from minicluster.rules import Rules
 from tests.workload.processes import Process
 
-Asked = tuple[Any, int]
+Request = tuple[Any, int]
 """A request and its version."""
 
 
@@ -67,10 +67,10 @@ def _grow(arguments: Mapping[str, Any], image: MetadataImage) -> Any:
     if "replicas" in arguments and topic is not None and arguments["count"] > len(topic):
         one = Request.CreatePartitionsAssignment(broker_ids=arguments["replicas"])
         assignments = (one,) * (arguments["count"] - len(topic))
-    asked = Request.CreatePartitionsTopic(
+    requested = Request.CreatePartitionsTopic(
         name=arguments["topic"], count=arguments["count"], assignments=assignments
     )
-    return Request(topics=(asked,))
+    return Request(topics=(requested,))
 
 
 def _elect(arguments: Mapping[str, Any], image: MetadataImage) -> Any:
@@ -146,7 +146,7 @@ ADMINISTRATION = tuple(_REQUESTS)
 
 def alter_partition(
     arguments: Mapping[str, Any], image: MetadataImage, rules: Rules
-) -> Asked | None:
+) -> Request | None:
     """A leader's proposal; sometimes what it says is old, or it is not the leader."""
     found = partition_of(arguments, image)
     if found is None or found[2].leader < 0:

@@ -255,7 +255,7 @@ def test_an_operation_is_drawn_from_its_own_seed() -> None:
 def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     command = [sys.executable, "-m", "tests.workload", "--operations", "800", "--length", "400"]
     command += ["--metadata-version", "4.3-IV0", "--rules", "kafka-4.3", "--digests"]
-    said = [
+    printed = [
         subprocess.run(
             command,
             cwd=ROOT,
@@ -266,8 +266,8 @@ def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
         ).stdout
         for seed in ("1", "2")
     ]
-    assert said[0] == said[1]
-    assert len(said[0].splitlines()) == 3
+    assert printed[0] == printed[1]
+    assert len(printed[0].splitlines()) == 3
 
 
 def test_the_command_prints_a_finding_and_how_to_repeat_it(
@@ -282,7 +282,7 @@ def test_the_command_prints_a_finding_and_how_to_repeat_it(
     assert capsys.readouterr().out.splitlines()[0] == first
 
 
-def test_the_command_refuses_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_refuses_unknown_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--faults", "Z99"]) == 2
     assert main(["--bugs", "no_such_bug"]) == 2
     assert "Z99" in capsys.readouterr().err

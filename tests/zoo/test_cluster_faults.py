@@ -78,8 +78,8 @@ def two_topics_are_deleted_by_one_request(cluster: MiniCluster) -> None:
     for name in names:
         cluster.create_topic(name)
     topics = tuple(m.DeleteTopicsRequest.DeleteTopicState(name=name) for name in names)
-    answer = cluster.admin(m.DeleteTopicsRequest(topics=topics))
-    assert [topic.error_code for topic in answer.responses] == [0, 0]
+    response = cluster.admin(m.DeleteTopicsRequest(topics=topics))
+    assert [topic.error_code for topic in response.responses] == [0, 0]
     cluster.run_for("2s")
 
 
@@ -99,7 +99,7 @@ def a_leaderless_partition_moves_away(cluster: MiniCluster) -> None:
     assert [replica.id for replica in orders[0].replicas] == [1]
 
 
-def a_leader_hears_and_is_not_heard(cluster: MiniCluster) -> None:
+def a_leader_receives_and_cannot_send(cluster: MiniCluster) -> None:
     """Fetches wait at it when a candidate's request ends its epoch; who won, it does not learn."""
     cluster.create_topic("orders")
     deposed = cluster.active_controller
@@ -118,7 +118,7 @@ STORIES: dict[str, tuple[Story, str]] = {
     "Z25": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z43": (a_broker_comes_back_to_a_snapshot, "E35"),
     "Z55": (a_leaderless_partition_moves_away, "E13"),
-    "Z59": (a_leader_hears_and_is_not_heard, "E06"),
+    "Z59": (a_leader_receives_and_cannot_send, "E06"),
     "Z61": (a_voter_is_removed_where_another_had_a_tail, "E43"),
     "S18": (a_decision_is_not_committed, "E33"),
     "S20": (a_broker_comes_back_to_a_snapshot, "E34"),
@@ -130,7 +130,7 @@ PLAIN = {
     "reload": a_broker_comes_back_to_a_snapshot,
     "depose": a_decision_is_not_committed,
     "remove": a_voter_is_removed_where_another_had_a_tail,
-    "unheard": a_leader_hears_and_is_not_heard,
+    "unheard": a_leader_receives_and_cannot_send,
     "delete": two_topics_are_deleted_by_one_request,
     "move": a_leaderless_partition_moves_away,
 }

@@ -21,17 +21,17 @@ FEW = (7, 11, 15, 23)
 
 def flagged(seeds: range | tuple[int, ...], runs: Path) -> list[str]:
     """What the online rules, the promises after healing and Spark have against these seeds."""
-    paths, told = [], []
+    paths, reported = [], []
     for outcome in campaign(seeds, runs=runs):
         assert outcome.path is not None
         paths.append(outcome.path)
         if outcome.failure is not None:
-            told.append(f"seed {outcome.seed}: {outcome.failure.kind} {outcome.failure.text}")
+            reported.append(f"seed {outcome.seed}: {outcome.failure.kind} {outcome.failure.text}")
     report = verify(*paths)
-    told += [f"{found.run}: {found.rule} {found.message}" for found in report.findings]
+    reported += [f"{found.run}: {found.rule} {found.message}" for found in report.findings]
     if report.verdict is not Verdict.VALID:
-        told += report.reasons
-    return told
+        reported += report.reasons
+    return reported
 
 
 def test_over_a_few_seeds_nothing_is_flagged(tmp_path: Path) -> None:
