@@ -41,7 +41,7 @@ def start_process(cluster: Cluster, node_id: int) -> None:
         config=cluster.config,
         rules=cluster.rules,
         faults=cluster.faults,
-        log=cluster.log.bind(node=node_id),
+        log=cluster.log.root.bind(node=node_id),
         exited=partial(_exited, cluster),
     )
     start = _start_broker if is_broker else _start_controller

@@ -172,7 +172,7 @@ class MiniCluster(ClusterRoles):
                 **dict.fromkeys(self.controller_ids, of_controllers),
             },
             max_request_bytes=self.config.max_request_bytes,
-            log=self.log.bind(actor="listeners"),
+            log=self.log.root.bind(actor="listeners"),
             address_of=self._address_outside,
         )
         self.rt.at_close.append(self.listeners.close)
@@ -270,10 +270,6 @@ class MiniCluster(ClusterRoles):
             running=self.processes,
             brokers=self.broker_ids,
         )
-
-    def last_events(self, count: int = 30) -> list[str]:
-        """The latest events as lines for a person."""
-        return self.recorder.last_events(count)
 
     # Evidence.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minicluster.actors.cluster.cluster import Cluster
-from minicluster.actors.cluster.views import Node
+from minicluster.actors.cluster.views import Node, Partition
 from minicluster.actors.runtime import chance
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.scenario import ScenarioError
@@ -66,7 +66,7 @@ class ScenarioView:
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """The leader's high watermark."""
-        return self._cluster.high_watermark(topic, partition)
+        return Partition(self._cluster, topic, partition).high_watermark
 
     def fenced(self, broker: int) -> bool:
         """True if the broker is fenced or not registered."""
@@ -78,7 +78,7 @@ class ScenarioView:
 
     def running(self, node: int) -> bool:
         """True while the node's process runs."""
-        return self._cluster.is_running(node)
+        return Node(self._cluster, node).is_running
 
     def choose(self, key: str, bound: int) -> int:
         """A draw that depends only on the seed, the step and the key."""

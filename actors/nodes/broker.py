@@ -135,7 +135,7 @@ class Broker(QuorumShell):
         }
 
     def on_start(self) -> None:
-        self.start_quorum()
+        super().on_start()
         self.perform(self.lifecycle.start(self.now()))
 
     # Messages.
@@ -152,7 +152,7 @@ class Broker(QuorumShell):
     def on_response(self, completion: Completion) -> None:
         exchange = completion.exchange
         if exchange.context is WAKE:
-            self.on_quorum_response(completion)
+            super().on_response(completion)
             return
         machine = self.lifecycle if self.lifecycle.owns(exchange.correlation_id) else self.apis
         if completion.failure is None:

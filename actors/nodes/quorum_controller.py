@@ -175,9 +175,6 @@ class QuorumController(QuorumShell):
             WriteSnapshot: self._write_snapshot,
         }
 
-    def on_start(self) -> None:
-        self.start_quorum()
-
     # Messages.
 
     def on_packet(self, packet: Packet) -> None:
@@ -224,7 +221,7 @@ class QuorumController(QuorumShell):
     def on_response(self, completion: Completion) -> None:
         exchange = completion.exchange
         if exchange.context is WAKE:
-            self.on_quorum_response(completion)
+            super().on_response(completion)
         elif self._registration is not None:
             number, now_ms = exchange.correlation_id, self.now()
             if completion.failure is None:

@@ -214,7 +214,7 @@ class QuorumShell(Shell):
 
     # Inputs of the machine.
 
-    def start_quorum(self) -> None:
+    def on_start(self) -> None:
         """Start the machine from the persisted state."""
         self.drive(self.quorum.start(self.now()))
 
@@ -265,7 +265,7 @@ class QuorumShell(Shell):
         """Handle a request of a peer or an admin."""
         self.drive(self.quorum.on_request(token, request, version, self.now()))
 
-    def on_quorum_response(self, completion: Completion) -> None:
+    def on_response(self, completion: Completion) -> None:
         """Handle a peer's response or a disconnect; the machine counts request timeouts itself."""
         correlation_id = completion.exchange.correlation_id
         if completion.failure is None:
@@ -300,7 +300,7 @@ class QuorumShell(Shell):
     def compact(self) -> bool:
         """Let the log begin at the newest snapshot."""
         newest = self.quorum.log.latest_snapshot
-        return newest is not None and self.quorum.delete_before(newest)
+        return newest is not None and self.quorum.log.delete_before_snapshot(newest)
 
     def on_clean(self) -> None:
         """Delete old snapshots and the log before them, as the retention allows."""

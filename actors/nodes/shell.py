@@ -117,10 +117,6 @@ class Shell(ClusterActor):
         for effect in effects:
             interpreters[type(effect)](effect)
 
-    def trace(self, table: str, row: Mapping[str, Any]) -> None:
-        """Write a row of the trace, with this node and its incarnation where the table has them."""
-        self.recorder.trace(table, row)
-
     def _packet(self, packet: Packet) -> None:
         self.network.handling(packet)
         self.on_packet(packet)

@@ -40,10 +40,6 @@ class ClusterLog:
             cache_logger_on_first_use=True,
         ).bind()  # once and for all: what wrap_logger gives puts itself together at each bind
 
-    def bind(self, **context: Any) -> Any:
-        """A logger for one actor; bind once, not per message."""
-        return self.root.bind(**context)
-
     def lines(self, count: int = 30) -> list[str]:
         """The latest entries as lines for a person."""
         return [_line(entry) for entry in list(self.entries)[-count:]]

@@ -338,7 +338,7 @@ class ControllerMachine:
         broker_id = getattr(request, "broker_id", None)
         if broker_id is None:
             return None
-        broker = self.state.broker(broker_id)
+        broker = self.state.image.cluster.broker(broker_id)
         return -1 if broker is None else broker.epoch
 
     # Timers.

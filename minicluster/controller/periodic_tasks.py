@@ -33,7 +33,7 @@ def maybe_fence_stale_broker(
     heartbeats = state.active_heartbeats()
     if not state.rules.sessions_by_epoch:
         stale = heartbeats.stale_broker(now_ms) if first is None else first.broker_id
-        broker = None if stale is None else state.broker(stale)
+        broker = None if stale is None else state.image.cluster.broker(stale)
         records = () if broker is None else tuple(broker_fenced(state, broker))
         return Decision(records=records, response=bool(records))
     expired = heartbeats.expired_sessions(now_ms)
@@ -41,7 +41,7 @@ def maybe_fence_stale_broker(
         return Decision(response=False)
     session = expired[0] if first is None else first
     soft: list[SoftChange] = [DropSession(session)]
-    broker = state.broker(session.broker_id)
+    broker = state.image.cluster.broker(session.broker_id)
     records = ()
     if broker is None:
         soft.append(ForgetBroker(session.broker_id))

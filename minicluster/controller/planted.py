@@ -219,7 +219,7 @@ def _s16(
 def _s15(
     right: Callable[..., BrokerRegistration], state: ClusterState, request: BrokerHeartbeatRequest
 ) -> BrokerRegistration:
-    broker = state.broker(request.broker_id)
+    broker = state.image.cluster.broker(request.broker_id)
     if broker is None or request.broker_epoch >= broker.epoch:
         return right(state, request)
     state.hit("S15")

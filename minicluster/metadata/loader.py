@@ -78,6 +78,7 @@ class MetadataLoader:
         self.rules = rules
         self.faults = faults
         self.batch_loader = BatchLoader(rules, faults)
+        self.hit = self.batch_loader.hit
         self._leader = LeaderAndEpoch()
         self._uninitialized: dict[str, None] = {}
         self._publishers: dict[str, None] = {}
@@ -204,10 +205,6 @@ class MetadataLoader:
         ]
         self.last_applied = self.provenance
         return effects + self._initialize_new_publishers(high_watermark, now_ms)
-
-    def hit(self, zoo_id: str) -> None:
-        """Count that a planted fault has changed what this loader did."""
-        self.batch_loader.hit(zoo_id)
 
     def _initialize_new_publishers(self, high_watermark: int | None, now_ms: int) -> list[Effect]:
         if not self._uninitialized:

@@ -158,7 +158,7 @@ def _quota_records(image: MetadataImage) -> Iterator[VersionedRecord]:
             ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
             for kind, name in entity
         )
-        for key, value in image.client_quotas.of(entity).items():
+        for key, value in image.client_quotas.table.group(entity).items():
             yield VersionedRecord(ClientQuotaRecord(entity=parts, key=key, value=value), 0)
 
 

@@ -216,10 +216,6 @@ class QuorumMachine:
             self.node, snapshot_id, records, last_contained_log_timestamp, content, now_ms
         )
 
-    def delete_before(self, snapshot_id: SnapshotId) -> bool:
-        """Let the log begin at a snapshot's end; older snapshots go too."""
-        return self.node.log.delete_before_snapshot(snapshot_id)
-
     def clean(self, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
         """Let the log begin at a later snapshot while it is too large, or its oldest too old.
 

@@ -272,7 +272,7 @@ def _z38(right: Right, partition: Partition, current_leader_epoch: int) -> int |
 def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offset: int) -> None:
     """The leader's end of an epoch that this log never had is taken for the point of divergence."""
     partition = state.partition
-    own_epoch, own_end = partition.end_offset_for(epoch)
+    own_epoch, own_end = partition.log.end_offset_for(epoch)
     is_known = UNDEFINED_OFFSET not in (end_offset, own_end) and epoch != UNDEFINED_EPOCH
     if not is_known or own_epoch == epoch:
         right(fetcher, state, epoch, end_offset)

@@ -64,7 +64,7 @@ def test_E02_E06_a_registration_remembers_its_offset_until_it_is_gone() -> None:
         broker_id=1, broker_epoch=100, incarnation_id=incarnation(1), in_controlled_shutdown=True
     )
     state.apply(VersionedRecord(record, 4), 100)
-    broker = state.broker(1)
+    broker = state.image.cluster.broker(1)
     assert broker is not None
     assert (broker.register_offset, broker.fenced, broker.in_controlled_shutdown) == (
         100,
@@ -73,7 +73,7 @@ def test_E02_E06_a_registration_remembers_its_offset_until_it_is_gone() -> None:
     )
     unregister = UnregisterBrokerRecord(broker_id=1, broker_epoch=100)
     state.apply(VersionedRecord(unregister, 0), 101)
-    assert state.broker(1) is None
+    assert state.image.cluster.broker(1) is None
 
 
 def test_E03_unfencing_keeps_the_controlled_shutdown_bit() -> None:

@@ -253,7 +253,7 @@ def test_quotas_belong_to_entities_whatever_the_order_of_their_parts() -> None:
         ClientQuotaRecord(entity=(client, user), key="request_percentage", value=50.0),
     )
     entity = (("client-id", "app"), ("user", None))
-    assert image.client_quotas.of(entity) == {
+    assert image.client_quotas.table.group(entity) == {
         "producer_byte_rate": 1.5,
         "request_percentage": 50.0,
     }

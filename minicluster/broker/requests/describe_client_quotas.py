@@ -43,7 +43,7 @@ def describe_client_quotas(
         return Response(error_code=refusal.error, error_message=str(refusal), entries=None)
     quotas = state.image.client_quotas
     entries = [
-        _entry(entity, quotas.of(entity))
+        _entry(entity, quotas.table.group(entity))
         for entity in quotas.table
         if _matches(entity, exact, specified, request.strict)
     ]

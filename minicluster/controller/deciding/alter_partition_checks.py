@@ -171,7 +171,7 @@ def ineligible_replicas(state: ClusterState, proposal: Proposal) -> list[tuple[i
     """
     found = []
     for broker_id, epoch in proposal.members:
-        broker = state.broker(broker_id)
+        broker = state.image.cluster.broker(broker_id)
         if broker is None:
             reason = Reason.NOT_REGISTERED
         elif broker.in_controlled_shutdown:
@@ -199,7 +199,7 @@ def offline_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
     if state.rules.replica_in_failed_dir_may_join:
         return None
     for broker_id in proposal.isr:
-        broker = state.broker(broker_id)
+        broker = state.image.cluster.broker(broker_id)
         if broker is None:
             continue
         directory = proposal.partition.directory_of(broker_id)

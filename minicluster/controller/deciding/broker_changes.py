@@ -102,7 +102,7 @@ def updated_partition(
     def active(replica: int) -> bool:
         if replica in gone:
             return False
-        return replica == moves.to_add or state.is_active(replica)
+        return replica == moves.to_add or state.image.cluster.is_active(replica)
 
     acceptable = state.acceptor(partition, active, key=(topic.id, index))
     unclean_allowed = state.unclean_election_allowed(topic.name)

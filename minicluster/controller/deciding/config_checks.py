@@ -162,7 +162,7 @@ def _existence(state: ClusterState, resource: Resource) -> ApiError:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if kind == BROKER and name != CLUSTER_DEFAULT:
         known = (
-            state.broker(int(name)) is not None
+            state.image.cluster.broker(int(name)) is not None
             or state.image.cluster.controllers.get(int(name)) is not None
         )
         if state.settings.brokers_with_configs_exist and not known:

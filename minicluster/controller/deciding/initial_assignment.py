@@ -28,7 +28,7 @@ def validate_assignment(
         raise _invalid("The manual partition assignment includes an empty replica list.")
     previous: int | None = None
     for broker_id in sorted(replicas):
-        if state.broker(broker_id) is None:
+        if state.image.cluster.broker(broker_id) is None:
             raise _invalid(
                 f"The manual partition assignment includes broker {broker_id}, but no such broker "
                 "is registered."
@@ -65,14 +65,14 @@ def place(
 def usable_brokers(state: ClusterState) -> Iterator[UsableBroker]:
     """The brokers that may get replicas: known, not shutting down, not cordoned altogether."""
     for broker_id, fenced in state.active_heartbeats().usable():
-        broker = state.broker(broker_id)
+        broker = state.image.cluster.broker(broker_id)
         if broker is not None and broker.has_uncordoned_log_dirs:
             yield UsableBroker(id=broker_id, rack=broker.rack, fenced=fenced)
 
 
 def active_replicas(state: ClusterState, replicas: Sequence[int]) -> tuple[int, ...]:
     """The replicas that may be in a first ISR, in order."""
-    return tuple(replica for replica in replicas if state.is_active(replica))
+    return tuple(replica for replica in replicas if state.image.cluster.is_active(replica))
 
 
 @step

@@ -105,7 +105,7 @@ def registered_sender(state: ClusterState, request: BrokerHeartbeatRequest) -> B
 
     Errors:  Refused with STALE_BROKER_EPOCH, on which the broker registers anew.
     """
-    if state.broker(request.broker_id) is None:
+    if state.image.cluster.broker(request.broker_id) is None:
         raise Refused(
             ErrorCode.STALE_BROKER_EPOCH,
             f"Receive a heartbeat from broker {request.broker_id} before registration",

@@ -64,7 +64,7 @@ def register_broker(
             f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
             Reason.CLUSTER_ID_MISMATCH,
         )
-    existing = state.broker(request.broker_id)
+    existing = state.image.cluster.broker(request.broker_id)
     amends = _is_same_incarnation(existing, request)
     if (
         existing is not None

@@ -19,7 +19,7 @@ def unregister_broker(
     Errors:  Refused with BROKER_ID_NOT_REGISTERED.
     Source:  ReplicationControlManager.unregisterBroker.
     """
-    broker = state.broker(request.broker_id)
+    broker = state.image.cluster.broker(request.broker_id)
     if broker is None:
         raise Refused(
             ErrorCode.BROKER_ID_NOT_REGISTERED,

@@ -156,21 +156,13 @@ class ClusterState:
             raise ControllerFault("ClusterControlManager is not active.")
         return self.heartbeats
 
-    def broker(self, broker_id: int) -> BrokerRegistration | None:
-        """A broker's registration."""
-        return self.image.cluster.broker(broker_id)
-
-    def is_active(self, broker_id: int) -> bool:
-        """Registered, not fenced, not in controlled shutdown."""
-        return self.image.cluster.is_active(broker_id)
-
     def check_broker_epoch(self, broker_id: int, epoch: int) -> BrokerRegistration:
         """The registration of a sender whose request has its epoch.
 
         Errors:  Refused with STALE_BROKER_EPOCH.
         Source:  ClusterControlManager.checkBrokerEpoch.
         """
-        broker = self.broker(broker_id)
+        broker = self.image.cluster.broker(broker_id)
         if broker is None:
             raise Refused(
                 ErrorCode.STALE_BROKER_EPOCH,
@@ -190,7 +182,7 @@ class ClusterState:
 
         Source:  ClusterControlManager.defaultDir.
         """
-        broker = self.broker(broker_id)
+        broker = self.image.cluster.broker(broker_id)
         if broker is None:
             return UNASSIGNED
         if not broker.log_dirs:
@@ -213,7 +205,7 @@ class ClusterState:
         def acceptable(replica: int) -> bool:
             if not active(replica):
                 return False
-            broker = self.broker(replica)
+            broker = self.image.cluster.broker(replica)
             if broker is None:
                 return False
             if replica not in partition.replicas:

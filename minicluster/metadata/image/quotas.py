@@ -27,10 +27,6 @@ class ClientQuotasImage:
         """The hash of this section."""
         return self.table.fingerprint
 
-    def of(self, entity: Entity) -> dict[str, float]:
-        """One entity's quotas by key."""
-        return self.table.group(entity)
-
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsImage:

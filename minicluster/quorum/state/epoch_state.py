@@ -18,7 +18,6 @@ Source:  EpochState, NomineeState and their implementations; KIP-595, KIP-996.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -29,7 +28,7 @@ from minicluster.quorum.state.voters import Endpoints, ReplicaKey
 
 
 @dataclass(slots=True, kw_only=True)
-class EpochState(ABC):
+class EpochState:
     """The fields that every state has."""
 
     name: ClassVar[str] = ""
@@ -40,23 +39,16 @@ class EpochState(ABC):
     voted: ReplicaKey | None = None
     high_watermark: int | None = None
 
-    @abstractmethod
     def vote_refusal(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
     ) -> VoteRefusal | None:
         """The reason not to grant the candidate a vote, or pre-vote, of the present epoch.
 
-        Source:  EpochState.canGrantVote.
-        """
+        A state that fetches from no leader grants the first up-to-date candidate while no leader is
+        known, and the same one again. A pre-vote takes nothing from others, so it is granted even
+        after a vote.
 
-    def _refusal_without_leader(
-        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
-        """Grant the first up-to-date candidate while no leader is known, and the same one again.
-
-        A pre-vote takes nothing from others, so it is granted even after a vote.
-
-        Source:  QuorumState.unattachedOrProspectiveCanGrantVote.
+        Source:  EpochState.canGrantVote, QuorumState.unattachedOrProspectiveCanGrantVote.
         """
         if not pre_vote and self.voted is not None:
             return None if self.voted.matches(candidate) else VoteRefusal.VOTED_FOR_ANOTHER
@@ -72,11 +64,6 @@ class UnattachedState(EpochState):
     name: ClassVar[str] = "Unattached"
 
     election_deadline_ms: int | None
-
-    def vote_refusal(
-        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
-        return self._refusal_without_leader(candidate, up_to_date, pre_vote)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,11 +117,6 @@ class ProspectiveState(EpochState):
 
     election: EpochElection
     election_deadline_ms: int
-
-    def vote_refusal(
-        self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
-        return self._refusal_without_leader(candidate, up_to_date, pre_vote)
 
 
 @dataclass(slots=True, kw_only=True)

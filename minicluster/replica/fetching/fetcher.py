@@ -46,6 +46,7 @@ class Fetcher:
 
     def __init__(self, context: BrokerContext, leader_id: int) -> None:
         self.context = context
+        self.faults, self.hit = context.faults, context.hit
         self.leader_id = leader_id
         self.states: dict[Key, FetchState] = {}
         self.timer = f"fetcher-{leader_id}"
@@ -55,15 +56,6 @@ class Fetcher:
         self._request_of: tuple[int, FetcherConfig] | None = None  # its broker epoch and config
         self._request_until_ms: int | None = None  # the end of the first back-off
         self._timer_ms: int | None = None
-
-    @property
-    def faults(self) -> Faults:
-        """The planted faults."""
-        return self.context.faults
-
-    def hit(self, zoo_id: str) -> None:
-        """Count that a planted fault has changed the outcome of a step."""
-        self.context.hit(zoo_id)
 
     # --- partitions ---------------------------------------------------------------------------
 

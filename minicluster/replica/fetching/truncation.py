@@ -30,7 +30,7 @@ def truncate_to_epoch_end(
         # A leader of message format v0 or v1 has a log end, and no epochs.
         truncate_to(state, min(end_offset, log_end))
         return
-    own_epoch, own_end = partition.end_offset_for(epoch)
+    own_epoch, own_end = partition.log.end_offset_for(epoch)
     if own_end == UNDEFINED_OFFSET:
         truncate_to(state, min(end_offset, log_end))
     elif own_epoch == epoch:

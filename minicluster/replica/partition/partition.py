@@ -65,6 +65,7 @@ class Partition:
         log_config: LogConfig = DEFAULT,
     ) -> None:
         self.context = context
+        self.faults, self.hit = context.faults, context.hit
         self.topic = topic
         self.topic_id = topic_id
         self.partition = partition
@@ -111,15 +112,6 @@ class Partition:
         """The release of Kafka that is followed."""
         return self.context.rules
 
-    @property
-    def faults(self) -> Faults:
-        """The planted faults."""
-        return self.context.faults
-
-    def hit(self, zoo_id: str) -> None:
-        """Count that a planted fault has changed the outcome of a step."""
-        self.context.hit(zoo_id)
-
     # --- log ----------------------------------------------------------------------------------
 
     @property
@@ -153,10 +145,6 @@ class Partition:
     def latest_epoch(self) -> int | None:
         """The highest leader epoch in the log's cache."""
         return self.replica_log.log.epochs.latest
-
-    def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """The end of an epoch in this log: (largest epoch not above it, end), or (-1, -1)."""
-        return self.replica_log.log.end_offset_for(epoch)
 
     # --- ISR ----------------------------------------------------------------------------------
 

@@ -201,7 +201,7 @@ def diverging_epoch(
 
     Errors:  OFFSET_OUT_OF_RANGE where the end of the epoch is not known or the offset is deleted.
     """
-    epoch, end_offset = partition.end_offset_for(last_fetched_epoch)
+    epoch, end_offset = partition.log.end_offset_for(last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
         raise ReplicaError(
             ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} has no end here"
@@ -274,4 +274,4 @@ def last_offset_for_leader_epoch(
     Errors:  as require_epoch.
     """
     partition.require_epoch(current_leader_epoch, leader_only=leader_only)
-    return EpochEndOffset(*partition.end_offset_for(leader_epoch))
+    return EpochEndOffset(*partition.log.end_offset_for(leader_epoch))

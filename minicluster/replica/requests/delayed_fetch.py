@@ -122,7 +122,7 @@ class DelayedFetch(DelayedOperation):
         if end < offset:
             return None
         if data.last_fetched_epoch >= 0:
-            epoch, end_offset = partition.end_offset_for(data.last_fetched_epoch)
+            epoch, end_offset = partition.log.end_offset_for(data.last_fetched_epoch)
             if epoch < data.last_fetched_epoch or end_offset < data.fetch_offset:
                 return None
         if end == offset:

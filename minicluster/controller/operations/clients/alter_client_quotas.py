@@ -72,7 +72,7 @@ def _alter(
     if problem:
         return _refused(problem), []
     key_of: Entity = tuple(sorted(names.items()))
-    current = state.image.client_quotas.of(key_of)
+    current = state.image.client_quotas.table.group(key_of)
     changes = {op.key: None if op.remove else op.value for op in operations}
     new: list[VersionedRecord] = []
     for key, value in changes.items():

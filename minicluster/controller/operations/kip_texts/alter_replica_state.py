@@ -69,7 +69,7 @@ def process_replica_state(state: ClusterState, now_ms: int) -> Decision:
     if report is None:
         return Decision(response=False)
     records: list[VersionedRecord] = []
-    broker = state.broker(report.broker_id)
+    broker = state.image.cluster.broker(report.broker_id)
     if broker is not None and broker.epoch == report.broker_epoch:
         held = []
         for key in report.partitions:
