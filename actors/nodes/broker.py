@@ -116,15 +116,10 @@ class Broker(QuorumShell):
                 static=self.static_configs("broker", LISTENER),
                 rules=rules,
             ),
-            ids=self.lifecycle_ids,
+            ids=self.lifecycle.channel.ids,
         )
         self._waiting_for = {"image", "replicas"}
         self._leader = -1
-
-    @property
-    def lifecycle_ids(self) -> Any:
-        """One counter for both machines that send to the controller."""
-        return self.lifecycle._channel.ids
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
@@ -154,11 +149,13 @@ class Broker(QuorumShell):
         if exchange.context is WAKE:
             super().on_response(completion)
             return
-        machine = self.lifecycle if self.lifecycle.owns(exchange.correlation_id) else self.apis
+        correlation_id = exchange.correlation_id
+        is_own = self.lifecycle.channel.owns(correlation_id)
+        machine = self.lifecycle if is_own else self.apis
         if completion.failure is None:
-            effects = machine.on_response(exchange.correlation_id, completion.response, self.now())
+            effects = machine.on_response(correlation_id, completion.response, self.now())
         else:
-            effects = machine.on_failure(exchange.correlation_id, self.now())
+            effects = machine.on_failure(correlation_id, self.now())
         self.perform(effects)
 
     def on_wakeup(self, name: str) -> None:
@@ -211,8 +208,8 @@ class Broker(QuorumShell):
             self._leader = change.leader_id
             controller = change.leader_id if change.leader_id >= 0 else None
             self.replicas.deliver(ActiveController(controller))
-            self.perform(self.lifecycle.on_controller(controller, self.now()))
-            self.perform(self.apis.on_controller(controller, self.now()))
+            for channel in (self.lifecycle.channel, self.apis.channel):
+                self.perform(channel.on_controller(controller, self.now()))
 
     def _high_watermark_or_none(self) -> int | None:
         mark = self.quorum.high_watermark

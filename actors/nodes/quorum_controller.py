@@ -247,7 +247,7 @@ class QuorumController(QuorumShell):
             case TakeSnapshot():
                 self._take_snapshot()
             case Compact():
-                if not self.compact():
+                if not self.quorum.compact():
                     self.log.info("log.not_compacted")
             case _:
                 super().on_message(message)

@@ -297,11 +297,6 @@ class QuorumShell(Shell):
                 self.set_timer(CLEAN, self.now() + CLEAN_EVERY_MS)
         return written
 
-    def compact(self) -> bool:
-        """Let the log begin at the newest snapshot."""
-        newest = self.quorum.log.latest_snapshot
-        return newest is not None and self.quorum.log.delete_before_snapshot(newest)
-
     def on_clean(self) -> None:
         """Delete old snapshots and the log before them, as the retention allows."""
         config, now_ms = self.context.config, self.now()

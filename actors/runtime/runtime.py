@@ -280,12 +280,14 @@ class Runtime(ABC):
         call()
 
     @abstractmethod
-    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
+    def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
         """Make a call at a time of this runtime's clock (at once, if that is past)."""
 
-    def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
-        """Make a call at a time; it cannot be cancelled."""
-        self.schedule(when_ms, call, argument)
+    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
+        """Make a call at a time, unless its timer is cancelled before."""
+        timer = Timer(call, argument)
+        self.post(when_ms, Timer.fire, timer)
+        return timer
 
     @abstractmethod
     def run_for(self, duration_ms: int) -> None:

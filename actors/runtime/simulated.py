@@ -20,7 +20,7 @@ import pykka
 from pykka import messages
 
 from minicluster.actors.runtime import chance, tripwire
-from minicluster.actors.runtime.runtime import ClusterActor, Runtime, Timer, blocking_call
+from minicluster.actors.runtime.runtime import ClusterActor, Runtime, blocking_call
 from minicluster.errors import MiniclusterError
 
 STEPS_PER_INSTANT_MAX = 200_000
@@ -39,7 +39,6 @@ class _Idle(BaseException):
     """
 
 
-_fire = Timer.fire
 _Envelope = pykka._envelope.Envelope
 
 
@@ -160,14 +159,6 @@ class SimulatedRuntime(Runtime):
         if self._guarded and self._guard is None:
             tripwire.install()
             self._guard = finalize(self, tripwire.uninstall)
-
-    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
-        timer = Timer(call, argument)
-        self._sequence = sequence = self._sequence + 1
-        if when_ms < self.now_ms:
-            when_ms = self.now_ms
-        heappush(self._timers, (when_ms, sequence, _fire, timer))
-        return timer
 
     def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
         self._sequence = sequence = self._sequence + 1

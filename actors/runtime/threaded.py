@@ -16,7 +16,6 @@ from minicluster.actors.runtime.runtime import (
     ClusterActor,
     LeakedThread,
     Runtime,
-    Timer,
     blocking_call,
 )
 
@@ -87,7 +86,7 @@ class ThreadedRuntime(Runtime):
         self._threads: list[threading.Thread] = []
         self._origin_s = time.monotonic()
         self._sequence = 0
-        self._timers: list[tuple[int, int, Timer]] = []
+        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._wake = threading.Condition()
         self._closed = False
 
@@ -95,15 +94,13 @@ class ThreadedRuntime(Runtime):
     def now_ms(self) -> int:  # type: ignore[override]
         return int((time.monotonic() - self._origin_s) * 1000)
 
-    def schedule(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> Timer:
-        timer = Timer(call, argument)
+    def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
         with self._wake:
             self._sequence += 1
             first = not self._timers or when_ms < self._timers[0][0]
-            heapq.heappush(self._timers, (when_ms, self._sequence, timer))
+            heapq.heappush(self._timers, (when_ms, self._sequence, call, argument))
             if first:
                 self._wake.notify()
-        return timer
 
     def run_for(self, duration_ms: int) -> None:
         _refuse_in_actor()
@@ -145,8 +142,8 @@ class ThreadedRuntime(Runtime):
                     self._wake.wait(left_s)
                 if self._closed:
                     return
-                timer = heapq.heappop(self._timers)[2]
-            timer.fire()
+                _, _, call, argument = heapq.heappop(self._timers)
+            call(argument)
 
     def _open(self) -> None:
         if not self._threads:

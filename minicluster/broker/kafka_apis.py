@@ -44,7 +44,6 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.api_versions import highest_version, limited_versions
 from minicluster.protocol.error_responses import error_response
 from minicluster.replica.to_controller.controller_channel import (
-    ClientResponse,
     ControllerChannel,
     CorrelationIds,
 )
@@ -87,8 +86,8 @@ class _AutoCreation:
 class KafkaApis:
     """The machine.
 
-    Inputs:  ``on_metadata``, ``on_controller``, ``on_request``, ``on_response``, ``on_failure``,
-             ``on_timer``.
+    Inputs:  ``on_metadata``, ``on_request``, ``on_response``, ``on_failure``, ``on_timer``; and
+             ``channel.on_controller``.
     Effects: Respond, ToReplicas, Send (to the active controller), SetTimer and CancelTimer
              (``forwarding-channel``).
     """
@@ -97,7 +96,7 @@ class KafkaApis:
         self.state = ApiState(config)
         self._producer_ids = ProducerIds(config.broker_id)
         self._creating: set[str] = set()
-        self._channel = ControllerChannel(
+        self.channel = ControllerChannel(
             name="forwarding",
             ids=ids or CorrelationIds(),
             retry_timeout_ms=FORWARDING_TIMEOUT_MS,
@@ -112,10 +111,6 @@ class KafkaApis:
         """The published image holds for the log up to this offset."""
         self.state.metadata_offset = offset
 
-    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
-        """The active controller is this one; None: none is known."""
-        return self._channel.on_controller(controller_id, now_ms)
-
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond, or forward the request; the token identifies the client."""
         api = APIS.get(type(request))
@@ -124,29 +119,25 @@ class KafkaApis:
             return [Respond(token, refusal)]
         return api.serve(self, token, request, version, now_ms)
 
-    def owns(self, correlation_id: int) -> bool:
-        """A response with this id is for this machine."""
-        return self._channel.owns(correlation_id)
-
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """The controller responded to what was sent."""
-        return self._complete(*self._channel.on_response(correlation_id, response, now_ms), now_ms)
+        return self._complete(self.channel.on_response(correlation_id, response, now_ms), now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No response will come from that controller; the request goes to the next one."""
-        return self._complete(*self._channel.on_failure(correlation_id, now_ms), now_ms)
+        return self._complete(self.channel.on_failure(correlation_id, now_ms), now_ms)
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
-        if name != self._channel.timer:
+        if name != self.channel.timer:
             return []
-        return self._complete(*self._channel.on_timer(now_ms), now_ms)
+        return self._complete(self.channel.on_timer(now_ms), now_ms)
 
     # -- the ways of a request -------------------------------------------------------------
 
     def forward(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the active controller (KIP-590)."""
-        return self._channel.submit(_OfClient(token), request, version, now_ms)
+        return self.channel.submit(_OfClient(token), request, version, now_ms)
 
     def to_replicas(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the replica manager."""
@@ -158,7 +149,7 @@ class KafkaApis:
         if request.resources and not preprocessed.request.resources:
             return [Respond(token, preprocessed.whole_response(None))]
         sent = _OfClient(token, preprocessed)
-        return self._channel.submit(sent, preprocessed.request, version, now_ms)
+        return self.channel.submit(sent, preprocessed.request, version, now_ms)
 
     def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond from the image, and create the topics that are missing, where that is on."""
@@ -188,7 +179,7 @@ class KafkaApis:
             timeout_ms=CREATE_TOPICS_TIMEOUT_MS,
         )
         highest = highest_version(self.state.rules, create.api_key)
-        return self._channel.submit(_AutoCreation(names), create, highest, now_ms)
+        return self.channel.submit(_AutoCreation(names), create, highest, now_ms)
 
     def api_versions(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond with the table."""
@@ -203,13 +194,11 @@ class KafkaApis:
         wanted = self._producer_ids.next_request(-1 if own is None else own.epoch, now_ms)
         if wanted is not None:
             block = _ProducerIdBlock()
-            effects += self._channel.submit(block, wanted, wanted.latest_version, now_ms)
+            effects += self.channel.submit(block, wanted, wanted.latest_version, now_ms)
         return effects
 
-    def _complete(
-        self, effects: list[Effect], responses: list[ClientResponse], now_ms: int
-    ) -> list[Effect]:
-        for done in responses:
+    def _complete(self, effects: list[Effect], now_ms: int) -> list[Effect]:
+        for done in self.channel.take_ended():
             response = done.response
             match done.token:
                 case _ProducerIdBlock():

@@ -22,7 +22,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from minicluster.replica.to_controller.controller_channel import (
-    ClientResponse,
     ControllerChannel,
     CorrelationIds,
 )
@@ -89,9 +88,10 @@ class LifecycleConfig:
 
 
 class BrokerLifecycle:
-    """The machine. Inputs: ``start``, ``on_controller``, ``on_metadata_offset``, ``on_response``,
-    ``on_failure``, ``on_timer``, and the wishes below. All but the offset return effects: Send (to
-    the active controller), SetTimer, CancelTimer, BrokerRegistered, BrokerStateChanged.
+    """The machine. Inputs: ``start``, ``on_metadata_offset``, ``on_response``, ``on_failure``,
+    ``on_timer``, ``channel.on_controller``, and the wishes below. All but the offset return
+    effects: Send (to the active controller), SetTimer, CancelTimer, BrokerRegistered,
+    BrokerStateChanged.
 
     Units:   ``metadata_offset`` is the last metadata offset applied, -1 for none.
     """
@@ -121,7 +121,7 @@ class BrokerLifecycle:
         self._communicating = False
         self._next_immediate = False
         self._failures = 0
-        self._channel = ControllerChannel(
+        self.channel = ControllerChannel(
             name="lifecycle",
             ids=ids or CorrelationIds(),
             retry_timeout_ms=config.session_timeout_ms // 2,
@@ -158,7 +158,7 @@ class BrokerLifecycle:
         """Stop at once."""
         if self.state is BrokerState.SHUTTING_DOWN:
             return []
-        effects = self._channel.close()
+        effects = self.channel.close()
         for name in (COMMUNICATION, REGISTRATION_DEADLINE, DIRECTORY_DEADLINE):
             effects.append(CancelTimer(name))
         return effects + self._enter(BrokerState.SHUTTING_DOWN, reason)
@@ -195,10 +195,6 @@ class BrokerLifecycle:
 
     # -- what happens to it ----------------------------------------------------------------
 
-    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
-        """The active controller is this one, or nobody that is known."""
-        return self._channel.on_controller(controller_id, now_ms)
-
     def on_metadata_offset(self, offset: int) -> None:
         """The broker has applied the metadata log up to this offset; heartbeats report it."""
         self.metadata_offset = offset
@@ -223,19 +219,13 @@ class BrokerLifecycle:
             return effects
         return effects + self.register_again(now_ms)
 
-    def owns(self, correlation_id: int) -> bool:
-        """A response with this id is for this machine."""
-        return self._channel.owns(correlation_id)
-
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """The controller responded."""
-        effects, responses = self._channel.on_response(correlation_id, response, now_ms)
-        return self._completed(effects, responses, now_ms)
+        return self._complete(self.channel.on_response(correlation_id, response, now_ms), now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No response will come."""
-        effects, responses = self._channel.on_failure(correlation_id, now_ms)
-        return self._completed(effects, responses, now_ms)
+        return self._complete(self.channel.on_failure(correlation_id, now_ms), now_ms)
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
@@ -243,8 +233,8 @@ class BrokerLifecycle:
             return []
         if name == COMMUNICATION:
             return self._communicate(now_ms)
-        if name == self._channel.timer:
-            return self._completed(*self._channel.on_timer(now_ms), now_ms)
+        if name == self.channel.timer:
+            return self._complete(self.channel.on_timer(now_ms), now_ms)
         if name == REGISTRATION_DEADLINE and not self._ever_registered:
             return self.shut_down("unable to register with the controller quorum", now_ms)
         if name == DIRECTORY_DEADLINE:
@@ -266,7 +256,7 @@ class BrokerLifecycle:
             request, version = self._registration(), config.registration_version
         if version is None:
             version = highest_version(self.rules, request.api_key)
-        return self._channel.submit(tuple(self.offline_dirs), request, version, now_ms)
+        return self.channel.submit(tuple(self.offline_dirs), request, version, now_ms)
 
     def _registration(self) -> BrokerRegistrationRequest:
         config = self.config
@@ -297,20 +287,18 @@ class BrokerLifecycle:
             cordoned_log_dirs=self.cordoned_dirs,
         )
 
-    def _completed(
-        self, effects: list[Effect], responses: list[ClientResponse], now_ms: int
-    ) -> list[Effect]:
-        for completed in responses:
+    def _complete(self, effects: list[Effect], now_ms: int) -> list[Effect]:
+        for done in self.channel.take_ended():
             self._communicating = False
             if self.state is BrokerState.SHUTTING_DOWN:
                 return effects
-            response = completed.response
+            response = done.response
             if response is None or response.error_code != ErrorCode.NONE:
                 effects += self._after_failure(now_ms)
-            elif isinstance(completed.request, BrokerRegistrationRequest):
+            elif isinstance(done.request, BrokerRegistrationRequest):
                 effects += self._registration_done(response.broker_epoch, now_ms)
             else:
-                effects += self._heartbeat_done(response, completed.token, now_ms)
+                effects += self._heartbeat_done(response, done.token, now_ms)
         return effects
 
     def _registration_done(self, broker_epoch: int, now_ms: int) -> list[Effect]:

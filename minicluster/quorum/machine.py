@@ -216,6 +216,11 @@ class QuorumMachine:
             self.node, snapshot_id, records, last_contained_log_timestamp, content, now_ms
         )
 
+    def compact(self) -> bool:
+        """Let the log begin at its newest snapshot; older snapshots go too."""
+        newest = self.log.latest_snapshot
+        return newest is not None and self.node.log.delete_before_snapshot(newest)
+
     def clean(self, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
         """Let the log begin at a later snapshot while it is too large, or its oldest too old.
 

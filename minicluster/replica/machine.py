@@ -231,11 +231,12 @@ class ReplicaManagerMachine:
         return self._end(now_ms)
 
     def _sender_of(self, correlation_id: int) -> Fetcher | ControllerClient | None:
-        senders: tuple[Fetcher | ControllerClient, ...]
-        for senders in (tuple(self.state.fetchers.values()), self._clients):
-            for sender in senders:
-                if sender.owns(correlation_id):
-                    return sender
+        for fetcher in self.state.fetchers.values():
+            if fetcher.owns(correlation_id):
+                return fetcher
+        for client in self._clients:
+            if client.channel.owns(correlation_id):
+                return client
         return None
 
     def after_append(self, now_ms: int) -> list[Effect]:

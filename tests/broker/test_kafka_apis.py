@@ -201,17 +201,17 @@ def test_administration_goes_to_the_active_controller_and_its_response_comes_bac
     request = CreateTopicsRequest(timeout_ms=1_000)
     waits = story.request(request, 7)
     assert not any(isinstance(effect, Send) for effect in waits)
-    (_, send) = story.api.on_controller(CONTROLLER, 0)
+    (_, send) = story.api.channel.on_controller(CONTROLLER, 0)
     assert isinstance(send, Send)
     assert (send.to, send.request, send.version) == (CONTROLLER, request, 7)
-    assert story.api.owns(send.correlation_id)
+    assert story.api.channel.owns(send.correlation_id)
     response = CreateTopicsResponse()
     assert story.api.on_response(send.correlation_id, response, 5) == [Respond("who", response)]
 
 
 def test_a_response_of_a_controller_that_is_active_no_more_is_not_passed_on() -> None:
     story = Story()
-    story.api.on_controller(CONTROLLER, 0)
+    story.api.channel.on_controller(CONTROLLER, 0)
     request = CreateTopicsRequest(topics=(CreateTopicsRequest.CreatableTopic(name="bills"),))
     (send,) = story.request(request, 7)
     assert isinstance(send, Send)
@@ -221,7 +221,7 @@ def test_a_response_of_a_controller_that_is_active_no_more_is_not_passed_on() ->
     )
     effects = story.api.on_response(send.correlation_id, refusal, 5)
     assert [type(effect) for effect in effects] == [SetTimer]
-    again = story.api.on_controller(OTHER_CONTROLLER, 6)
+    again = story.api.channel.on_controller(OTHER_CONTROLLER, 6)
     assert [effect.to for effect in again if isinstance(effect, Send)] == [OTHER_CONTROLLER]
 
 

@@ -27,7 +27,7 @@ class Story:
             broker_id=1, broker_epoch=42, incarnation_id=uuid.UUID(int=1), fenced=False
         )
         self.api.on_metadata(apply_all(MetadataImage.EMPTY, [record]), 0)
-        self.api.on_controller(101, 0)
+        self.api.channel.on_controller(101, 0)
         self.now_ms = 0
         self.sends: list[Send] = []
         self.next_block = 0

@@ -166,21 +166,44 @@ def test_no_folder_has_more_modules_than_one_can_look_over() -> None:
     assert {f: n for f, n in sizes.items() if n > MOST_MODULES and f not in TABLES} == {}
 
 
-def test_no_function_only_forwards() -> None:
-    """A function of a module that hands its arguments on, as they are, is a second name."""
+OF_CONTAINERS = {"add", "append", "discard", "extend", "get", "pop", "remove", "update"}
+"""Methods of lists, sets and dicts: a class that holds one gives them a name of its own."""
+
+
+def test_no_function_and_no_method_only_forwards() -> None:
+    """A function that only hands its arguments on, as they are, is a second name of another."""
     found = []
     for path in sources():
-        for node in tree_of(path).body:
-            if not isinstance(node, ast.FunctionDef) or node.decorator_list:
-                continue
-            body = [line for line in node.body if not _is_docstring(line)]
-            call = getattr(body[0], "value", None) if len(body) == 1 else None
-            simple = isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.Attribute)
-            if simple and call.args and not call.keywords:
-                given = [getattr(argument, "id", None) for argument in call.args]
-                if given == [argument.arg for argument in node.args.args]:
-                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+        for scope in ast.walk(tree_of(path)):
+            if isinstance(scope, ast.Module | ast.ClassDef):
+                is_method = isinstance(scope, ast.ClassDef)
+                for node in scope.body:
+                    if isinstance(node, ast.FunctionDef) and _forwards(node, is_method):
+                        found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
     assert found == []
+
+
+def _forwards(node: ast.FunctionDef, is_method: bool) -> bool:
+    """A body of one call with the parameters as its arguments, or a method of no parameters that
+    calls one of the same name.
+    """
+    body = [line for line in node.body if not _is_docstring(line)]
+    if node.decorator_list or len(body) != 1 or not isinstance(body[0], ast.Return | ast.Expr):
+        return False
+    call = body[0].value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name | ast.Attribute):
+        return False
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+    if name[0].isupper() or name == "format" or (is_method and name in OF_CONTAINERS):
+        return False
+    given = [ast.unparse(one) for one in call.args]
+    given += [ast.unparse(keyword.value) for keyword in call.keywords]
+    arguments = node.args
+    own = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][is_method:]
+    own += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    own += [one.arg for one in arguments.kwonlyargs]
+    own += [arguments.kwarg.arg] if arguments.kwarg else []
+    return given == own and (bool(own) or name == node.name)
 
 
 def _is_docstring(line: ast.stmt) -> bool:

@@ -140,7 +140,7 @@ class Chaos:
             if batch is not None and batch.next_offset == mark:
                 snapshot_id = (mark, batch.leader_epoch)
                 if member.up.create_snapshot(snapshot_id, (), self.network.now_ms):
-                    member.up.log.delete_before_snapshot(snapshot_id)
+                    member.up.node.log.delete_before_snapshot(snapshot_id)
                     return
 
     def change_voters(self) -> None:

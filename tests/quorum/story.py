@@ -230,7 +230,7 @@ class Story:
         batch = member.log.batch_at(mark - 1)
         assert batch is not None
         member.up.create_snapshot((mark, batch.leader_epoch), (), self.network.now_ms)
-        member.up.log.delete_before_snapshot((mark, batch.leader_epoch))
+        member.up.node.log.delete_before_snapshot((mark, batch.leader_epoch))
 
     def do_add(self, node: str) -> None:
         """add NODE: an AddRaftVoter to the leader."""

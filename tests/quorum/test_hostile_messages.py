@@ -339,7 +339,7 @@ class Hostile:
             else:
                 snapshot_id = (self.offset(), self.epoch())
                 if machine.create_snapshot(snapshot_id, (), probe.now_ms):
-                    machine.log.delete_before_snapshot(snapshot_id)
+                    machine.node.log.delete_before_snapshot(snapshot_id)
         except (NotLeader, IllegalArgument):
             pass
         probe.poll()

@@ -36,7 +36,7 @@ def leading(*epochs: tuple[int, int], **kwargs: object) -> tuple[Probe, int]:
 def snapshot_of(probe: Probe, snapshot_id: tuple[int, int], *, trim: bool = True) -> None:
     assert probe.machine.create_snapshot(snapshot_id, (RECORD,), probe.now_ms)
     if trim:
-        assert probe.machine.log.delete_before_snapshot(snapshot_id)
+        assert probe.machine.node.log.delete_before_snapshot(snapshot_id)
 
 
 def test_i75_who_is_behind_the_log_start_is_sent_to_the_snapshot() -> None:

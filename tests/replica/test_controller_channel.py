@@ -43,8 +43,8 @@ def test_requests_leave_one_at_a_time_in_order() -> None:
     queue.on_controller(CONTROLLER, 0)
     (first,) = submit(queue, "a", 0)
     assert submit(queue, "b", 0) == []
-    effects, ended = queue.on_response(first.correlation_id, AlterConfigsResponse(), 5)
-    assert tokens(ended) == ["a"] and len(sends(effects)) == 1
+    effects = queue.on_response(first.correlation_id, AlterConfigsResponse(), 5)
+    assert tokens(queue.take_ended()) == ["a"] and len(sends(effects)) == 1
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_a_request_to_an_inactive_controller_is_sent_again(response: object) -> 
     queue.on_controller(CONTROLLER, 0)
     (first,) = submit(queue, "a", 0)
     if response is None:
-        effects, ended = queue.on_failure(first.correlation_id, 5)
+        effects = queue.on_failure(first.correlation_id, 5)
     else:
-        effects, ended = queue.on_response(first.correlation_id, response, 5)
-    assert ended == [] and sends(effects) == []
+        effects = queue.on_response(first.correlation_id, response, 5)
+    assert queue.take_ended() == [] and sends(effects) == []
     (again,) = sends(queue.on_controller(ANOTHER, 7))
     assert (again.to, again.request) == (ANOTHER, first.request)
 
@@ -80,7 +80,7 @@ def test_the_same_controller_is_tried_again_after_a_moment() -> None:
     queue.on_controller(CONTROLLER, 0)
     (first,) = submit(queue, "a", 0)
     queue.on_failure(first.correlation_id, 5)
-    effects, _ = queue.on_timer(5 + RECHECK_MS)
+    effects = queue.on_timer(5 + RECHECK_MS)
     assert len(sends(effects)) == 1
 
 
@@ -88,13 +88,13 @@ def test_a_request_that_times_out_ends_even_if_another_comes_at_that_moment() ->
     queue = channel()
     submit(queue, "a", 0)
     submit(queue, "b", TIMEOUT_MS)
-    _, ended = queue.on_timer(TIMEOUT_MS)
-    assert [(request.token, request.response) for request in ended] == [("a", None)]
+    queue.on_timer(TIMEOUT_MS)
+    assert [(request.token, request.response) for request in queue.take_ended()] == [("a", None)]
 
 
 def test_a_controller_that_is_elected_at_the_timeout_gets_the_request() -> None:
     queue = channel()
     submit(queue, "a", 0)
     (send,) = sends(queue.on_controller(CONTROLLER, TIMEOUT_MS))
-    _, ended = queue.on_response(send.correlation_id, AlterConfigsResponse(), TIMEOUT_MS + 1)
-    assert tokens(ended) == ["a"]
+    queue.on_response(send.correlation_id, AlterConfigsResponse(), TIMEOUT_MS + 1)
+    assert tokens(queue.take_ended()) == ["a"]

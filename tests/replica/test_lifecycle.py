@@ -84,7 +84,7 @@ class Story:
 
     def register(self, broker_epoch: int = 5) -> BrokerRegistrationRequest:
         self.see(self.broker.start(self.now_ms))
-        self.see(self.broker.on_controller(CONTROLLER, self.now_ms))
+        self.see(self.broker.channel.on_controller(CONTROLLER, self.now_ms))
         request = self.take()
         assert isinstance(request, BrokerRegistrationRequest)
         self.respond(BrokerRegistrationResponse(broker_epoch=broker_epoch))
@@ -191,7 +191,7 @@ def test_a_broker_that_never_ran_shuts_down_without_a_request() -> None:
 def test_a_refused_registration_is_tried_again_after_the_heartbeat_interval() -> None:
     story = Story()
     story.see(story.broker.start(story.now_ms))
-    story.see(story.broker.on_controller(CONTROLLER, story.now_ms))
+    story.see(story.broker.channel.on_controller(CONTROLLER, story.now_ms))
     story.take()
     story.respond(BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION))
     story.advance(1_999)
@@ -228,7 +228,7 @@ def test_without_a_controller_nothing_leaves_and_the_first_one_named_gets_it() -
     story.see(story.broker.start(story.now_ms))
     story.advance(3_000)
     assert not story.sent
-    story.see(story.broker.on_controller(OTHER_CONTROLLER, story.now_ms))
+    story.see(story.broker.channel.on_controller(OTHER_CONTROLLER, story.now_ms))
     story.take()
     assert story.last.to == OTHER_CONTROLLER
 
@@ -240,7 +240,7 @@ def test_not_controller_sends_the_same_request_to_the_next_controller() -> None:
     first = story.take()
     story.respond(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
     assert not story.sent
-    story.see(story.broker.on_controller(OTHER_CONTROLLER, story.now_ms))
+    story.see(story.broker.channel.on_controller(OTHER_CONTROLLER, story.now_ms))
     assert story.take() is first
     assert story.last.to == OTHER_CONTROLLER
 
@@ -260,7 +260,7 @@ def test_the_same_controller_gets_the_request_again_a_little_later() -> None:
 def test_a_heartbeat_that_finds_no_controller_for_half_a_session_counts_as_failed() -> None:
     story = Story()
     story.run()
-    story.see(story.broker.on_controller(None, story.now_ms))
+    story.see(story.broker.channel.on_controller(None, story.now_ms))
     story.advance(2_000 + 4_499)
     assert not story.sent
     story.advance(1)
@@ -290,7 +290,7 @@ def test_offline_directories_are_reported_in_every_heartbeat() -> None:
 def test_a_directory_failure_that_cannot_be_reported_stops_the_broker() -> None:
     story = Story()
     story.run()
-    story.see(story.broker.on_controller(None, story.now_ms))
+    story.see(story.broker.channel.on_controller(None, story.now_ms))
     story.see(story.broker.propagate_directory_failure(DIRECTORY, story.now_ms))
     story.advance(29_999)
     assert story.broker.state is BrokerState.RUNNING

@@ -160,8 +160,8 @@ class Whole:
         self.brokers[number] = broker
         self.see(number, broker.replicas.start(self.now_ms))
         self.see(number, broker.replicas.on_controller(CONTROLLER, self.now_ms))
-        self.see(number, broker.apis.on_controller(CONTROLLER, self.now_ms))
-        self.see(number, broker.lifecycle.on_controller(CONTROLLER, self.now_ms))
+        self.see(number, broker.apis.channel.on_controller(CONTROLLER, self.now_ms))
+        self.see(number, broker.lifecycle.channel.on_controller(CONTROLLER, self.now_ms))
         self.see(number, broker.lifecycle.start(self.now_ms))
         broker.lifecycle.on_metadata_offset(self.end_offset - 1)
         return broker
@@ -183,8 +183,8 @@ class Whole:
         self.see(CONTROLLER, self.controller.on_claim(epoch, self.end_offset, self.now_ms))
         for controller in (None, CONTROLLER):
             for number, broker in self.brokers.items():
-                for machine in (broker.replicas, broker.apis, broker.lifecycle):
-                    self.see(number, machine.on_controller(controller, self.now_ms))
+                for part in (broker.replicas, broker.apis.channel, broker.lifecycle.channel):
+                    self.see(number, part.on_controller(controller, self.now_ms))
 
     def shut_down(self, number: int) -> None:
         """Ask a broker to hand over and stop."""

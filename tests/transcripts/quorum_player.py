@@ -286,7 +286,7 @@ class Player:
             lambda: self.machine.create_snapshot(snapshot_id, (), self.now_ms, content=content)
         )
         if self.returned and event["delete_before"]:
-            self.machine.log.delete_before_snapshot(snapshot_id)
+            self.machine.node.log.delete_before_snapshot(snapshot_id)
 
     def _try(self, action: Any) -> None:
         try:

@@ -200,7 +200,7 @@ class ClusterState:
 
         Its directory is online (KIP-858), and no report has named it as offline (KIP-589).
         """
-        active = is_active or self.is_active
+        active = is_active or self.image.cluster.is_active
 
         def acceptable(replica: int) -> bool:
             if not active(replica):

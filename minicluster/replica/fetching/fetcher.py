@@ -17,7 +17,6 @@ from typing import Any
 
 from minicluster.effects import CancelTimer, Send, SetTimer
 from minicluster.errors import MiniclusterError
-from minicluster.faults import Faults
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest

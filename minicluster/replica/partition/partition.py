@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from minicluster.faults import Faults
 from minicluster.log import Log
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import format_uuid

@@ -64,7 +64,7 @@ class _Item:
 
 @dataclass(slots=True)
 class ControllerChannel:
-    """The queue. Each input returns effects; some inputs also return the requests that ended.
+    """The queue. Each input returns effects; the requests that it has ended are taken afterwards.
 
     Units:   ``retry_timeout_ms`` None means that no request times out.
     """
@@ -75,6 +75,7 @@ class ControllerChannel:
     controller_id: int | None = None
     _queue: deque[_Item] = field(default_factory=deque)
     _in_flight: tuple[int, _Item] | None = None
+    _ended: list[ClientResponse] = field(default_factory=list)
     _hold_until_ms: int = 0
     _timer_ms: int | None = None
 
@@ -100,30 +101,31 @@ class ControllerChannel:
         self._hold_until_ms = 0
         return self._send_head(now_ms)
 
-    def on_response(
-        self, correlation_id: int, response: Any, now_ms: int
-    ) -> tuple[list[Effect], list[ClientResponse]]:
+    def take_ended(self) -> list[ClientResponse]:
+        """The requests that have ended since the last call, in order."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """A response has come; NOT_CONTROLLER puts its request back into the queue."""
         if self._in_flight is None or self._in_flight[0] != correlation_id:
-            return [], []
+            return []
         item = self._in_flight[1]
         self._in_flight = None
         if is_from_inactive_controller(response):
             return self._put_back(item, now_ms)
-        effects, ended = self._pump(now_ms)
-        return effects, [item.end(response), *ended]
+        self._ended.append(item.end(response))
+        return self._pump(now_ms)
 
-    def on_failure(
-        self, correlation_id: int, now_ms: int
-    ) -> tuple[list[Effect], list[ClientResponse]]:
+    def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No response will come: the connection broke or the request timed out."""
         if self._in_flight is None or self._in_flight[0] != correlation_id:
-            return [], []
+            return []
         item = self._in_flight[1]
         self._in_flight = None
         return self._put_back(item, now_ms)
 
-    def on_timer(self, now_ms: int) -> tuple[list[Effect], list[ClientResponse]]:
+    def on_timer(self, now_ms: int) -> list[Effect]:
         """The timer of this channel has fired."""
         self._timer_ms = None
         return self._pump(now_ms)
@@ -134,18 +136,17 @@ class ControllerChannel:
         self._in_flight = None
         return self._set_timer(None)
 
-    def _put_back(self, item: _Item, now_ms: int) -> tuple[list[Effect], list[ClientResponse]]:
+    def _put_back(self, item: _Item, now_ms: int) -> list[Effect]:
         self._queue.appendleft(item)
         self._hold_until_ms = now_ms + RECHECK_MS
         return self._pump(now_ms)
 
-    def _pump(self, now_ms: int) -> tuple[list[Effect], list[ClientResponse]]:
+    def _pump(self, now_ms: int) -> list[Effect]:
         """End the requests that have timed out, and send the next one."""
-        ended: list[ClientResponse] = []
         if self.retry_timeout_ms is not None and self._in_flight is None:
             while self._queue and now_ms - self._queue[0].created_ms >= self.retry_timeout_ms:
-                ended.append(self._queue.popleft().end(None))
-        return self._send_head(now_ms), ended
+                self._ended.append(self._queue.popleft().end(None))
+        return self._send_head(now_ms)
 
     def _send_head(self, now_ms: int) -> list[Effect]:
         """Send the oldest request if possible, else set the timer."""

@@ -16,7 +16,7 @@ from typing import Any
 from minicluster.effects import Effect, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.replica.state.broker_context import BrokerContext
-from minicluster.replica.to_controller.controller_channel import ClientResponse, ControllerChannel
+from minicluster.replica.to_controller.controller_channel import ControllerChannel
 
 BACKOFF_FIRST_MS = 100
 BACKOFF_MOST_MS = 10_000
@@ -41,28 +41,24 @@ class ControllerClient(ABC):
     def on_retry_timer(self, now_ms: int) -> None:
         """The timer of this name has fired."""
 
-    def owns(self, correlation_id: int) -> bool:
-        """True for the id of the request in flight."""
-        return self.channel.owns(correlation_id)
-
     def on_controller(self, controller_id: int | None, now_ms: int) -> None:
         """The active controller has changed; None if it is not known."""
         self.context.effects += self.channel.on_controller(controller_id, now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> None:
         """A response has come to what this client sent."""
-        self._complete(*self.channel.on_response(correlation_id, response, now_ms), now_ms)
+        self._complete(self.channel.on_response(correlation_id, response, now_ms), now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> None:
         """No response will come to what this client sent."""
-        self._complete(*self.channel.on_failure(correlation_id, now_ms), now_ms)
+        self._complete(self.channel.on_failure(correlation_id, now_ms), now_ms)
 
     def on_timer(self, name: str, now_ms: int) -> None:
         """A timer has fired; other names than this client's are ignored."""
         if name == self.timer:
             self.on_retry_timer(now_ms)
         elif name == self.channel.timer:
-            self._complete(*self.channel.on_timer(now_ms), now_ms)
+            self._complete(self.channel.on_timer(now_ms), now_ms)
 
     def close(self) -> None:
         """End the channel; responses that still come are ignored."""
@@ -71,9 +67,9 @@ class ControllerClient(ABC):
     def _send(self, request: Any, version: int, now_ms: int) -> None:
         self.context.effects += self.channel.submit(None, request, version, now_ms)
 
-    def _complete(self, effects: list[Effect], ended: list[ClientResponse], now_ms: int) -> None:
+    def _complete(self, effects: list[Effect], now_ms: int) -> None:
         self.context.effects += effects
-        for request in ended:
+        for request in self.channel.take_ended():
             self.on_completion(request.response, now_ms)
 
 
