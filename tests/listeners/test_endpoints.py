@@ -62,7 +62,7 @@ def test_a_port_in_use_frees_the_ports_before_it(taken: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "expected"),
     [
         ({"port": 65_536}, "port: 65536 is not from 0 to 65535"),
         ({"port": -1}, "port: -1 is not from"),
@@ -71,8 +71,10 @@ def test_a_port_in_use_frees_the_ports_before_it(taken: socket.socket) -> None:
         ({"host": ""}, "is every address"),
     ],
 )
-def test_an_address_that_no_client_reaches_is_refused(given: dict[str, object], says: str) -> None:
-    with pytest.raises(UserError, match=says):
+def test_an_address_that_no_client_reaches_is_refused(
+    given: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(UserError, match=expected):
         ListenAddress(**given)  # type: ignore[arg-type]
 
 

@@ -184,8 +184,8 @@ class _Player:
 
         A connection that is still open here gets it, and the recorded end of it differs.
         """
-        unanswered = {n for a in step["answers"] if a.get("closed") for n in a["unanswered"]}
-        return step["n"] in unanswered and self._is_closed(step["connection"])
+        open_steps = {n for a in step["answers"] if a.get("closed") for n in a["unanswered"]}
+        return step["n"] in open_steps and self._is_closed(step["connection"])
 
     def _send(self, step: Mapping[str, Any]) -> None:
         api, version, number = step["api"], step["version"], step["n"]
