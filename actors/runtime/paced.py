@@ -129,10 +129,6 @@ class PacedRuntime(SimulatedRuntime):
             until_ms = self.now_ms + within_ms
         return self._run(until_ms, condition)
 
-    def settle(self) -> None:
-        with self.exclusive():
-            super().settle()
-
     def close(self) -> None:
         self._closed = True
         thread = self._thread

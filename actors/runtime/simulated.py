@@ -174,12 +174,6 @@ class SimulatedRuntime(Runtime):
         self._refuse_in_actor()
         return self._run(self.now_ms + within_ms, condition)
 
-    def settle(self) -> None:
-        """Handle every message that is due at this instant; the clock does not move."""
-        self._refuse_in_actor()
-        self._turns()
-        self.check()
-
     def pause(self, names: tuple[str, ...]) -> None:
         for name in names:
             actor = self._actors.get(name)

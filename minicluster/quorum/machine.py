@@ -185,15 +185,6 @@ class QuorumMachine:
         self.node.shutdown_deadline_ms = now_ms + timeout_ms
         self.node.wake_ms = now_ms
 
-    def register_listener(self, name: str) -> None:
-        """Add a listener; it gets everything from the start, or from the latest snapshot on."""
-        self.node.register_listener(name)
-        self.node.wake_ms = 0
-
-    def unregister_listener(self, name: str) -> None:
-        """Drop a listener."""
-        self.node.listeners.pop(name, None)
-
     # --- snapshots --------------------------------------------------------------------------
 
     def create_snapshot(

@@ -211,7 +211,7 @@ def test_real_time_and_chance_trip_a_wire_in_a_simulated_actor(call: str) -> Non
     ref = rt.spawn(Echo, "echo")
     ref.tell(call)
     with pytest.raises(ActorCrashed, match="inside a simulated actor"):
-        rt.settle()
+        rt.run_for(0)
     time.time()  # outside of an actor nothing is forbidden
     rt.close()
 
@@ -246,7 +246,7 @@ def test_the_order_of_turns_is_fixed_by_the_seed() -> None:
         for _ in range(3):
             for ref in refs:
                 ref.tell("go")
-        rt.settle()
+        rt.run_for(0)
         rt.close()
         return turns
 

@@ -15,11 +15,9 @@ from tests.house.sources import (
     comments_of,
     docstrings_of,
     module_of,
-    room_of,
     sources,
     tree_of,
 )
-from tests.house.unfinished import SECTIONS, WORDS
 
 NOT_HERE = re.compile(
     r"\b(answer(s|ed|ing)?|ask(s|ed|ing)?|questions?|repl(y|ies|ied|ying)|cuts?|cutting"
@@ -57,7 +55,6 @@ def test_docstrings_and_comments_use_kafkas_words() -> None:
     wrong = [
         f"{_where(path, line)} {match[0]}"
         for path in sources()
-        if room_of(path) not in WORDS
         for text, line in _prose(path)
         for match in NOT_HERE.finditer(CODE.sub("", text))
     ]
@@ -99,7 +96,6 @@ def test_docstrings_begin_with_the_thing_or_the_action() -> None:
     wrong = [
         f"{_where(path, line)} {text.split()[0]}"
         for path in sources()
-        if room_of(path) not in WORDS
         for text, line in docstrings_of(path)
         if OPENING.match(text)
     ]
@@ -140,7 +136,6 @@ def test_machines_and_public_names_state_their_shapes_units_errors_or_source() -
     wrong = [
         f"{_where(path, node.lineno)} {node.name}"
         for path in sources()
-        if room_of(path) not in SECTIONS
         for node in _needs_sections(path)
         if not SECTION.search(ast.get_docstring(node) or "")
     ]

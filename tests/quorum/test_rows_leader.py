@@ -122,12 +122,12 @@ def test_i53_a_late_listener_catches_up_and_one_that_left_gets_nothing() -> None
     epoch = probe.become_leader()
     probe.append(b"a")
     probe.fetch(2, 2, epoch)
-    probe.machine.register_listener("late")
+    probe.machine.node.register_listener("late")
     probe.poll()
     late = [e for e in probe.effects if isinstance(e, Commit) and e.listener == "late"]
     assert [b.base_offset for e in late for b in e.batches] == [0, 1]
     assert probe.leader_changes("late") == [(1, epoch)]
-    probe.machine.unregister_listener("late")
+    probe.machine.node.listeners.pop("late")
     probe.append(b"b")
     probe.fetch(2, 3, epoch)
     late = [e for e in probe.effects if isinstance(e, Commit) and e.listener == "late"]
@@ -142,7 +142,7 @@ def test_i54_commits_are_reported_in_any_role() -> None:
     assert probe.machine.high_watermark == 10
     probe.vote(epoch + 1, 2, last=(epoch, 10))
     assert probe.where == ("Unattached", epoch + 1, -1)
-    probe.machine.register_listener("second")
+    probe.machine.node.register_listener("second")
     probe.poll()
     seen = [e for e in probe.effects if isinstance(e, Commit) and e.listener == "second"]
     assert seen[-1].batches[-1].last_offset == 9
