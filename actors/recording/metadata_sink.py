@@ -33,7 +33,7 @@ class CommitFollower(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedBatches:
     """Batches that have become committed."""
 
     batches: tuple[RecordBatch, ...]
@@ -64,7 +64,7 @@ class Inlet:
             new = tuple(batch for batch in batches if batch.base_offset >= self.next_offset)
             if new and self._sink is not None:
                 self.next_offset = new[-1].next_offset
-                self._sink.tell(Committed(new))
+                self._sink.tell(CommittedBatches(new))
 
 
 class CommittedImage:
@@ -98,7 +98,7 @@ class MetadataSink(ClusterActor):
         self.batches: list[RecordBatch] = []
 
     def on_receive(self, message: Any) -> None:
-        if isinstance(message, Committed):
+        if isinstance(message, CommittedBatches):
             for batch in message.batches:
                 self.batches.append(batch)
                 for follower in self.followers:

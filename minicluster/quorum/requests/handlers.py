@@ -38,6 +38,7 @@ from minicluster.quorum.requests import (
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.voter_changes import (
     add_voter_handler,
+    admin_requests,
     remove_voter_handler,
     update_voter_handler,
 )
@@ -86,15 +87,15 @@ HANDLERS: dict[type, RequestHandler] = {
         describe_quorum.handle,
     ),
     AddRaftVoterRequest: RequestHandler(
-        add_voter_handler.validate,
-        add_voter_handler.epoch_of,
-        add_voter_handler.refuse,
+        admin_requests.validate,
+        admin_requests.epoch_of,
+        admin_requests.refuse,
         add_voter_handler.handle,
     ),
     RemoveRaftVoterRequest: RequestHandler(
-        remove_voter_handler.validate,
-        remove_voter_handler.epoch_of,
-        remove_voter_handler.refuse,
+        admin_requests.validate,
+        admin_requests.epoch_of,
+        admin_requests.refuse,
         remove_voter_handler.handle,
     ),
     UpdateRaftVoterRequest: RequestHandler(

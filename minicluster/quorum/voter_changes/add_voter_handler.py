@@ -12,50 +12,26 @@ from minicluster.metadata.metadata_version import KRAFT_VERSION
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
     AddRaftVoterRequest,
-    AddRaftVoterResponse,
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
 from minicluster.quorum import wire
-from minicluster.quorum.message_epoch import LeaderRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import AddVoterHandlerState, LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey, VersionRange, Voter, node_at
 from minicluster.quorum.voter_changes import handler_state, messages, preconditions
+from minicluster.quorum.voter_changes.admin_requests import AdminResponse, respond
 
 API_VERSIONS_VERSION = 4
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.0"
 
 
-def validate(
-    node: QuorumNode, request: AddRaftVoterRequest, version: int
-) -> AddRaftVoterResponse | None:
-    """Refuse another cluster."""
-    if validation.has_valid_cluster_id(node, request.cluster_id):
-        return None
-    return _response(
-        ErrorCode.INCONSISTENT_CLUSTER_ID, messages.other_cluster(node, request.cluster_id)
-    )
-
-
-def epoch_of(request: AddRaftVoterRequest) -> LeaderRequestEpoch:
-    """No epoch: an admin sends it to whoever leads."""
-    return LeaderRequestEpoch(None)
-
-
-def refuse(
-    node: QuorumNode, request: AddRaftVoterRequest, version: int, error: ErrorCode
-) -> AddRaftVoterResponse:
-    """Refuse to act as the leader."""
-    return _response(error, "")
-
-
 def handle(
     node: QuorumNode, request: AddRaftVoterRequest, version: int, token: Any, now_ms: int
-) -> AddRaftVoterResponse | None:
+) -> AdminResponse | None:
     """Begin to add a voter; the response comes later (None here) unless it is a refusal."""
     role = node.role
     assert isinstance(role, LeaderState)
@@ -63,11 +39,11 @@ def handle(
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     refusal = _refuse(node, role, key, endpoints, now_ms)
     if refusal is not None:
-        return _response(*refusal)
+        return respond(request, *refusal)
     to = node_at(request.voter_id, endpoints, node.listener_name)
     assert to is not None
     if not node.requests.is_ready(to.id, now_ms):
-        return _response(ErrorCode.REQUEST_TIMED_OUT, messages.not_ready(key))
+        return respond(request, ErrorCode.REQUEST_TIMED_OUT, messages.not_ready(key))
     api_versions = ApiVersionsRequest(
         client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
     )
@@ -156,7 +132,3 @@ def _go_on(
     if not change.ack_when_committed:
         handler_state.complete_add(node, change, ErrorCode.NONE, None)
     return True
-
-
-def _response(error: ErrorCode, message: str) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(error_code=int(error), error_message=message)

@@ -9,63 +9,36 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from minicluster.quorum.message_epoch import LeaderRequestEpoch
+from minicluster.protocol.messages import RemoveRaftVoterRequest
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState, RemoveVoterHandlerState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey
 from minicluster.quorum.voter_changes import messages, preconditions
-
-
-def validate(
-    node: QuorumNode, request: RemoveRaftVoterRequest, version: int
-) -> RemoveRaftVoterResponse | None:
-    """Refuse another cluster."""
-    if validation.has_valid_cluster_id(node, request.cluster_id):
-        return None
-    return _response(
-        ErrorCode.INCONSISTENT_CLUSTER_ID, messages.other_cluster(node, request.cluster_id)
-    )
-
-
-def epoch_of(request: RemoveRaftVoterRequest) -> LeaderRequestEpoch:
-    """No epoch: an admin sends it to whoever leads."""
-    return LeaderRequestEpoch(None)
-
-
-def refuse(
-    node: QuorumNode, request: RemoveRaftVoterRequest, version: int, error: ErrorCode
-) -> RemoveRaftVoterResponse:
-    """Refuse to act as the leader."""
-    return _response(error, "")
+from minicluster.quorum.voter_changes.admin_requests import AdminResponse, respond
 
 
 def handle(
     node: QuorumNode, request: RemoveRaftVoterRequest, version: int, token: Any, now_ms: int
-) -> RemoveRaftVoterResponse | None:
+) -> AdminResponse | None:
     """Append the smaller voter set; the response comes with its commit (None here)."""
     role = node.role
     assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
     if key.directory_id is None:
         error = validation.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
-        return _response(error, "Remove voter request didn't include a valid voter")
+        return respond(request, error, "Remove voter request didn't include a valid voter")
     refusal = preconditions.refuse_change(node, role, now_ms, change="removing")
     if refusal is not None:
-        return _response(*refusal)
+        return respond(request, *refusal)
     voters = node.history.voters.remove(key)
     if voters is None:
         message = messages.cannot_remove(key, node.history.voters)
-        return _response(ErrorCode.VOTER_NOT_FOUND, message)
+        return respond(request, ErrorCode.VOTER_NOT_FOUND, message)
     role.pending_remove = RemoveVoterHandlerState(
         token=token,
         last_offset=role.accumulator.append_control((voters.to_record(),), now_ms),
         deadline_ms=now_ms + node.settings.request_timeout_ms,
     )
     return None
-
-
-def _response(error: ErrorCode, message: str) -> RemoveRaftVoterResponse:
-    return RemoveRaftVoterResponse(error_code=int(error), error_message=message)
