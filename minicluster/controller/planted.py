@@ -18,7 +18,7 @@ from minicluster.controller.deciding import (
     elections,
     initial_assignment,
 )
-from minicluster.controller.deciding.alter_partition_checks import ANY_EPOCH, Proposal
+from minicluster.controller.deciding.alter_partition_proposal import ANY_EPOCH, Proposal
 from minicluster.controller.deciding.broker_changes import Moves, Records
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets

@@ -6,19 +6,22 @@ Versions:  0-3; 4.x serves 2-3.
            2: topics by id; INELIGIBLE_REPLICA and NEW_LEADER_ELECTED (KIP-841), for which lower
               versions have OPERATION_NOT_ATTEMPTED and FENCED_LEADER_EPOCH.
            3: the broker epoch of each member of the ISR (KIP-903).
+
+The refusals in their order: ``deciding/alter_partition_checks.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 from minicluster.controller.deciding.alter_partition_checks import (
-    Proposal,
     first_refusal,
     ineligible_error,
     offline_refusal,
+)
+from minicluster.controller.deciding.alter_partition_proposal import (
+    Proposal,
     rejected,
+    unknown_partition,
+    unknown_topic,
 )
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
@@ -26,7 +29,6 @@ from minicluster.controller.deciding.partition_change import Targets, change_par
 from minicluster.controller.refusal import Reason, Refusal
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import NO_LEADER_CHANGE, PartitionRegistration
-from minicluster.metadata.image.topics import TopicImage
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
@@ -34,6 +36,8 @@ from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 
 PartitionData = AlterPartitionResponse.PartitionData
+Outcome = PartitionRegistration | Refusal
+"""A partition after its change, or the refusal of the change."""
 
 
 def alter_partition(
@@ -50,97 +54,57 @@ def alter_partition(
         return Decision(response=AlterPartitionResponse())
     state.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
-    refusals: list[Refusal] = []
-    topics = []
-    for data in request.topics:
-        topic = _resolve(state, data, version)
-        if topic is None:
-            partitions = [_unknown_topic(data, p, version, refusals) for p in data.partitions]
-        else:
-            partitions = [
-                _alter(state, request, version, topic, p, records, refusals)
-                for p in data.partitions
-            ]
-        topics.append(
-            AlterPartitionResponse.TopicData(
-                topic_name=data.topic_name if version < 2 else "",
-                topic_id=data.topic_id if version >= 2 else ZERO_UUID,
-                partitions=tuple(partitions),
-            )
-        )
-    if state.rules.ineligible_member_refuses_all_partitions:
-        # KIP-841's text; as shipped, an ineligible replica refuses its own partition only.
-        error = ineligible_error(version)
-        if any(p.error_code == error for topic in topics for p in topic.partitions):
-            return Decision(response=_all_refused(topics, error), refusals=tuple(refusals))
-    return Decision(
-        records=tuple(records),
-        response=AlterPartitionResponse(topics=tuple(topics)),
-        refusals=tuple(refusals),
-    )
-
-
-def _resolve(
-    state: ClusterState, data: AlterPartitionRequest.TopicData, version: int
-) -> TopicImage | None:
-    if version >= 2:
-        return state.image.topics.get(data.topic_id)
-    return state.image.topics.named(data.topic_name)
-
-
-def _unknown_topic(
-    topic: AlterPartitionRequest.TopicData,
-    data: AlterPartitionRequest.PartitionData,
-    version: int,
-    refusals: list[Refusal],
-) -> PartitionData:
-    by_id = version >= 2
-    error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    key = f"topic ID {topic.topic_id}" if by_id else f"topic {topic.topic_name}"
-    refusals.append(
-        Refusal(
-            error=error,
-            reason=Reason.UNKNOWN_TOPIC,
-            message=f"Rejecting AlterPartition request for unknown {key}.",
-            topic=topic.topic_name,
-            partition=data.partition_index,
-        )
-    )
-    return _error(data.partition_index, error)
+    outcomes = [
+        [_alter(state, request, version, topic, data, records) for data in topic.partitions]
+        for topic in request.topics
+    ]
+    refusals = tuple(o for topic in outcomes for o in topic if isinstance(o, Refusal))
+    error = ineligible_error(version)
+    # KIP-841's text; as shipped, an ineligible replica refuses its own partition only.
+    if state.rules.ineligible_member_refuses_all_partitions and any(
+        refusal.error == error for refusal in refusals
+    ):
+        return Decision(response=_response(request, version, error), refusals=refusals)
+    response = _response(request, version, outcomes)
+    return Decision(records=tuple(records), response=response, refusals=refusals)
 
 
 def _alter(
     state: ClusterState,
     request: AlterPartitionRequest,
     version: int,
-    topic: TopicImage,
+    topic_data: AlterPartitionRequest.TopicData,
     data: AlterPartitionRequest.PartitionData,
     records: list[VersionedRecord],
-    refusals: list[Refusal],
-) -> PartitionData:
-    index = data.partition_index
+) -> Outcome:
+    index, topics = data.partition_index, state.image.topics
+    topic = topics.get(topic_data.topic_id) if version >= 2 else topics.named(topic_data.topic_name)
+    if topic is None:
+        return unknown_topic(topic_data, index, version)
     partition = topic.partitions.get(index)
     if partition is None:
-        refusals.append(
-            Refusal(
-                error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                reason=Reason.UNKNOWN_PARTITION,
-                message="Rejecting AlterPartition request for unknown partition "
-                f"{topic.name}-{index}.",
-                topic=topic.name,
-                partition=index,
-            )
-        )
-        return _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return unknown_partition(topic.name, index)
     proposal = Proposal.of(request.broker_id, version, topic, partition, data)
     refusal = first_refusal(state, proposal) or offline_refusal(state, proposal)
     if refusal is not None:
-        refusals.append(refusal)
-        return _error(index, refusal.error)
+        return refusal
+    record = _change(state, proposal)
+    if record is None:
+        return partition
+    records.append(record)
+    change = record.record
+    assert isinstance(change, PartitionChangeRecord)
+    if _names_another_leader(state, change, request.broker_id):
+        return _leader_changed(proposal, change.leader)
+    return partition.merge(change)
+
+
+def _change(state: ClusterState, proposal: Proposal) -> VersionedRecord | None:
+    topic, partition = proposal.topic, proposal.partition
     unclean = state.unclean_election_allowed(topic.name)
-    record = change_partition(
+    return change_partition(
         topic.id,
-        index,
+        proposal.data.partition_index,
         partition,
         targets(state, proposal),
         gates=state.gates,
@@ -149,16 +113,6 @@ def _alter(
         min_isr=state.min_isr(topic),
         election=Election.UNCLEAN if unclean else Election.ONLINE,
     )
-    if record is None:
-        return _state(index, partition)
-    records.append(record)
-    change = record.record
-    assert isinstance(change, PartitionChangeRecord)
-    if _names_another_leader(state, change, request.broker_id):
-        refusal = _leader_changed(proposal, change.leader)
-        refusals.append(refusal)
-        return _error(index, refusal.error)
-    return _state(index, partition.merge(change))
 
 
 @step
@@ -184,29 +138,38 @@ def _leader_changed(proposal: Proposal, leader: int) -> Refusal:
     return rejected(proposal, error, Reason.LEADER_CHANGED, f"its ISR made {leader} the leader")
 
 
-def _all_refused(
-    topics: Sequence[AlterPartitionResponse.TopicData], error: ErrorCode
+def _response(
+    request: AlterPartitionRequest, version: int, outcomes: list[list[Outcome]] | ErrorCode
 ) -> AlterPartitionResponse:
+    """The response with each partition's outcome, or with one error for all of them."""
     return AlterPartitionResponse(
         topics=tuple(
-            replace(
-                topic, partitions=tuple(_error(p.partition_index, error) for p in topic.partitions)
+            AlterPartitionResponse.TopicData(
+                topic_name=topic.topic_name if version < 2 else "",
+                topic_id=topic.topic_id if version >= 2 else ZERO_UUID,
+                partitions=tuple(
+                    _partition_data(
+                        data.partition_index,
+                        outcomes if isinstance(outcomes, ErrorCode) else outcomes[n][p],
+                    )
+                    for p, data in enumerate(topic.partitions)
+                ),
             )
-            for topic in topics
+            for n, topic in enumerate(request.topics)
         )
     )
 
 
-def _error(index: int, error: ErrorCode) -> PartitionData:
-    return PartitionData(partition_index=index, error_code=error)
-
-
-def _state(index: int, partition: PartitionRegistration) -> PartitionData:
+def _partition_data(index: int, outcome: Outcome | ErrorCode) -> PartitionData:
+    if isinstance(outcome, ErrorCode):
+        return PartitionData(partition_index=index, error_code=outcome)
+    if isinstance(outcome, Refusal):
+        return PartitionData(partition_index=index, error_code=outcome.error)
     return PartitionData(
         partition_index=index,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        isr=partition.isr,
-        leader_recovery_state=partition.leader_recovery_state,
-        partition_epoch=partition.partition_epoch,
+        leader_id=outcome.leader,
+        leader_epoch=outcome.leader_epoch,
+        isr=outcome.isr,
+        leader_recovery_state=outcome.leader_recovery_state,
+        partition_epoch=outcome.partition_epoch,
     )
