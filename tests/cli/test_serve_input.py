@@ -37,18 +37,18 @@ def test_a_mistake_of_serve_is_one_line_and_nothing_starts(
     what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    args, code, says = MISTAKES[what]
+    args, code, expected = MISTAKES[what]
     before = set(threading.enumerate())
     assert run(["serve", "--runs", str(tmp_path / "runs"), *args]) == code
     out, err = capfd.readouterr()
     line = err.splitlines()[-1]
-    assert line.startswith("minicluster: ") and says in line
+    assert line.startswith("minicluster: ") and expected in line
     assert out == "" and "Traceback" not in err
     assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "says"),
+    ("args", "code", "expected"),
     [
         (["heal"], 64, "no cluster of yours serves here; start one: minicluster serve"),
         (["--at", "127.0.0.1:9092", "heal"], 64, "no cluster of yours serves here"),
@@ -61,7 +61,7 @@ def test_a_mistake_of_serve_is_one_line_and_nothing_starts(
 def test_a_mistake_of_do_is_one_line(
     args: list[str],
     code: int,
-    says: str,
+    expected: str,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -69,7 +69,7 @@ def test_a_mistake_of_do_is_one_line(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert run(["do", *args]) == code
     out, err = capfd.readouterr()
-    assert out == "" and says in err and len(err.splitlines()) == 1
+    assert out == "" and expected in err and len(err.splitlines()) == 1
 
 
 def test_the_shell_completes_actions() -> None:

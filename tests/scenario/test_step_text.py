@@ -127,7 +127,7 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("text", SLIPS, ids=lambda text: text[:30].encode("utf-8", "replace"))
-def test_a_slip_is_one_line_that_says_what_to_write(text: str) -> None:
+def test_a_slip_is_one_line_with_what_to_write(text: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         parse_step(text)
     assert SLIPS[text] in str(refused.value)

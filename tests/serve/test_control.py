@@ -173,16 +173,16 @@ def test_where_nothing_listens_is_one_line() -> None:
             perform_at(address, "token", "heal")
 
 
-def test_what_speaks_another_protocol_is_one_line() -> None:
+def test_a_server_of_another_protocol_is_one_line() -> None:
     listening = socket.create_server(("127.0.0.1", 0))
 
-    def speak() -> None:
+    def respond() -> None:
         accepted, _ = listening.accept()
         with accepted:
             accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             accepted.recv(65_536)
 
-    thread = threading.Thread(target=speak, daemon=True)
+    thread = threading.Thread(target=respond, daemon=True)
     thread.start()
     with pytest.raises(UserError, match="one line of JSON"):
         perform_at(f"127.0.0.1:{listening.getsockname()[1]}", "token", "heal")

@@ -83,7 +83,7 @@ def play(session: Session, *script: str) -> list[Response]:
     return found
 
 
-def test_each_step_says_what_it_named_and_what_came(cluster: MiniCluster) -> None:
+def test_each_step_prints_what_it_named_and_what_came(cluster: MiniCluster) -> None:
     responses = play(
         Session(cluster, Scenario()),
         CREATE,
