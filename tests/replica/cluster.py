@@ -188,13 +188,13 @@ class Cluster:
         for directory in request.directories:
             topics = []
             for topic in directory.topics:
-                for asked in topic.partitions:
-                    known = self.image.topics.partition(topic.topic_id, asked.partition_index)
+                for proposed in topic.partitions:
+                    known = self.image.topics.partition(topic.topic_id, proposed.partition_index)
                     assert known is not None
                     self.publish(
                         PartitionChangeRecord(
                             topic_id=topic.topic_id,
-                            partition_id=asked.partition_index,
+                            partition_id=proposed.partition_index,
                             directories=tuple(
                                 directory.id if broker == request.broker_id else other
                                 for broker, other in zip(
@@ -503,7 +503,7 @@ class Cluster:
                 to = self.managers[send.to]
                 self.see(
                     send.to,
-                    to.on_request(("node", outcome), send.request, send.version, self.now_ms),
+                    to.on_request(("node", complete), send.request, send.version, self.now_ms),
                 )
 
         return deliver

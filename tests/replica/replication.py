@@ -148,7 +148,7 @@ class Replication:
             return  # the answer is lost
         if found.diverging_epoch is not None:
             theirs = found.diverging_epoch
-            end = min(mine.end_offset_for(theirs.epoch)[1], theirs.end_offset)
+            end = min(mine.log.end_offset_for(theirs.epoch)[1], theirs.end_offset)
             truncate(mine, max(end, 0))
         else:
             append_records_to_follower(

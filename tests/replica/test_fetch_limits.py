@@ -37,7 +37,7 @@ def fetch(cluster: Cluster, max_bytes: int, *partition_max_bytes: int) -> list[b
             for name, most in zip(("orders", "bills"), partition_max_bytes, strict=False)
         ),
     )
-    response = cluster.reply(cluster.ask(1, request, 18))
+    response = cluster.response(cluster.request(1, request, 18))
     return [bytes(data.records) for topic in response.responses for data in topic.partitions]
 
 
@@ -88,5 +88,5 @@ def test_a_negative_limit_is_an_error_where_there_is_something_to_read() -> None
             ),
         ),
     )
-    data, _ = cluster.fetched(cluster.ask(1, request, 13))
+    data, _ = cluster.fetched(cluster.request(1, request, 13))
     assert data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -64,7 +64,7 @@ class Client:
                 for name in forget
             ),
         )
-        response = self.cluster.reply(self.cluster.ask(1, request, version))
+        response = self.cluster.response(self.cluster.request(1, request, version))
         if response.session_id:
             self.session_id = response.session_id
             self.epoch = next_epoch(self.epoch)

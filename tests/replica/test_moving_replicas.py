@@ -35,7 +35,7 @@ def move(cluster: Cluster, path: str, *, topic: str = "orders", index: int = 0) 
     kind = AlterReplicaLogDirsRequest
     wanted = kind.AlterReplicaLogDirTopic(name=topic, partitions=(index,))
     request = kind(dirs=(kind.AlterReplicaLogDir(path=path, topics=(wanted,)),))
-    response = cluster.reply(cluster.ask(1, request, 2))
+    response = cluster.response(cluster.request(1, request, 2))
     assert response.results[0].topic_name == topic
     error: int = response.results[0].partitions[0].error_code
     return error
@@ -43,7 +43,7 @@ def move(cluster: Cluster, path: str, *, topic: str = "orders", index: int = 0) 
 
 def log_dirs(cluster: Cluster) -> dict[str, list[tuple[int, bool]]]:
     """(lag, is future) of the logs in each directory."""
-    response = cluster.reply(cluster.ask(1, DescribeLogDirsRequest(topics=None), 5))
+    response = cluster.response(cluster.request(1, DescribeLogDirsRequest(topics=None), 5))
     return {
         result.log_dir: [
             (partition.offset_lag, partition.is_future_key)
@@ -78,13 +78,13 @@ def test_a_replica_moves_with_its_records_and_its_offsets() -> None:
 
 def test_the_log_is_replaced_once_the_controller_has_taken_the_directory() -> None:
     cluster = with_values(b"a")
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     move(cluster, "/new")
     cluster.advance(10)
     assert log_dirs(cluster) == {"/old": [(0, False)], "/new": [(0, True)]}
     cluster.produce(1, b"b")
     assert log_dirs(cluster) == {"/old": [(0, False)], "/new": [(1, True)]}
-    cluster.controller_answers = True
+    cluster.controller_responds = True
     cluster.advance(40_000)  # the request is sent again
     assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
     assert cluster.log_values(1) == [b"a", b"b"]
@@ -93,7 +93,7 @@ def test_the_log_is_replaced_once_the_controller_has_taken_the_directory() -> No
 def test_a_long_log_is_copied_fetch_by_fetch() -> None:
     size = REPLICA_FETCH_MAX_BYTES // 2 + 1
     cluster = with_values(*(bytes([n]) * size for n in range(3)))
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     move(cluster, "/new")
     future = cluster.partition(1).future
     assert future is not None
@@ -106,25 +106,25 @@ def test_a_long_log_is_copied_fetch_by_fetch() -> None:
 
 def test_a_move_elsewhere_ends_the_first_one_and_is_taken_back() -> None:
     cluster = with_values(b"a")
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     move(cluster, "/new")
     cluster.advance(10)
     assert cluster.managers[1].state.assignments.pending == {KEY: NEW}
     assert move(cluster, "/old") == ErrorCode.NONE
     assert log_dirs(cluster) == {"/old": [(0, False)], "/new": []}
     assert cluster.managers[1].state.assignments.pending == {KEY: OLD}
-    cluster.controller_answers = True
+    cluster.controller_responds = True
     cluster.advance(60_000)
     assert assigned(cluster) == OLD
 
 
 def test_a_move_goes_on_after_a_restart() -> None:
     cluster = with_values(b"a")
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     move(cluster, "/new")
     cluster.advance(10)
     cluster.crash(1)
-    cluster.controller_answers = True
+    cluster.controller_responds = True
     cluster.start(1, epoch=2_000)
     cluster.advance(1_000)
     assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
@@ -133,14 +133,14 @@ def test_a_move_goes_on_after_a_restart() -> None:
 
 def test_a_future_log_is_truncated_with_the_log() -> None:
     cluster = with_values(b"a", b"b")
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     move(cluster, "/new")
     cluster.advance(10)
     partition = cluster.partition(1)
     partition.log.truncate(1)
     cluster.change(leader=1)  # another epoch, whose records differ
     cluster.produce(1, b"other")
-    cluster.controller_answers = True
+    cluster.controller_responds = True
     cluster.advance(60_000)
     assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
     assert cluster.log_values(1) == [b"a", b"other"]
@@ -151,7 +151,7 @@ def test_without_directories_in_the_metadata_the_copy_replaces_the_log_at_once()
     cluster = with_values(b"a")
     before = MetadataVersion.V3_7_IV1
     cluster.publish(FeatureLevelRecord(name="metadata.version", feature_level=before))
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     move(cluster, "/new")
     cluster.advance(10)
     assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
@@ -159,12 +159,12 @@ def test_without_directories_in_the_metadata_the_copy_replaces_the_log_at_once()
 
 def test_a_failed_directory_ends_the_moves_into_it() -> None:
     cluster = with_values(b"a")
-    cluster.controller_answers = False
+    cluster.controller_responds = False
     move(cluster, "/new")
     cluster.see(1, cluster.managers[1].on_directory_failure(NEW, cluster.now_ms))
     assert cluster.partition(1).future is None
     assert move(cluster, "/new") == ErrorCode.KAFKA_STORAGE_ERROR
-    response = cluster.reply(cluster.ask(1, DescribeLogDirsRequest(topics=None), 5))
+    response = cluster.response(cluster.request(1, DescribeLogDirsRequest(topics=None), 5))
     errors = {result.log_dir: result.error_code for result in response.results}
     assert errors == {"/old": ErrorCode.NONE, "/new": ErrorCode.KAFKA_STORAGE_ERROR}
 

@@ -38,7 +38,7 @@ def fetch(cluster: Cluster, broker: int, rack: str, *, offset: int = 0, version:
             ),
         ),
     )
-    return cluster.ask(broker, request, version)
+    return cluster.request(broker, request, version)
 
 
 def test_the_leader_names_the_follower_at_once_and_reads_nothing() -> None:
@@ -55,7 +55,7 @@ def test_the_leader_names_the_follower_at_once_and_reads_nothing() -> None:
 def test_the_leader_reads_itself_where_no_follower_is_nearer(rack: str, version: int) -> None:
     cluster = committed()
     waiting = fetch(cluster, 1, rack, version=version)
-    assert not cluster.has_reply(waiting)
+    assert not cluster.has_response(waiting)
     cluster.advance(5_000)
     data, values = cluster.fetched(waiting)
     assert (data.preferred_read_replica, values) == (-1, [b"one"])
@@ -63,7 +63,7 @@ def test_the_leader_reads_itself_where_no_follower_is_nearer(rack: str, version:
 
 def test_no_selector_is_the_default() -> None:
     cluster = committed(selector=None)
-    assert not cluster.has_reply(fetch(cluster, 1, "b"))
+    assert not cluster.has_response(fetch(cluster, 1, "b"))
 
 
 def test_a_follower_that_is_not_in_sync_or_not_live_is_not_named() -> None:
@@ -72,7 +72,7 @@ def test_a_follower_that_is_not_in_sync_or_not_live_is_not_named() -> None:
     data, _ = cluster.fetched(fetch(cluster, 1, "b"))
     assert data.preferred_read_replica == 2
     cluster.fence_and_elect(2)
-    assert not cluster.has_reply(fetch(cluster, 1, "b"))
+    assert not cluster.has_response(fetch(cluster, 1, "b"))
 
 
 def test_a_follower_that_does_not_hold_the_offset_is_not_named() -> None:

@@ -208,7 +208,7 @@ class Player:
             if session is not None:
                 self.heartbeats.drop_session(session)
                 self.sessions.remove(session)
-                if self.state.broker(session.broker_id) is None:
+                if self.state.image.cluster.broker(session.broker_id) is None:
                     self.heartbeats.remove(session.broker_id)
         offset = line["base_offset"] - 1
         for record in kafka.records:

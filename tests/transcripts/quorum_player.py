@@ -227,7 +227,7 @@ class Player:
         happen(event)
 
     def _on_start(self, event: dict[str, Any]) -> None:
-        self.machine.register_listener("")
+        self.machine.node.register_listener("")
         turn.start(self.machine.node, self.now_ms)
 
     def _on_restart(self, event: dict[str, Any]) -> None:
