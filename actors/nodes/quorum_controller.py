@@ -406,7 +406,7 @@ class QuorumController(QuorumShell):
         now_ms = self.now()
         if self._registration is not None:
             leader = change.leader_id if change.leader_id >= 0 else None
-            self.perform(self._registration.on_controller(leader, now_ms))
+            self.perform(self._registration.channel.on_controller(leader, now_ms))
         if change.leader_id == self.node_id:
             if self.controller.is_active:
                 self._control(self.controller.on_renounce(now_ms))

@@ -20,7 +20,6 @@ from minicluster.protocol.messages import (
     ControllerRegistrationResponse,
 )
 from minicluster.replica.to_controller.controller_channel import (
-    ClientResponse,
     ControllerChannel,
     CorrelationIds,
 )
@@ -42,13 +41,14 @@ class ControllerRegistrationConfig:
 class ControllerRegistrationManager:
     """The machine.
 
-    Inputs:  ``on_metadata``, ``on_controller``, ``on_response``, ``on_failure``, ``on_timer``.
+    Inputs:  ``on_metadata``, ``on_response``, ``on_failure``, ``on_timer``, and
+             ``channel.on_controller``.
     Effects: Send (to the active controller), SetTimer and CancelTimer.
     """
 
     def __init__(self, config: ControllerRegistrationConfig) -> None:
         self._config = config
-        self._channel = ControllerChannel(name="controller-registration", ids=CorrelationIds())
+        self.channel = ControllerChannel(name="controller-registration", ids=CorrelationIds())
         self._image = MetadataImage.EMPTY
         self._pending = False
         self._failures = 0
@@ -58,26 +58,22 @@ class ControllerRegistrationManager:
         self._image = image
         return self._maybe_register(now_ms)
 
-    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
-        """The active controller is this one; None: none is known."""
-        return self._channel.on_controller(controller_id, now_ms)
-
     def on_response(
         self, correlation_id: int, response: ControllerRegistrationResponse, now_ms: int
     ) -> list[Effect]:
         """The active controller responded."""
-        return self._complete(*self._channel.on_response(correlation_id, response, now_ms), now_ms)
+        return self._complete(self.channel.on_response(correlation_id, response, now_ms), now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No response will come; the channel sends the request again."""
-        return self._complete(*self._channel.on_failure(correlation_id, now_ms), now_ms)
+        return self._complete(self.channel.on_failure(correlation_id, now_ms), now_ms)
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer fired; other names than this machine's are ignored."""
         if name == RETRY_TIMER:
             return self._maybe_register(now_ms)
-        if name == self._channel.timer:
-            return self._complete(*self._channel.on_timer(now_ms), now_ms)
+        if name == self.channel.timer:
+            return self._complete(self.channel.on_timer(now_ms), now_ms)
         return []
 
     @property
@@ -103,12 +99,10 @@ class ControllerRegistrationManager:
                 for name, (low, high) in config.features.items()
             ),
         )
-        return self._channel.submit(None, request, request.latest_version, now_ms)
+        return self.channel.submit(None, request, request.latest_version, now_ms)
 
-    def _complete(
-        self, effects: list[Effect], ended: list[ClientResponse], now_ms: int
-    ) -> list[Effect]:
-        for completed in ended:
+    def _complete(self, effects: list[Effect], now_ms: int) -> list[Effect]:
+        for completed in self.channel.take_ended():
             self._pending = False
             response = completed.response
             if response is not None and response.error_code == ErrorCode.NONE:

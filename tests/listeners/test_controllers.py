@@ -93,7 +93,7 @@ def test_a_controller_advertises_what_kafkas_does() -> None:
     assert {key: (r[0], r[-1]) for key, r in versions.items()} == KAFKA_4_3_CONTROLLER
 
 
-def test_a_controller_tells_its_versions_and_features(active: RawClient) -> None:
+def test_a_controller_responds_with_its_versions_and_features(active: RawClient) -> None:
     response = active.send(SOFTWARE)
     assert {k.api_key for k in response.api_keys} == set(KAFKA_4_3_CONTROLLER)
     assert {f.name for f in response.supported_features} >= {"kraft.version", "metadata.version"}
