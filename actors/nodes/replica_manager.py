@@ -209,7 +209,7 @@ class ReplicaManager(Shell):
     def _coordinate(self, effects: Iterable[Effect]) -> None:
         """Perform effects of the coordinator, and those of what it has appended."""
         self.perform(effects)
-        self._replicate(self.machine.after_append(self.now()))
+        self._replicate(self.machine.end_of_input(self.now()))
 
     def _send_to_broker(self, message: Any) -> None:
         if self.broker is not None:

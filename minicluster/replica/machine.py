@@ -89,7 +89,7 @@ class ReplicaManagerMachine:
     * ``on_response(correlation_id, response, now_ms)``, ``on_failure(correlation_id, now_ms)``: the
       outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
     * ``on_directory_failure(directory, now_ms)``: a log directory has failed.
-    * ``after_append(now_ms)``: a coordinator has appended to an internal topic.
+    * ``end_of_input(now_ms)``: a coordinator has appended to an internal topic.
 
     Shapes:  effects are Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, and those of
              ``effects``.
@@ -169,7 +169,7 @@ class ReplicaManagerMachine:
         if is_new and state.rules.isr_changes_by is IsrChanges.ALTER_ISR_OF_KIP_497:
             for partition in state.partitions.values():
                 resend_acknowledged(partition, now_ms)
-        return self._end(now_ms)
+        return self.end_of_input(now_ms)
 
     def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
         """Take a newer image: the view first, then the changes of this broker's replicas.
@@ -185,7 +185,7 @@ class ReplicaManagerMachine:
         for resource_type, name in delta.config_resources:
             self._reconfigure(resource_type, name)
         self._report_offline(now_ms)
-        return self._end(now_ms)
+        return self.end_of_input(now_ms)
 
     def _reconfigure(self, resource_type: int, name: str) -> None:
         for partition in self.state.partitions.values():
@@ -208,7 +208,7 @@ class ReplicaManagerMachine:
             self.state.respond(token, response)
         else:
             handler(self.state, token, request, version, now_ms)
-        return self._end(now_ms)
+        return self.end_of_input(now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """A response has come; one that nothing waits for is ignored.
@@ -218,7 +218,7 @@ class ReplicaManagerMachine:
         sender = self._sender_of(correlation_id)
         if sender is not None:
             sender.on_response(correlation_id, response, now_ms)
-        return self._end(now_ms)
+        return self.end_of_input(now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
         """No response will come.
@@ -228,7 +228,7 @@ class ReplicaManagerMachine:
         sender = self._sender_of(correlation_id)
         if sender is not None:
             sender.on_failure(correlation_id, now_ms)
-        return self._end(now_ms)
+        return self.end_of_input(now_ms)
 
     def _sender_of(self, correlation_id: int) -> Fetcher | ControllerClient | None:
         for fetcher in self.state.fetchers.values():
@@ -238,10 +238,6 @@ class ReplicaManagerMachine:
             if client.channel.owns(correlation_id):
                 return client
         return None
-
-    def after_append(self, now_ms: int) -> list[Effect]:
-        """The effects of what a coordinator of this broker has appended."""
-        return self._end(now_ms)
 
     # --- timers -------------------------------------------------------------------------------
 
@@ -257,27 +253,27 @@ class ReplicaManagerMachine:
             return self._checkpoint(now_ms)
         if name == ALTER_LOG_DIRS_TIMER:
             on_copy_timer(state, now_ms)
-            return self._end(now_ms)
+            return self.end_of_input(now_ms)
         if name in _LOG_TIMERS:
             return self._clean_logs(name, now_ms)
         for purgatory in state.delayed.all:
             if name == purgatory.timer:
                 purgatory.on_timer(now_ms)
-                return self._end(now_ms)
+                return self.end_of_input(now_ms)
         for fetcher in list(state.fetchers.values()):
             if name == fetcher.timer:
                 fetcher.on_timer(now_ms)
-                return self._end(now_ms)
+                return self.end_of_input(now_ms)
         for client in self._clients:
             client.on_timer(name, now_ms)
-        return self._end(now_ms)
+        return self.end_of_input(now_ms)
 
     def _run_isr_tasks(self, now_ms: int) -> list[Effect]:
         state = self.state
         for partition in list(state.partitions.values()):
             run_isr_task(partition, now_ms)
         interval_ms = state.config.replica_lag_time_max_ms // 2
-        return [*self._end(now_ms), SetTimer(ISR_TIMER, now_ms + interval_ms)]
+        return [*self.end_of_input(now_ms), SetTimer(ISR_TIMER, now_ms + interval_ms)]
 
     def _checkpoint(self, now_ms: int) -> list[Effect]:
         state = self.state
@@ -333,7 +329,7 @@ class ReplicaManagerMachine:
         if state.rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT:
             state.effects.append(DirectoryFailed(directory))
         self._report_offline(now_ms)
-        return self._end(now_ms)
+        return self.end_of_input(now_ms)
 
     def _report_offline(self, now_ms: int) -> None:
         """Report offline replicas, where the controller learns of replicas."""
@@ -350,7 +346,8 @@ class ReplicaManagerMachine:
         state = self.state
         return state.alter_partition_manager, state.assignments, state.replica_states
 
-    def _end(self, now_ms: int) -> list[Effect]:
+    def end_of_input(self, now_ms: int) -> list[Effect]:
+        """Send what the input has queued, and take its effects."""
         if self.state.moving:
             poll_moves(self.state, now_ms)
         self.state.alter_partition_manager.end_of_input(now_ms)
