@@ -59,7 +59,7 @@ def test_the_bytes_of_producers_are_bounded() -> None:
     assert held(recorded(fold_at_bytes=5000)) < 6500
 
 
-def test_a_bounded_record_says_the_same() -> None:
+def test_a_bounded_record_has_the_same_rows() -> None:
     whole, bounded = recorded(fold_at_bytes=1 << 30), recorded(fold_at_bytes=5000)
     assert whole.trace_hash == bounded.trace_hash
     assert list(whole.table("rpc")) == list(bounded.table("rpc"))

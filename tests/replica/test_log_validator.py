@@ -98,7 +98,7 @@ def test_a_damaged_batch_is_refused_for_its_checksum_but_for_its_size_first() ->
     [(a, b) for a, b in combinations(REFUSALS[:8], 2) if not set(a[1]) & set(b[1])],
     ids=lambda refusal: refusal[0],
 )
-def test_of_two_faults_the_earlier_one_is_told(first: Any, second: Any) -> None:
+def test_of_two_faults_the_earlier_one_is_reported(first: Any, second: Any) -> None:
     with pytest.raises(ReplicaError) as refusal:
         taken(sent(NOW_MS, **first[1], **second[1]), **first[2], **second[2])
     assert refusal.value.error == first[3]

@@ -47,7 +47,7 @@ def send(
     names = {"topic_id": TOPIC_IDS.get(topic, ZERO_UUID)} if version >= 13 else {"name": topic}
     of_topic = kind.TopicProduceData(partition_data=(data,), **names)
     request = kind(**{"acks": 1, "timeout_ms": 1000, "topic_data": (of_topic,), **fields})
-    return cluster.ask(broker, request, version)
+    return cluster.request(broker, request, version)
 
 
 def result(cluster: Cluster, token: int) -> tuple[int, int, int, str | None]:
@@ -173,7 +173,7 @@ def test_a_repeat_has_the_timestamp_of_its_batch_as_append_time(append_time: boo
     assert times == ([first_ms, first_ms] if append_time else [-1, 9])
 
 
-def test_what_acks_0_cannot_tell_ends_the_connection() -> None:
+def test_an_error_that_acks_0_cannot_carry_ends_the_connection() -> None:
     cluster = leading()
     for records, version, index, closes in (
         (ONE, 13, 0, False),
@@ -183,7 +183,7 @@ def test_what_acks_0_cannot_tell_ends_the_connection() -> None:
     ):
         token = send(cluster, records, version, index=index, acks=0)
         assert (token in cluster.closed) == closes
-        assert cluster.has_reply(token) != closes
+        assert cluster.has_response(token) != closes
 
 
 def test_of_a_partition_that_is_named_twice_the_last_records_count() -> None:
@@ -193,8 +193,8 @@ def test_of_a_partition_that_is_named_twice_the_last_records_count() -> None:
         kind.PartitionProduceData(records=Records((batch(*range(count)),))) for count in (1, 2)
     )
     topic = kind.TopicProduceData(topic_id=TOPIC_IDS["orders"], partition_data=twice)
-    token = cluster.ask(1, kind(acks=1, timeout_ms=9, topic_data=(topic,)), NEWEST)
-    assert len(cluster.reply(token).responses[0].partition_responses) == 1
+    token = cluster.request(1, kind(acks=1, timeout_ms=9, topic_data=(topic,)), NEWEST)
+    assert len(cluster.response(token).responses[0].partition_responses) == 1
     assert cluster.partition(1).log_end_offset == 2
 
 
