@@ -45,12 +45,15 @@ class Signals:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, signal.SIG_DFL if before is None else before)
+        if not isinstance(error, Stopped):
+            for number, before in self._before.items():
+                signal.signal(number, signal.SIG_DFL if before is None else before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         stop, self.stop = self.stop, None
         if stop is None:
+            for one in self._before:
+                signal.signal(one, signal.SIG_IGN)  # a third one changes nothing
             raise Stopped(number)
         stop()
 
