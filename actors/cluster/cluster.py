@@ -226,20 +226,21 @@ class Cluster:
         return None if state is None or state.leader < 0 else state.leader
 
     def active_controller_id(self) -> int | None:
-        """The controller that leads the quorum in the highest epoch, None while there is none."""
-        best: tuple[int, int] | None = None
-        if self.quorum is not None:
-            seen = [process.broker.quorum for process in self.processes.values() if process.broker]
-            best = max(((node.epoch, node.leader_id) for node in seen), default=(-1, -1))
-            return best[1] if best[1] >= 0 else None
-        for node_id in self.controller_ids:
-            process = self.processes.get(node_id)
-            if process is None or process.controller is None or process.paused:
-                continue
-            epoch = process.controller.active_epoch
-            if epoch is not None and (best is None or epoch > best[0]):
-                best = (epoch, node_id)
-        return None if best is None else best[1]
+        """The controller that leads the quorum in the highest epoch, None while there is none.
+
+        A leader of another process is the one that nodes here follow.
+        """
+        active: list[tuple[int, int]] = []
+        for process in self.processes.values():
+            controller = process.controller
+            if controller is not None and controller.active_epoch is not None:
+                if not process.paused:
+                    active.append((controller.active_epoch, process.node_id))
+            elif (node := controller or process.broker) is not None:
+                followed = node.quorum.leader_id
+                if followed >= 0 and followed not in self.node_ids:
+                    active.append((node.quorum.epoch, followed))
+        return max(active)[1] if active else None
 
     def is_running(self, node_id: int) -> bool:
         """True while the node's process runs; a paused process runs."""

@@ -12,9 +12,6 @@ PATIENT = {
     "controller.quorum.fetch.timeout.ms": "20s",
 }
 
-# The clock of a cluster's brokers may begin at zero, far behind the clients'.
-ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
-
 
 def produced(servers: str, topic: str, partitions: int, values: list[str]) -> None:
     """Produce values in turn to all partitions, each acknowledged by all replicas."""

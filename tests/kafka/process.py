@@ -82,6 +82,13 @@ class KafkaProcess:
             f"directory.id={directory}\n"
         )
 
+    @property
+    def directory_id(self) -> uuid.UUID:
+        """The id of its formatted data folder."""
+        lines = (self.folder / "data" / "meta.properties").read_text().splitlines()
+        text = dict(line.split("=", 1) for line in lines if "=" in line)["directory.id"]
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))
+
     def start(self) -> None:
         """Start the process; its output goes to ``kafka.log``."""
         with self._log.open("ab") as log:

@@ -9,7 +9,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.errors import UserError
-from tests.kafka.clients import ANY_TIME, PATIENT, consumed, produced
+from tests.kafka.clients import PATIENT, consumed, produced
 from tests.kafka.process import BROKER, LOOPBACK, KafkaProcess, free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -67,6 +67,8 @@ def joined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Joined]:
         built.kafka.start()
         try:
             cluster.wait_until(built.is_unfenced, within=WITHIN)
+            fetched = {e.api for e in cluster.recorder.exchanges if e.src == KAFKA}
+            assert ("FetchSnapshot" in fetched) == bool(request.param)
             yield built
         finally:
             print(built.kafka.log_lines())  # shown where the test has failed
@@ -76,7 +78,7 @@ def joined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Joined]:
 def test_it_leads_and_follows_and_comes_back(joined: Joined) -> None:
     cluster, kafka = joined.cluster, joined.kafka
     everyone, ours = {1, 2, KAFKA}, {1, 2}
-    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2, configs=ANY_TIME)
+    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2)
     assert joined.leaders() == everyone, "each broker leads one partition"
     values = [f"order {n}" for n in range(60)]
     produced(joined.servers, "orders", PARTITIONS, values[:30])
@@ -114,7 +116,7 @@ def test_it_leads_and_follows_and_comes_back(joined: Joined) -> None:
 @pytest.mark.spark
 def test_the_log_and_the_trace_are_judged_valid(joined: Joined) -> None:
     cluster = joined.cluster
-    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2, configs=ANY_TIME)
+    cluster.create_topic("orders", partitions=PARTITIONS, replicas=3, min_isr=2)
     produced(joined.servers, "orders", PARTITIONS, [f"order {n}" for n in range(30)])
     joined.kafka.pause()
     cluster.wait_until(lambda: not joined.is_unfenced(), within=WITHIN)

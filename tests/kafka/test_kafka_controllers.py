@@ -13,7 +13,7 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.layout import OutsideQuorum
 from minicluster.errors import UserError
 from minicluster.protocol.uuids import format_uuid
-from tests.kafka.clients import ANY_TIME, consumed, produced
+from tests.kafka.clients import consumed, produced
 from tests.kafka.process import BROKER, CONTROLLER, LOOPBACK, KafkaProcess, free_port
 
 KAFKA_BROKER, KAFKA_CONTROLLER = 4, 3000
@@ -81,9 +81,7 @@ def unfenced(cluster: MiniCluster, broker_id: int) -> bool:
 def test_brokers_register_lead_follow_and_come_back(mixed: Mixed) -> None:
     cluster, everyone = mixed.cluster, {1, 2, KAFKA_BROKER}
     for index in range(3):
-        cluster.create_topic(
-            f"orders-{index}" if index else "orders", replicas=3, min_isr=2, configs=ANY_TIME
-        )
+        cluster.create_topic(f"orders-{index}" if index else "orders", replicas=3, min_isr=2)
     names = ["orders", "orders-1", "orders-2"]
     values = [f"order {n}" for n in range(20)]
     for name in names:
@@ -101,6 +99,19 @@ def test_brokers_register_lead_follow_and_come_back(mixed: Mixed) -> None:
     cluster.restart(cluster.brokers[0])
     cluster.wait_until(lambda: mixed.in_sync() == everyone, within=WITHIN)
     assert len(consumed(mixed.servers, "orders", 1, 40)) == 40
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_log_of_kafkas_controller_is_judged_valid(mixed: Mixed) -> None:
+    cluster = mixed.cluster
+    cluster.create_topic("orders", replicas=3, min_isr=2)
+    produced(mixed.servers, "orders", 1, [f"order {n}" for n in range(20)])
+    cluster.bounce(cluster.brokers[1], down="6s")
+    cluster.wait_until(lambda: mixed.in_sync() == {1, 2, KAFKA_BROKER}, within=WITHIN)
+    report = cluster.verify()
+    assert report.valid, report.to_text()
 
 
 def test_controllers_elsewhere_need_listeners_here() -> None:
