@@ -159,9 +159,7 @@ class QuorumController(QuorumShell):
 
     def _new_topic_id(self) -> uuid.UUID:
         self._chances += 2
-        high = chance.draw(self._chance, self._chances - 1)
-        low = chance.draw(self._chance, self._chances)
-        return uuid.UUID(int=(high << 64) | low, version=4)
+        return chance.random_uuid(self._chance, self._chances - 1)
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from minicluster.actors.network import Completion, Packet
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
+from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.client_context import ClientContext
@@ -127,11 +129,14 @@ class ReplicaManager(Shell):
             rules=context.rules,
             faults=context.faults,
         )
+        self._chance = chance.key(self.rt.seed, f"broker/{self.node_id}/{self._incarnation}")
+        self._chances = 0
         self._offsets = InternalTopic(self.machine.state, GROUP_METADATA_TOPIC)
         self.groups = GroupCoordinatorMachine(
             self.node_id,
             GroupCoordinatorConfig(BrokerLevels({}, {}, config.static)),
             self._offsets,
+            new_uuid=self._new_uuid,
             rules=context.rules,
         )
 
@@ -140,6 +145,10 @@ class ReplicaManager(Shell):
 
     def set_timer(self, name: str, at_ms: int) -> None:
         super().set_timer(name, at_ms - self.rt.epoch_ms)
+
+    def _new_uuid(self) -> uuid.UUID:
+        self._chances += 2
+        return chance.random_uuid(self._chance, self._chances - 1)
 
     def on_start(self) -> None:
         self.perform(self.machine.start(self.now()))

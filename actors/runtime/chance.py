@@ -7,6 +7,7 @@ luck of one link or actor never depends on another's (``spec``: stateless random
 from __future__ import annotations
 
 from hashlib import blake2b
+from uuid import UUID
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -28,3 +29,8 @@ def draw(source: int, n: int) -> int:
 def fraction(source: int, n: int) -> float:
     """The n-th draw of a key as a number in [0, 1)."""
     return (draw(source, n) >> 11) * (1.0 / (1 << 53))
+
+
+def random_uuid(source: int, n: int) -> UUID:
+    """The n-th and the next draw of a key as a random UUID."""
+    return UUID(int=(draw(source, n) << 64) | draw(source, n + 1), version=4)

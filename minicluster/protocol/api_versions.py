@@ -18,6 +18,14 @@ _KAFKA_4: Mapping[int, Versions] = {
     1: (4, 18),  # Fetch
     2: (1, 11),  # ListOffsets
     3: (0, 13),  # Metadata
+    8: (2, 10),  # OffsetCommit
+    9: (1, 10),  # OffsetFetch
+    10: (0, 6),  # FindCoordinator
+    11: (0, 9),  # JoinGroup
+    12: (0, 4),  # Heartbeat
+    13: (0, 5),  # LeaveGroup
+    14: (0, 5),  # SyncGroup
+    15: (0, 6),  # DescribeGroups
     16: (0, 5),  # ListGroups
     18: (0, 4),  # ApiVersions
     19: (2, 7),  # CreateTopics
@@ -37,10 +45,12 @@ _KAFKA_4: Mapping[int, Versions] = {
     39: (1, 2),  # RenewDelegationToken
     40: (1, 2),  # ExpireDelegationToken
     41: (1, 3),  # DescribeDelegationToken
+    42: (0, 2),  # DeleteGroups
     43: (0, 2),  # ElectLeaders
     44: (0, 1),  # IncrementalAlterConfigs
     45: (0, 1),  # AlterPartitionReassignments
     46: (0, 0),  # ListPartitionReassignments
+    47: (0, 0),  # OffsetDelete
     56: (2, 3),  # AlterPartition
     57: (0, 2),  # UpdateFeatures
     60: (0, 2),  # DescribeCluster
@@ -59,6 +69,9 @@ _KAFKA_3_9: Mapping[int, Versions] = {
     1: (0, 17),
     2: (0, 9),
     3: (0, 12),
+    8: (0, 9),
+    9: (0, 9),
+    15: (0, 5),
     35: (0, 4),
     45: (0, 0),
     52: (0, 1),

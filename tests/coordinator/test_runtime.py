@@ -70,13 +70,7 @@ class Offsets:
     def replay_end_transaction(self, producer_id: int, epoch: int, *, committed: bool) -> None:
         raise AssertionError("no transactions here")
 
-    def on_loaded(self, image: MetadataImage, now_ms: int) -> None: ...
-
-    def on_unloaded(self) -> None: ...
-
     def on_metadata(self, image: MetadataImage, now_ms: int) -> None: ...
-
-    def commit(self, offset: int) -> None: ...
 
 
 class Bench:
@@ -87,7 +81,12 @@ class Bench:
         self.effects: list[Effect] = []
         self.timers = Timers("t", self.effects)
         self.runtime: CoordinatorRuntime[Offsets] = CoordinatorRuntime(
-            self.log, Offsets, self.timers, write_timeout_ms=WRITE_TIMEOUT_MS
+            self.log,
+            Offsets,
+            self.timers,
+            write_timeout_ms=WRITE_TIMEOUT_MS,
+            on_loaded=lambda *_: None,
+            on_unloaded=lambda *_: None,
         )
         self.given: list[tuple[object, ErrorCode | None]] = []
 

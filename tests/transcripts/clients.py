@@ -9,7 +9,7 @@ connection only one request is worked on at a time, as in Kafka's socket server.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from minicluster.protocol.json_form import from_json, to_json
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 from tests.transcripts.clients_compare import Comparison
 from tests.transcripts.clients_forms import Names, with_batches, with_bytes
+from tests.transcripts.clients_leaders import RecordedLeaders
 from tests.transcripts.report import (
     AGREE,
     DIFFER,
@@ -79,6 +80,10 @@ class RecordedClients(ClusterActor):
         super().__init__()
         self.network = network
         self.connections: dict[str, Connection] = {}
+
+    def disconnect(self, name: str) -> None:
+        """Close a connection as its client does; what it waits for is not read any more."""
+        self.connections.pop(name, None)
 
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Sent):
@@ -153,13 +158,20 @@ class _Player:
         cluster.run_for(f"{SETTLE_MS}ms")
         _make_one_node(cluster)
         start_ms = cluster.now_ms
+        steps = []
         for number, step in enumerate(lines, 2):
             if not {"n", "ms", "answers"} <= set(step):
                 raise UserError(
                     f"{self.path}: line {number} is no step: it has no n, ms or answers"
                 )
+            steps.append(step)
+        leaders = self._follow_recorded_leaders(steps)
+        for step in steps:
+            leaders.begin(step["n"])
             if start_ms + step["ms"] > cluster.now_ms:
                 cluster.run_for(f"{start_ms + step['ms'] - cluster.now_ms}ms")
+            if "disconnect" in step:
+                self.clients.disconnect(step["disconnect"])
             if "api" in step and not self._meets_closed_connection(step):
                 self._send(step)
             # Names in the next request may be bound by these answers, so the step ends with them.
@@ -167,6 +179,13 @@ class _Player:
             cluster.run_until(responded, LATE_MS)
             for response in step["answers"]:
                 yield self._compare(step, response)
+
+    def _follow_recorded_leaders(self, steps: Sequence[Mapping[str, Any]]) -> RecordedLeaders:
+        leaders = RecordedLeaders(self.names, steps)
+        replicas = self.cluster.processes[BROKER].replicas
+        assert replicas is not None
+        replicas.groups.state.member_order = leaders.order
+        return leaders
 
     def _responded(self, step: Mapping[str, Any]) -> bool:
         return all(
@@ -253,6 +272,9 @@ def _as_combined(api: str, response: dict[str, Any]) -> dict[str, Any]:
     if api in ("Metadata", "DescribeCluster"):
         for broker in response["brokers"]:
             broker["host"] = LOOPBACK
+    if api == "FindCoordinator":
+        for found in response.get("coordinators", (response,)):
+            found["host"] = found["host"] and LOOPBACK
     if api == "DescribeConfigs":
         for result in response["results"]:
             for config in result["configs"]:

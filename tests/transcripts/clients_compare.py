@@ -42,7 +42,8 @@ _SORTED = {  # API -> field -> by what its items are put in order
     "DeleteTopics": {"responses": ("name", "topicId")},  # Kafka shuffles them
     "ListGroups": {"groups": ("groupId",)},
     "DescribeConfigs": {"configs": ("name",), "synonyms": ("source", "name", "value")},
-    "DescribeGroups": {"members": ("memberId",)},
+    "JoinGroup": {"members": ("groupInstanceId", "memberId")},  # by the hash of random ids
+    "DescribeGroups": {"members": ("groupInstanceId", "memberId")},
     "ConsumerGroupDescribe": {"members": ("memberId",)},
 }
 

@@ -12,12 +12,23 @@ Source:  GroupCoordinatorService, GroupCoordinatorShard; BrokerMetadataPublisher
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
+from minicluster.coordinator.group.deleted_topics import delete_offsets_of_deleted_topics
+from minicluster.coordinator.group.requests.delete_groups import handle_delete_groups
+from minicluster.coordinator.group.requests.describe_groups import handle_describe_groups
+from minicluster.coordinator.group.requests.heartbeat import handle_heartbeat
+from minicluster.coordinator.group.requests.join_group import handle_join_group
+from minicluster.coordinator.group.requests.leave_group import handle_leave_group
 from minicluster.coordinator.group.requests.list_groups import handle_list_groups
+from minicluster.coordinator.group.requests.offset_commit import handle_offset_commit
+from minicluster.coordinator.group.requests.offset_delete import handle_offset_delete
+from minicluster.coordinator.group.requests.offset_fetch import handle_offset_fetch
+from minicluster.coordinator.group.requests.sync_group import handle_sync_group
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.leadership import follow_leadership
 from minicluster.coordinator.runtime.internal_log import InternalLog
@@ -30,7 +41,16 @@ from minicluster.rules import Rules
 
 Handler = Callable[[CoordinatorState, Context, Any, int, int], None]
 HANDLERS: Mapping[str, Handler] = {
+    "DeleteGroupsRequest": handle_delete_groups,
+    "DescribeGroupsRequest": handle_describe_groups,
+    "HeartbeatRequest": handle_heartbeat,
+    "JoinGroupRequest": handle_join_group,
+    "LeaveGroupRequest": handle_leave_group,
     "ListGroupsRequest": handle_list_groups,
+    "OffsetCommitRequest": handle_offset_commit,
+    "OffsetDeleteRequest": handle_offset_delete,
+    "OffsetFetchRequest": handle_offset_fetch,
+    "SyncGroupRequest": handle_sync_group,
 }
 
 
@@ -51,10 +71,11 @@ class GroupCoordinatorMachine:
         config: GroupCoordinatorConfig,
         log: InternalLog,
         *,
+        new_uuid: Callable[[], uuid.UUID],
         rules: Rules = Rules.KAFKA_4_3,
     ) -> None:
         self.broker_id = broker_id
-        self.state = CoordinatorState(config, log, rules)
+        self.state = CoordinatorState(config, log, rules, new_uuid)
 
     def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
         """Follow the leadership of partitions, then the topics that groups subscribe to.
@@ -65,6 +86,7 @@ class GroupCoordinatorMachine:
         self.state.image = delta.after
         follow_leadership(runtime, GROUP_METADATA_TOPIC, delta, self.broker_id, now_ms)
         runtime.on_metadata(delta.after, now_ms)
+        delete_offsets_of_deleted_topics(self.state, delta, now_ms)
         return self.state.take_effects()
 
     def on_high_watermark(self, partition: int, offset: int, now_ms: int) -> list[Effect]:

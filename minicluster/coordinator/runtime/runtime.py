@@ -77,8 +77,12 @@ class CoordinatorRuntime(Generic[S]):
         timers: Timers,
         *,
         write_timeout_ms: int,
+        on_loaded: Callable[[S, int], None],
+        on_unloaded: Callable[[S, int], None],
     ) -> None:
         self._log = log
+        self._on_loaded = on_loaded
+        self._on_unloaded = on_unloaded
         self._make_shard = make_shard
         self._timers = timers
         self._write_timeout_ms = write_timeout_ms
@@ -119,7 +123,7 @@ class CoordinatorRuntime(Generic[S]):
         deferred, context.deferred = context.deferred, deque()
         for _, complete in deferred:
             complete(ErrorCode.NOT_COORDINATOR, now_ms)
-        context.shard.on_unloaded()
+        self._on_unloaded(context.shard, now_ms)
 
     def _load(self, partition: int, context: _Context[S], now_ms: int) -> None:
         if self._contexts.get(partition) is not context:
@@ -138,7 +142,8 @@ class CoordinatorRuntime(Generic[S]):
             self._timers.add(now_ms, lambda at_ms: self._load(partition, context, at_ms))
             return
         context.state = ShardState.ACTIVE
-        context.shard.on_loaded(self._image, now_ms)
+        context.shard.on_metadata(self._image, now_ms)
+        self._on_loaded(context.shard, now_ms)
 
     def _replay_batch(self, context: _Context[S], batch: Any) -> None:
         shard = context.shard
@@ -170,7 +175,6 @@ class CoordinatorRuntime(Generic[S]):
             return
         context.last_committed = offset
         context.timeline.commit(offset)
-        context.shard.commit(offset)
         while context.deferred and context.deferred[0][0] <= offset:
             context.deferred.popleft()[1](None, now_ms)
 
@@ -194,10 +198,10 @@ class CoordinatorRuntime(Generic[S]):
 
     # --- operations -------------------------------------------------------------------------
 
-    def active(self) -> list[int]:
-        """The partitions whose shards are loaded."""
-        found = self._contexts.items()
-        return sorted(index for index, context in found if context.state is ShardState.ACTIVE)
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions that this broker leads, loaded or not."""
+        return sorted(self._contexts)
 
     def write(
         self,

@@ -57,14 +57,5 @@ class Shard(Protocol):
     def replay_end_transaction(self, producer_id: int, epoch: int, *, committed: bool) -> None:
         """Apply the marker of a transaction."""
 
-    def on_loaded(self, image: MetadataImage, now_ms: int) -> None:
-        """All of the log is replayed: set the timers."""
-
-    def on_unloaded(self) -> None:
-        """The partition is led elsewhere."""
-
     def on_metadata(self, image: MetadataImage, now_ms: int) -> None:
         """A newer image was published."""
-
-    def commit(self, offset: int) -> None:
-        """All below an offset is committed."""

@@ -1,18 +1,53 @@
 """ListGroups (16): the groups whose coordinator is this broker, as they are committed.
 
-Versions:  0-5. 3: flexible. 4: filter by state, and the state of each group (KIP-518). 5: filter by
-           type, and the type of each group (KIP-848).
+Versions:  0-5. 4: filter by state, and the state of each group (KIP-518). 5: filter by type, and
+           the type of each group (KIP-848).
 Source:    GroupCoordinatorService.listGroups, GroupMetadataManager.listGroups.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
 def handle_list_groups(
     state: CoordinatorState, context: Context, request: ListGroupsRequest, version: int, now_ms: int
 ) -> None:
-    """List the groups of every shard that is loaded."""
-    state.respond(context.token, ListGroupsResponse())
+    """List the groups of every shard that is loaded.
+
+    Errors:  COORDINATOR_LOAD_IN_PROGRESS while one is not.
+    """
+    states = {name.strip().lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    groups: list[Any] = []
+    errors: list[ErrorCode] = []
+
+    def operation(shard: GroupShard, _: int) -> list[Any]:
+        return [
+            ListGroupsResponse.ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=group.type,
+            )
+            for group in shard.groups.committed().values()
+            if (not states or group.state.value.lower() in states)
+            and (not types or group.type.lower() in types)
+        ]
+
+    def done(listed: list[Any] | None, error: ErrorCode | None, _: str | None) -> None:
+        groups.extend(listed or ())
+        if error not in (None, ErrorCode.NOT_COORDINATOR):
+            errors.append(error)
+
+    for partition in state.runtime.partitions:
+        state.runtime.read(partition, operation, done)
+    if errors:
+        state.respond(context.token, ListGroupsResponse(error_code=errors[0]))
+    else:
+        state.respond(context.token, ListGroupsResponse(groups=tuple(groups)))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from minicluster.coordinator.client_context import ClientContext
+from minicluster.coordinator.group.classic.group import MemberOrder, hash_order
+from minicluster.coordinator.group.classic.sessions import begin, end
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.group_shard import GroupShard, Task
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.coordinator.runtime.internal_log import InternalLog
-from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
+from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Operation
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
 from minicluster.effects import Effect, Respond
@@ -32,18 +36,47 @@ class Context:
 class CoordinatorState:
     """The shards of ``__consumer_offsets`` that this broker leads."""
 
-    def __init__(self, config: GroupCoordinatorConfig, log: InternalLog, rules: Rules) -> None:
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        log: InternalLog,
+        rules: Rules,
+        new_uuid: Callable[[], uuid.UUID],
+    ) -> None:
         self.config = config
         self.rules = rules
         self.image = MetadataImage.EMPTY
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
+        self._new_uuid = new_uuid
+        self.member_order: MemberOrder = hash_order
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
-            log, self._make_shard, self.timers, write_timeout_ms=config.offset_commit_timeout_ms
+            log,
+            self._make_shard,
+            self.timers,
+            write_timeout_ms=config.offset_commit_timeout_ms,
+            on_loaded=begin,
+            on_unloaded=end,
         )
 
     def _make_shard(self, partition: int, timeline: Timeline, timers: ShardTimers) -> GroupShard:
-        return GroupShard(partition, timeline, timers)
+        def run_task(key: str, task: Task, now_ms: int, retry: bool) -> None:
+            self.runtime.run_task(partition, key, lambda _, at_ms: task(at_ms), now_ms, retry=retry)
+
+        return GroupShard(self.config, timeline, timers, run_task, self._new_uuid, self._ordered)
+
+    def _ordered(self, member_ids: Collection[str]) -> Sequence[str]:
+        return self.member_order(member_ids)
+
+    def write(
+        self, group_id: str, operation: Operation[GroupShard], done: Done, now_ms: int
+    ) -> None:
+        """Run an operation on the shard of a group."""
+        self.runtime.write(self.partition_of(group_id), operation, done, now_ms)
+
+    def read(self, group_id: str, operation: Callable[[GroupShard, int], Any], done: Done) -> None:
+        """Read the shard of a group as of its committed offset."""
+        self.runtime.read(self.partition_of(group_id), operation, done)
 
     def partition_of(self, group_id: str) -> int:
         """The partition that holds a group."""

@@ -1,0 +1,84 @@
+"""The begin and the end of a shard: sessions, retention, and those who wait for a response.
+
+Source:  GroupMetadataManager.onLoaded, onUnloaded; GroupCoordinatorShard.cleanupGroupMetadata,
+         OffsetMetadataManager.cleanupExpiredOffsets; KIP-211.
+"""
+
+from __future__ import annotations
+
+from minicluster.coordinator.group.classic.group import (
+    ClassicGroup,
+    GroupState,
+    complete_join,
+    complete_sync,
+)
+from minicluster.coordinator.group.classic.rebalance import prepare_rebalance, reschedule_heartbeat
+from minicluster.coordinator.group.classic.records import tombstone
+from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.runtime.shard import Result
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
+from minicluster.protocol.messages import JoinGroupResponse, SyncGroupResponse
+
+RETENTION_KEY = "expire-group-metadata"
+
+
+def begin(shard: GroupShard, now_ms: int) -> None:
+    """Begin all sessions anew, and look for expired offsets from time to time."""
+    for group_id in list(shard.groups):
+        group = shard.groups[group_id]
+        for member in group.members.values():
+            reschedule_heartbeat(shard, group, member, now_ms)
+        if len(group.members) > shard.config.group_max_size:
+            prepare_rebalance(shard, group, now_ms)
+    _schedule_retention(shard, now_ms)
+
+
+def end(shard: GroupShard, now_ms: int) -> None:
+    """Send those who wait to the new coordinator."""
+    error = ErrorCode.NOT_COORDINATOR
+    for group_id in list(shard.groups):
+        group = shard.groups[group_id]
+        group.transition_to(GroupState.DEAD, now_ms)
+        for member in group.members.values():
+            complete_join(member, JoinGroupResponse(error_code=error, member_id=member.member_id))
+            complete_sync(member, SyncGroupResponse(error_code=error))
+
+
+def _schedule_retention(shard: GroupShard, now_ms: int) -> None:
+    def expire(at_ms: int) -> Result:
+        _schedule_retention(shard, at_ms)
+        return expire_offsets(shard, at_ms)
+
+    at_ms = now_ms + shard.config.offsets_retention_check_interval_ms
+    shard.schedule(RETENTION_KEY, at_ms, expire, retry=True)
+
+
+def expire_offsets(shard: GroupShard, now_ms: int) -> Result:
+    """Delete offsets beyond their retention, and empty groups that have none left."""
+    records: list[CoordinatorRecord] = []
+    for group_id in list(shard.groups):
+        group = shard.groups[group_id]
+        if _expire_offsets_of(shard, group, records, now_ms) and group.is_empty:
+            records.append(tombstone(group_id))
+    return Result(records=tuple(records))
+
+
+def _expire_offsets_of(
+    shard: GroupShard, group: ClassicGroup, records: list[CoordinatorRecord], now_ms: int
+) -> bool:
+    offsets = shard.offsets
+    all_expired = next(offsets.pending_of_group(group.group_id), None) is None
+    for key, value in offsets.of_group(group.group_id).items():
+        if value.expires_ms is not None:
+            is_due = group.offset_base_ms(0) is not None and now_ms >= value.expires_ms
+        else:
+            base_ms = group.offset_base_ms(value.committed_ms)
+            retention_ms = shard.config.offsets_retention_ms
+            is_due = base_ms is not None and now_ms - base_ms >= retention_ms
+        if is_due and not group.is_subscribed_to(key[1]) and not offsets.is_pending(key):
+            records.append(offset_record(key, None))
+        else:
+            all_expired = False
+    return all_expired

@@ -1,0 +1,173 @@
+"""OffsetCommit (8): a member, or a consumer that assigns itself, commits its offsets.
+
+Versions:  0-10; 4.x serves 2-10. 2-4: retention time. 6: leader epoch (KIP-320). 7: static members
+           (KIP-345). 9: GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848). 10: topics by id.
+Source:    KafkaApis.handleOffsetCommitRequest, GroupCoordinatorService.commitOffsets,
+           OffsetMetadataManager.commitOffset.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.coordinator.group.classic.group import GroupState
+from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
+from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
+from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
+from minicluster.protocol.uuids import ZERO_UUID
+
+_TOPIC_IDS_FROM = 10
+_GROUP_NOT_FOUND_FROM = 9
+_DEFAULT_RETENTION = -1
+
+Key = tuple[str, uuid.UUID]
+PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """The partitions of a request that exist."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: Sequence[Any]
+
+
+class _Response:
+    """Partition by partition, topics in the order of their first one.
+
+    Shapes:  a topic is known by its id where the version has ids, else by its name.
+    """
+
+    def __init__(self, *, by_id: bool) -> None:
+        self._by_id = by_id
+        self._topics: dict[object, tuple[Key, list[Any]]] = {}
+
+    def add(self, name: str, topic_id: uuid.UUID, partition: int, error: ErrorCode) -> None:
+        key = topic_id if self._by_id else name
+        _, partitions = self._topics.setdefault(key, ((name, topic_id), []))
+        partitions.append(PartitionResponse(partition_index=partition, error_code=error))
+
+    def build(self) -> OffsetCommitResponse:
+        return OffsetCommitResponse(
+            topics=tuple(
+                OffsetCommitResponse.OffsetCommitResponseTopic(
+                    name=name,
+                    topic_id=topic_id if self._by_id else ZERO_UUID,
+                    partitions=tuple(partitions),
+                )
+                for (name, topic_id), partitions in self._topics.values()
+            )
+        )
+
+
+def handle_offset_commit(
+    state: CoordinatorState,
+    context: Context,
+    request: OffsetCommitRequest,
+    version: int,
+    now_ms: int,
+) -> None:
+    """Commit the offsets of partitions that exist.
+
+    Errors:  by partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE;
+             for all of them what the group refuses.
+    """
+    response = _Response(by_id=version >= _TOPIC_IDS_FROM)
+    topics = _known_topics(state, request, version, response)
+    if not topics:
+        state.respond(context.token, response.build())
+        return
+
+    def done(errors: Sequence[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
+        places = [(topic, p.partition_index) for topic in topics for p in topic.partitions]
+        outcomes = errors if error is None else [error] * len(places)
+        for (topic, index), outcome in zip(places, outcomes, strict=True):
+            response.add(topic.name, topic.topic_id, index, outcome)
+        state.respond(context.token, response.build())
+
+    def operation(shard: GroupShard, at_ms: int) -> Result:
+        return _commit(shard, request, version, topics, at_ms)
+
+    state.write(request.group_id, operation, done, now_ms)
+
+
+def _known_topics(
+    state: CoordinatorState, request: OffsetCommitRequest, version: int, response: _Response
+) -> list[_Topic]:
+    known = []
+    for item in request.topics:
+        by_id = version >= _TOPIC_IDS_FROM
+        images = state.image.topics
+        topic = images.get(item.topic_id) if by_id else images.named(item.name)
+        if topic is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            for partition in item.partitions:
+                response.add(item.name, item.topic_id, partition.partition_index, error)
+            continue
+        for partition in item.partitions:
+            if partition.partition_index not in topic.partitions:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                response.add(topic.name, topic.id, partition.partition_index, error)
+        there = [p for p in item.partitions if p.partition_index in topic.partitions]
+        if there:
+            known.append(_Topic(topic.name, topic.id, there))
+    return known
+
+
+def _commit(
+    shard: GroupShard,
+    request: OffsetCommitRequest,
+    version: int,
+    topics: Sequence[_Topic],
+    now_ms: int,
+) -> Result:
+    _validate(shard, request, version, now_ms)
+    retention_ms = request.retention_time_ms
+    expires_ms = None if retention_ms == _DEFAULT_RETENTION else now_ms + retention_ms
+    records = []
+    errors = []
+    for topic in topics:
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata
+            if metadata is not None and len(metadata) > shard.config.offset_metadata_max_bytes:
+                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            errors.append(ErrorCode.NONE)
+            value = OffsetAndMetadata(
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=metadata or "",
+                committed_ms=now_ms,
+                expires_ms=expires_ms,
+                topic_id=topic.topic_id,
+            )
+            key = request.group_id, topic.name, partition.partition_index
+            records.append(offset_record(key, value))
+    return Result(records=tuple(records), response=errors)
+
+
+def _validate(shard: GroupShard, request: OffsetCommitRequest, version: int, now_ms: int) -> None:
+    """Source: OffsetMetadataManager.validateOffsetCommit."""
+    group = shard.classic_group(request.group_id)
+    generation_id = request.generation_id_or_member_epoch
+    if group is None:
+        if generation_id < 0:  # a consumer that assigns itself: its group comes with the record
+            return
+        if version >= _GROUP_NOT_FOUND_FROM:
+            shard.group(request.group_id)
+        raise OperationError(ErrorCode.ILLEGAL_GENERATION)
+    group.validate_offset_commit(
+        request.member_id, request.group_instance_id, generation_id, transactional=False
+    )
+    member = group.members.get(request.member_id)
+    # A commit is a sign of life.
+    if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE) and member is not None:
+        reschedule_heartbeat(shard, group, member, now_ms)

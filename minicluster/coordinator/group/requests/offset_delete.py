@@ -1,0 +1,91 @@
+"""OffsetDelete (47): committed offsets of topics that a group does not read any more (KIP-496).
+
+Versions:  0.
+Source:    KafkaApis.handleOffsetDeleteRequest, OffsetMetadataManager.deleteOffsets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.runtime.shard import Result
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
+
+Places = dict[str, dict[int, ErrorCode]]
+"""The outcome of each partition by topic, both in the order of their first mention."""
+
+
+def handle_offset_delete(
+    state: CoordinatorState,
+    context: Context,
+    request: OffsetDeleteRequest,
+    version: int,
+    now_ms: int,
+) -> None:
+    """Delete the offsets of partitions that exist.
+
+    Errors:  INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for the whole; by partition
+             UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
+    """
+    unknown: Places = {}
+    known: dict[str, list[int]] = {}
+    for item in request.topics:
+        topic = state.image.topics.named(item.name)
+        for partition in item.partitions:
+            index = partition.partition_index
+            if topic is not None and index in topic.partitions:
+                known.setdefault(item.name, []).append(index)
+            else:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                unknown.setdefault(item.name, {}).setdefault(index, error)
+
+    def done(places: Places, error: ErrorCode | None, _: str | None) -> None:
+        if error is not None:
+            state.respond(context.token, OffsetDeleteResponse(error_code=error))
+            return
+        for name, partitions in places.items():
+            unknown.setdefault(name, {}).update(partitions)
+        state.respond(context.token, _response(unknown))
+
+    if not request.group_id:
+        done({}, ErrorCode.INVALID_GROUP_ID, None)
+        return
+    state.write(
+        request.group_id, lambda shard, _: _delete(shard, request.group_id, known), done, now_ms
+    )
+
+
+def _delete(shard: GroupShard, group_id: str, topics: dict[str, list[int]]) -> Result:
+    group = shard.group(group_id)
+    group.validate_offset_delete()
+    records = []
+    places: Places = {}
+    for name, indexes in topics.items():
+        subscribed = group.is_subscribed_to(name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        places[name] = dict.fromkeys(indexes, error)
+        if not subscribed:
+            keys = [(group_id, name, index) for index in places[name]]
+            records += [offset_record(key, None) for key in keys if shard.offsets.has(key)]
+    return Result(records=tuple(records), response=places)
+
+
+def _response(places: Places) -> OffsetDeleteResponse:
+    def partition(index: int, error: ErrorCode) -> Any:
+        return OffsetDeleteResponse.OffsetDeleteResponsePartition(
+            partition_index=index, error_code=error
+        )
+
+    return OffsetDeleteResponse(
+        topics=tuple(
+            OffsetDeleteResponse.OffsetDeleteResponseTopic(
+                name=name,
+                partitions=tuple(partition(index, error) for index, error in partitions.items()),
+            )
+            for name, partitions in places.items()
+        )
+    )

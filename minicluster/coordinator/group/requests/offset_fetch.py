@@ -1,0 +1,219 @@
+"""OffsetFetch (9): the committed offsets of groups.
+
+Versions:  0-10; 4.x serves 1-10. 2: all topics, and an error of the whole. 5: leader epoch
+           (KIP-320). 7: require_stable (KIP-447). 8: several groups (KIP-709). 9: member id and
+           epoch (KIP-848). 10: topics by id.
+Source:    KafkaApis.handleOffsetFetchRequest, GroupCoordinatorService.fetchOffsets,
+           OffsetMetadataManager.fetchOffsets, fetchAllOffsets; OffsetFetchResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minicluster.coordinator.group.classic.group import GroupState
+from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
+from minicluster.coordinator.runtime.shard import Result
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+from minicluster.protocol.uuids import ZERO_UUID
+
+_GROUP_ERROR_FROM = 2
+_SEVERAL_GROUPS_FROM = 8
+_TOPIC_IDS_FROM = 10
+_NO_OFFSET = -1
+
+Group = OffsetFetchResponse.OffsetFetchResponseGroup
+Topic = OffsetFetchResponse.OffsetFetchResponseTopics
+Partition = OffsetFetchResponse.OffsetFetchResponsePartitions
+RequestGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+RequestTopic = OffsetFetchRequest.OffsetFetchRequestTopics
+
+
+def handle_offset_fetch(
+    state: CoordinatorState,
+    context: Context,
+    request: OffsetFetchRequest,
+    version: int,
+    now_ms: int,
+) -> None:
+    """Give the offsets of each group; those of a group that is not there are -1.
+
+    Errors:  UNSTABLE_OFFSET_COMMIT for a partition with an open transaction where stable offsets
+             are required; UNKNOWN_TOPIC_ID.
+    """
+    groups = _groups_of(request, version)
+    found: dict[int, Any] = {}
+
+    def finish(place: int, group: Any) -> None:
+        found[place] = group
+        if len(found) == len(groups):
+            response = _response([found[i] for i in range(len(groups))], version)
+            state.respond(context.token, response)
+
+    if not groups:
+        state.respond(context.token, OffsetFetchResponse())
+    for place, group in enumerate(groups):
+        fetch = _GroupFetch(state, group, version, stable=request.require_stable)
+        fetch.run(lambda result, place=place: finish(place, result), now_ms)  # type: ignore[misc]
+
+
+def _groups_of(request: OffsetFetchRequest, version: int) -> Sequence[Any]:
+    if version >= _SEVERAL_GROUPS_FROM:
+        return request.groups
+    # Version 1 has no way to request all topics.
+    topics: tuple[Any, ...] | None = None
+    if request.topics is not None:
+        topics = tuple(
+            RequestTopic(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        )
+    return (RequestGroup(group_id=request.group_id, topics=topics),)
+
+
+class _GroupFetch:
+    """The fetch of one group."""
+
+    def __init__(self, state: CoordinatorState, group: Any, version: int, *, stable: bool) -> None:
+        self.state = state
+        self.group = group
+        self.version = version
+        self.stable = stable
+        self.by_id = version >= _TOPIC_IDS_FROM
+
+    def run(self, finish: Callable[[Any], None], now_ms: int) -> None:
+        """Read as committed, or, where stable offsets are required, behind all writes."""
+
+        def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
+            finish(group if error is None else _failed(self.group, error, self.version))
+
+        group_id = self.group.group_id
+        if self.stable:
+            self.state.write(
+                group_id, lambda shard, _: Result(response=self._fetch(shard)), done, now_ms
+            )
+        else:
+            self.state.read(group_id, lambda shard, _: self._fetch(shard), done)
+
+    def _fetch(self, shard: GroupShard) -> Any:
+        offsets = self._offsets(shard)
+        topics = (
+            self._all(shard, offsets) if self.group.topics is None else self._some(shard, offsets)
+        )
+        return Group(group_id=self.group.group_id, topics=tuple(topics))
+
+    def _offsets(self, shard: GroupShard) -> Mapping[OffsetKey, OffsetAndMetadata]:
+        group_id = self.group.group_id
+        groups = shard.groups
+        group = groups.get(group_id) if self.stable else groups.committed_value(group_id)
+        if group is None or group.state is GroupState.DEAD:
+            return {}
+        if self.stable:
+            return shard.offsets.of_group(group_id)
+        committed = shard.offsets.committed.committed()
+        return {key: value for key, value in committed.items() if key[0] == group_id}
+
+    def _all(self, shard: GroupShard, offsets: Mapping[OffsetKey, OffsetAndMetadata]) -> list[Any]:
+        topics: dict[str, list[Any]] = {}
+        for key, value in offsets.items():
+            topics.setdefault(key[1], []).append(self._partition(shard, key, value))
+        listed = []
+        for name, partitions in topics.items():
+            image = self.state.image.topics.named(name)
+            topic_id = ZERO_UUID if image is None else image.id
+            if not self.by_id or image is not None:
+                listed.append(self._topic(name, topic_id, partitions))
+        return listed
+
+    def _some(self, shard: GroupShard, offsets: Mapping[OffsetKey, OffsetAndMetadata]) -> list[Any]:
+        listed, unknown = [], []
+        for topic in self.group.topics:
+            name = topic.name
+            if self.by_id:
+                image = self.state.image.topics.get(topic.topic_id)
+                if image is None:
+                    error = ErrorCode.UNKNOWN_TOPIC_ID
+                    refused = [_no_offset(i, error, "") for i in topic.partition_indexes]
+                    unknown.append(self._topic(topic.name, topic.topic_id, refused))
+                    continue
+                name = image.name
+            partitions = []
+            for index in topic.partition_indexes:
+                key = self.group.group_id, name, index
+                value = offsets.get(key)
+                if value is not None and _is_of_other_topic(value, topic.topic_id):
+                    value = None
+                partitions.append(self._partition(shard, key, value))
+            listed.append(self._topic(name, topic.topic_id, partitions))
+        return listed + unknown
+
+    def _topic(self, name: str, topic_id: Any, partitions: Sequence[Any]) -> Any:
+        own_id = topic_id if self.by_id else ZERO_UUID
+        return Topic(name=name, topic_id=own_id, partitions=tuple(partitions))
+
+    def _partition(self, shard: GroupShard, key: OffsetKey, value: OffsetAndMetadata | None) -> Any:
+        if self.stable and shard.offsets.is_pending(key):
+            return _no_offset(key[2], ErrorCode.UNSTABLE_OFFSET_COMMIT, "")
+        if value is None:
+            return _no_offset(key[2], ErrorCode.NONE, "")
+        return Partition(
+            partition_index=key[2],
+            committed_offset=value.offset,
+            committed_leader_epoch=value.leader_epoch,
+            metadata=value.metadata,
+        )
+
+
+def _is_of_other_topic(value: OffsetAndMetadata, topic_id: Any) -> bool:
+    return ZERO_UUID not in (value.topic_id, topic_id) and value.topic_id != topic_id
+
+
+def _no_offset(index: int, error: ErrorCode, metadata: str) -> Any:
+    return Partition(
+        partition_index=index,
+        committed_offset=_NO_OFFSET,
+        committed_leader_epoch=-1,
+        metadata=metadata,
+        error_code=error,
+    )
+
+
+def _failed(group: Any, error: ErrorCode, version: int) -> Any:
+    if version >= _GROUP_ERROR_FROM:
+        return Group(group_id=group.group_id, error_code=error)
+    topics = tuple(
+        Topic(
+            name=topic.name,
+            partitions=tuple(_no_offset(i, error, "") for i in topic.partition_indexes),
+        )
+        for topic in group.topics
+    )
+    return Group(group_id=group.group_id, topics=topics)
+
+
+def _response(groups: Sequence[Any], version: int) -> OffsetFetchResponse:
+    if version >= _SEVERAL_GROUPS_FROM:
+        return OffsetFetchResponse(groups=tuple(groups))
+    (group,) = groups
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=tuple(
+            OffsetFetchResponse.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetFetchResponse.OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in group.topics
+        ),
+    )
