@@ -178,17 +178,6 @@ class CoordinatorRuntime(Generic[S]):
         while context.deferred and context.deferred[0][0] <= offset:
             context.deferred.popleft()[1](None, now_ms)
 
-    def on_transaction_marker(
-        self, partition: int, producer_id: int, epoch: int, end: int, *, committed: bool
-    ) -> None:
-        """A marker was appended to a partition, up to an offset: its transaction has ended."""
-        context = self._contexts.get(partition)
-        if context is None or context.state is not ShardState.ACTIVE:
-            return  # the loader reads it
-        context.timeline.written = end
-        context.last_written = max(context.last_written, end)
-        context.shard.replay_end_transaction(producer_id, epoch, committed=committed)
-
     def on_metadata(self, image: MetadataImage, now_ms: int) -> None:
         """A newer image was published."""
         self._image = image

@@ -86,10 +86,6 @@ class ShardTimers:
 
         self._by_key[key] = self._timers.add(at_ms, run)
 
-    def is_scheduled(self, key: str) -> bool:
-        """A task waits under this key."""
-        return key in self._by_key
-
     def cancel(self, key: str) -> None:
         """Drop the task of a key, if there is one."""
         timer = self._by_key.pop(key, None)

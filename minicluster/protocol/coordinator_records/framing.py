@@ -3,7 +3,7 @@
 The number before a key is the type of the record, the one before a value its version. A record
 without value is a tombstone: it deletes what has its key.
 
-Source:  CoordinatorRecordSerde, GroupCoordinatorRecordSerde, TransactionCoordinatorRecordSerde.
+Source:  CoordinatorRecordSerde, GroupCoordinatorRecordSerde.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from minicluster.protocol.coordinator_records import (
     classic_group,
     consumer_group,
     offsets,
-    transaction,
 )
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.schema import Message
@@ -68,9 +67,6 @@ GROUP_RECORDS = _by_type(
     ),
 )
 """The records of ``__consumer_offsets`` by type."""
-
-TRANSACTION_RECORDS = _by_type((transaction.TransactionLogKey, transaction.TransactionLogValue))
-"""The records of ``__transaction_state`` by type."""
 
 
 def encode_coordinator_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
