@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,10 +63,14 @@ class CoordinatorState:
         def run_task(key: str, task: Task, now_ms: int, retry: bool) -> None:
             self.runtime.run_task(partition, key, lambda _, at_ms: task(at_ms), now_ms, retry=retry)
 
-        return GroupShard(self.config, timeline, timers, run_task, self._new_uuid, self._ordered)
-
-    def _ordered(self, member_ids: Collection[str]) -> Sequence[str]:
-        return self.member_order(member_ids)
+        return GroupShard(
+            self.config,
+            timeline,
+            timers,
+            run_task,
+            self._new_uuid,
+            lambda ids: self.member_order(ids),
+        )
 
     def write(
         self, group_id: str, operation: Operation[GroupShard], done: Done, now_ms: int
