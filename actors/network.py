@@ -151,7 +151,7 @@ class Network:
         self.links: dict[tuple[int, int], Link] = {}
         self.conditions: list[Condition] = []
         self.on_packet: Callable[[Packet], None] | None = None
-        self.on_node: Callable[[int, bool], None] | None = None  # a process is up, or gone
+        self.on_node: Callable[[int, bool], None] | None = None  # a process listens, or is gone
         self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
         self._lock = threading.RLock()
         self._next_id = 0
@@ -164,7 +164,11 @@ class Network:
         """Open a node for connections; its process has started."""
         with self._lock:
             self.endpoints[node] = Endpoint(incarnation=incarnation, route=route)
-            if self.on_node is not None:
+
+    def listen(self, node: int) -> None:
+        """Open a node's port for clients; its process handles requests from now on."""
+        with self._lock:
+            if self.on_node is not None and node in self.endpoints:
                 self.on_node(node, True)
 
     def detach(self, node: int) -> None:

@@ -57,6 +57,7 @@ def _start_controller(cluster: Cluster, context: NodeContext) -> Process:
         QuorumController, name, context, cluster.plan, cluster.inlet, cluster.bootstrap
     )
     actor = cluster.rt.actor(name)
+    cluster.network.listen(context.node_id)
     return Process(
         node_id=context.node_id,
         incarnation=context.incarnation,

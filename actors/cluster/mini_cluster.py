@@ -36,6 +36,7 @@ from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
+from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.nodes.broker import LISTENER
 from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
@@ -44,7 +45,9 @@ from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, M
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.broker.controller_listener import controller_versions
 from minicluster.broker.kafka_apis import supported_versions
+from minicluster.configs.effective import BrokerLevels
 from minicluster.errors import UserError, WaitTimeout
+from minicluster.protocol.api_versions import enabled_versions
 from minicluster.scenario.actions.arguments import Duration, read_duration
 
 if TYPE_CHECKING:
@@ -168,10 +171,10 @@ class MiniCluster(ClusterRoles):
             self.network,
             endpoints,
             {
-                **dict.fromkeys(self.broker_ids, of_brokers),
+                **dict.fromkeys(self.broker_ids, enabled_versions(self.rules, of_brokers)),
                 **dict.fromkeys(self.controller_ids, of_controllers),
             },
-            max_request_bytes=self.config.max_request_bytes,
+            limits=self._connection_limits,
             log=self.log.root.bind(actor="listeners"),
             address_of=self._address_outside,
         )
@@ -189,6 +192,12 @@ class MiniCluster(ClusterRoles):
             if endpoint.name in (LISTENER, CONTROLLER_LISTENER):
                 return endpoint.host, endpoint.port
         return None
+
+    def _connection_limits(self, node_id: int) -> ConnectionLimits:
+        process = self.processes.get(node_id)
+        if process is None or process.broker is None:
+            return ConnectionLimits.of(BrokerLevels({}, {}, self.config.static))
+        return ConnectionLimits.of(process.broker.apis.state.broker_levels)
 
     @property
     def bootstrap_servers(self) -> str:

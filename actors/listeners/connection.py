@@ -1,7 +1,8 @@
 """One connection of a client as a pure machine: bytes in, requests out, responses back as bytes.
 
-One request of a connection is in progress at a time, as behind Kafka's muted channel. So responses
-leave in the order of the requests, and a client that never reads costs one response.
+One request of a connection is in progress at a time, from its last byte until the last byte of its
+response has left, as behind Kafka's muted channel. So responses leave in the order of the requests,
+and a client that never reads costs one response.
 
 Source:  Selector, SocketServer.Processor, RequestContext.parseRequest, KafkaApis (KIP-511).
 """
@@ -42,32 +43,44 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The end of the connection, with its reason."""
+    """The end of the connection, with its reason; None: the client has ended it."""
 
-    reason: str
+    reason: str | None
 
 
 Effect = Deliver | Write | Close
 
 
 class ClientConnection:
-    """The machine. Inputs: ``on_bytes``, ``on_response``, ``on_no_response``."""
+    """The machine.
+
+    Inputs:  ``on_bytes``, ``on_end_of_stream``, ``on_response``, ``on_no_response``,
+             ``on_written``.
+    """
 
     def __init__(self, served: Mapping[int, range], max_request_bytes: int) -> None:
         self._served = served
         self._max_request_bytes = max_request_bytes
         self._received = bytearray()
         self._in_progress: Deliver | None = None
+        self._muted = False
+        self._ended = False
         self._closed = False
 
     @property
     def reads(self) -> bool:
         """True while more bytes may be read."""
-        return self._in_progress is None or len(self._received) < READ_AHEAD_BYTES
+        full = self._muted and len(self._received) >= READ_AHEAD_BYTES
+        return not (full or self._ended or self._closed)
 
     def on_bytes(self, data: bytes) -> list[Effect]:
         """Bytes that arrived, any number."""
         self._received += data
+        return self._next()
+
+    def on_end_of_stream(self) -> list[Effect]:
+        """No more bytes will come; the requests that are complete get their responses yet."""
+        self._ended = True
         return self._next()
 
     def on_response(self, response: Any) -> list[Effect]:
@@ -82,27 +95,32 @@ class ClientConnection:
         header = encode(ResponseHeader(correlation_id=deliver.correlation_id), header_version)
         body = encode(response, deliver.version)
         self._in_progress = None
-        return [_framed(header + body), *self._next()]
+        return [_framed(header + body)]
 
     def on_no_response(self) -> list[Effect]:
         """The request in progress gets none (Produce with acks=0)."""
         self._in_progress = None
+        return self.on_written()
+
+    def on_written(self) -> list[Effect]:
+        """The last byte that was to be written has left; the next request comes in progress."""
+        self._muted = False
         return self._next()
 
     def _next(self) -> list[Effect]:
-        effects: list[Effect] = []
         received = self._received
-        while self._in_progress is None and not self._closed and len(received) >= _SIZE:
+        if self._muted or self._closed:
+            return []
+        if len(received) >= _SIZE:
             size = int.from_bytes(received[:_SIZE], "big", signed=True)
             if not 0 <= size <= self._max_request_bytes:
-                effects.append(self._close(f"a request of {size} bytes"))
-            elif len(received) < _SIZE + size:
-                break
-            else:
-                frame = bytes(received[_SIZE : _SIZE + size])
+                return [self._close(f"a request of {size} bytes")]
+            if len(received) >= _SIZE + size:
+                frame = bytes(memoryview(received)[_SIZE : _SIZE + size])
                 del received[: _SIZE + size]
-                effects.append(self._request(frame))
-        return effects
+                self._muted = True
+                return [self._request(frame)]
+        return [self._close(None)] if self._ended else []
 
     def _request(self, frame: bytes) -> Effect:
         if len(frame) < _FIRST:
@@ -125,7 +143,7 @@ class ClientConnection:
         self._in_progress = Deliver(request, version, header.correlation_id, client_id)
         return self._in_progress
 
-    def _close(self, reason: str) -> Close:
+    def _close(self, reason: str | None) -> Close:
         self._closed = True
         self._received.clear()
         return Close(reason)

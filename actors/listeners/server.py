@@ -9,6 +9,7 @@ A client is a node of the network; a broker or controller of another process has
 from __future__ import annotations
 
 import contextlib
+import errno
 import selectors
 import socket
 import struct
@@ -27,6 +28,8 @@ from minicluster.actors.listeners.connection import (
     Write,
 )
 from minicluster.actors.listeners.endpoints import Endpoints
+from minicluster.actors.listeners.idle import IdleExpiry
+from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuotas
 from minicluster.actors.listeners.outside import OutgoingConnection, OutsideNodes
 from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.network import Completion, Network
@@ -35,21 +38,36 @@ from minicluster.errors import MiniclusterError
 
 FIRST_CLIENT = -2  # ids of clients descend from here; -1 is the cluster's own client
 BACKLOG = 1024
+ACCEPT_RETRY_MS = 100
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NO_LINGER = struct.pack("ii", 1, 0)  # a close then sends RST
 
 
 class Connection:
     """A client's socket, with its request in progress and its unsent bytes."""
 
-    __slots__ = ("exchange", "machine", "node_id", "outside", "socket", "unsent")
+    __slots__ = (
+        "address",
+        "exchange",
+        "machine",
+        "node_id",
+        "outside",
+        "socket",
+        "unsent",
+        "watched",
+    )
 
-    def __init__(self, node_id: int, accepted: socket.socket, machine: ClientConnection) -> None:
+    def __init__(
+        self, node_id: int, address: str, accepted: socket.socket, machine: ClientConnection
+    ) -> None:
         self.node_id = node_id
+        self.address = address
         self.socket: socket.socket | None = accepted
         self.machine = machine
         self.exchange: Any = None
         self.outside: int | None = None  # the node of another process that has connected
         self.unsent = bytearray()
+        self.watched = selectors.EVENT_READ
 
 
 class Listeners:
@@ -61,18 +79,21 @@ class Listeners:
         endpoints: Endpoints,
         served: Mapping[int, Mapping[int, range]],  # of each node: the versions of each API
         *,
-        max_request_bytes: int,
+        limits: Callable[[int], ConnectionLimits],  # of a node, as they are now
         log: Any,  # a structlog logger bound to the listeners
         address_of: Callable[[int], tuple[str, int] | None],  # of a node outside
     ) -> None:
         self.network = network
         self.endpoints = endpoints
         self.served = served
-        self.max_request_bytes = max_request_bytes
+        self.limits = limits
         self.log = log
         self.clients: dict[str, int] = {}
         self.requests = 0  # of all connections so far
         self._connections: set[Connection] = set()
+        self._quotas = ConnectionQuotas()
+        self._full: set[int] = set()  # brokers whose port accepts nobody until one has left
+        self._idle = IdleExpiry[Connection](network.rt, lambda: self._call(self._drop_idle))
         self._listening: dict[int, socket.socket] = {}
         self._calls: deque[Callable[[], None]] = deque()
         self._selector = selectors.DefaultSelector()
@@ -169,22 +190,56 @@ class Listeners:
     def _unlisten(self, node_id: int) -> None:
         listening = self._listening.pop(node_id, None)
         if listening is not None:
-            self._selector.unregister(listening)
+            if node_id not in self._full:
+                self._selector.unregister(listening)
+            self._full.discard(node_id)
             listening.close()
         for connection in [c for c in self._connections if c.node_id == node_id]:
             self._drop(connection)
 
     def _accept(self, listening: socket.socket, node_id: int) -> None:
+        limits = self.limits(node_id)
+        if not self._quotas.has_slot(node_id, limits):
+            self._refuse(node_id, f"max.connections: {limits.max_connections} are open")
+            return
         try:
-            accepted, _ = listening.accept()
-        except OSError:  # the client has left before
+            accepted, (address, *_) = listening.accept()
+        except OSError as error:
+            if error.errno in _NO_DESCRIPTORS:
+                self._refuse(node_id, error.strerror or "")
+                rt = self.network.rt
+                accept_again = lambda _: self._call(lambda: self._admit(node_id))  # noqa: E731
+                rt.inject(lambda: rt.post(rt.now_ms + ACCEPT_RETRY_MS, accept_again, None))
+            return  # else the client has left before
+        if not self._quotas.add(node_id, address, limits):
+            reason = f"max.connections.per.ip: {address} has {limits.of_address(address)}"
+            self.log.warning("connection.refused", node=node_id, reason=reason)
+            accepted.close()
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        machine = ClientConnection(self.served[node_id], self.max_request_bytes)
-        connection = Connection(node_id, accepted, machine)
+        machine = ClientConnection(self.served[node_id], limits.max_request_bytes)
+        connection = Connection(node_id, address, accepted, machine)
         self._connections.add(connection)
+        self._idle.touch(connection, limits.max_idle_ms)
         self._selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _refuse(self, node_id: int, reason: str) -> None:
+        """Let the clients that connect wait, until one has left."""
+        self.log.warning("connection.waits", node=node_id, reason=reason)
+        self._selector.unregister(self._listening[node_id])
+        self._full.add(node_id)
+
+    def _admit(self, node_id: int) -> None:
+        """Accept again, after a refusal."""
+        if node_id in self._full:
+            self._full.discard(node_id)
+            self._selector.register(self._listening[node_id], selectors.EVENT_READ, node_id)
+
+    def _drop_idle(self) -> None:
+        for connection in self._idle.expired():
+            self.log.info("connection.idle", node=connection.node_id, address=connection.address)
+            self._drop(connection)
 
     def _read(self, connection: Connection) -> None:
         assert connection.socket is not None
@@ -193,23 +248,33 @@ class Listeners:
         except BlockingIOError:
             return
         except OSError:
-            data = b""
-        if data:
-            self._perform(connection, connection.machine.on_bytes(data))
-        else:
             self._drop(connection)
+            return
+        self._idle.touch(connection)
+        machine = connection.machine
+        self._perform(connection, machine.on_bytes(data) if data else machine.on_end_of_stream())
 
     def _perform(self, connection: Connection, effects: Sequence[Effect]) -> None:
-        for effect in effects:
+        """Perform effects, and those that follow them, until bytes are missing or do not leave."""
+        while effects:
+            [effect] = effects
+            effects = ()
             match effect:
                 case Write(data):
                     connection.unsent += data
+                    if self._flush(connection):
+                        effects = connection.machine.on_written()
                 case Deliver():
                     self._deliver(connection, effect)
                 case Close(reason):
-                    self.log.warning("connection.closed", node=connection.node_id, reason=reason)
+                    if reason is not None:
+                        self._log_close(connection, reason)
                     self._drop(connection)
-        self._write(connection)
+        self._watch(connection)
+
+    def _log_close(self, connection: Connection, reason: str) -> None:
+        node, address = connection.node_id, connection.address
+        self.log.warning("connection.closed", node=node, address=address, reason=reason)
 
     def _deliver(self, connection: Connection, deliver: Deliver) -> None:
         self.requests += 1
@@ -254,40 +319,52 @@ class Listeners:
             self._drop(connection)
 
     def _write(self, connection: Connection) -> None:
-        """Send what the socket takes; the rest goes when the client has read."""
+        """Go on with bytes that the socket did not take before."""
+        if self._flush(connection):
+            self._perform(connection, connection.machine.on_written())
+
+    def _flush(self, connection: Connection) -> bool:
+        """Send what the socket takes; True when all has left."""
+        if connection.socket is None:
+            return False
+        try:
+            sent = connection.socket.send(connection.unsent)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._drop(connection)
+            return False
+        del connection.unsent[:sent]
+        self._idle.touch(connection)
+        return not connection.unsent
+
+    def _watch(self, connection: Connection) -> None:
+        """Watch for what a connection waits for now."""
         if connection.socket is None:
             return
-        if connection.unsent:
-            try:
-                del connection.unsent[: connection.socket.send(connection.unsent)]
-            except BlockingIOError:
-                pass
-            except OSError:
-                self._drop(connection)
-                return
         events = selectors.EVENT_READ if connection.machine.reads and not connection.unsent else 0
         events |= selectors.EVENT_WRITE if connection.unsent else 0
-        self._watch(connection, events)
-
-    def _watch(self, connection: Connection, events: int) -> None:
-        registered = self._selector.get_map().get(connection.socket)  # type: ignore[arg-type]
-        watched = 0 if registered is None else registered.events
-        if events == watched:
+        if events == connection.watched:
             return
-        assert connection.socket is not None
-        if not watched:
+        if not connection.watched:
             self._selector.register(connection.socket, events, connection)
         elif not events:
             self._selector.unregister(connection.socket)
         else:
             self._selector.modify(connection.socket, events, connection)
+        connection.watched = events
 
     def _drop(self, connection: Connection, *, reset: bool = False) -> None:
         if connection.socket is None:
             return
-        self._watch(connection, 0)
+        if connection.watched:
+            self._selector.unregister(connection.socket)
         if reset:
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         connection.socket.close()
         connection.socket = None
+        connection.unsent.clear()
         self._connections.discard(connection)
+        self._idle.forget(connection)
+        self._quotas.remove(connection.node_id, connection.address)
+        self._admit(connection.node_id)

@@ -230,10 +230,14 @@ class Broker(QuorumShell):
             self.replicas.deliver(EndReplicas())
 
     def _ready(self, what: str) -> None:
-        """Request to be unfenced once both machines of this broker have applied the first image."""
+        """Listen, and request to be unfenced, once both machines have applied the first image.
+
+        Source:  BrokerServer.startup: enableRequestProcessing comes after the first publish.
+        """
         if what in self._waiting_for:
             self._waiting_for.discard(what)
             if not self._waiting_for:
+                self.network.listen(self.node_id)
                 self.perform(self.lifecycle.set_ready_to_unfence(self.now()))
 
     def _to_replicas(self, effect: ToReplicas) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import broker_configs
 from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
@@ -49,7 +50,6 @@ COUNTS: Mapping[str, str] = {
     "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
     "metadata.max.retention.bytes": "metadata_retention_bytes",
     "num.partitions": "num_partitions",
-    "socket.request.max.bytes": "max_request_bytes",
 }
 COUNTS_MAX: Mapping[str, int] = {
     "default.replication.factor": REPLICAS_MAX,
@@ -124,7 +124,6 @@ class ClusterConfig:
     metadata_retention_bytes: int = 100 * 1024 * 1024
     metadata_retention_ms: int = 7 * 24 * 3_600_000
     num_partitions: int = 1
-    max_request_bytes: int = 100 * 1024 * 1024
     log_dirs: tuple[str, ...] = ("d0",)  # each broker's directories by name
     metadata_log_dir: str | None = None  # None: one of its own (Kafka's default: the first)
     auto_leader_rebalance: bool = True
@@ -154,7 +153,7 @@ class ClusterConfig:
             elif name in SWITCHES:
                 values[SWITCHES[name]] = _switch(name, value)
             elif name in broker_configs() and name not in OWN:
-                static[name] = str(value).lower() if isinstance(value, bool) else str(value)
+                static[name] = _static(name, value)
             else:
                 names = [*DURATIONS, *COUNTS, *SWITCHES, *STATIC, LOG_DIRS, METADATA_LOG_DIR]
                 raise UserError(
@@ -188,6 +187,18 @@ THREADED = ClusterConfig(
     replica_lag_time_max_ms=5_000,
     replica_fetch_backoff_ms=100,
 )
+
+
+def _static(name: str, value: Any) -> str:
+    """The text of a config in a broker's properties file."""
+    text = str(value).lower() if isinstance(value, bool) else str(value).strip()
+    try:
+        broker_configs().keys[name].parse(text)
+    except InvalidConfig as error:
+        if not name.endswith(".ms"):
+            raise UserError(f"config: {error}") from None
+        return str(parse_duration_ms(text, what=f"config: {name}"))
+    return text
 
 
 def _milliseconds(name: str, value: Any) -> int:

@@ -13,6 +13,9 @@ from minicluster.rules import Rules
 
 Versions = tuple[int, int]
 
+_PRODUCE = 0
+_PRODUCE_ENABLED_FROM = 3
+
 _KAFKA_4: Mapping[int, Versions] = {
     0: (0, 13),  # Produce
     1: (4, 18),  # Fetch
@@ -101,6 +104,17 @@ def limited_versions(rules: Rules, requests: Iterable[type[Any]]) -> Mapping[int
         if max(low, valid[0]) <= high:
             served[request.api_key] = range(low, min(high, valid[-1]) + 1)
     return served
+
+
+def enabled_versions(rules: Rules, advertised: Mapping[int, range]) -> Mapping[int, range]:
+    """The versions that are handled, of those that a node advertises.
+
+    Source:  ApiKeys.isVersionEnabled, PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION (KAFKA-18659).
+    """
+    if not rules.drops_old_request_versions or _PRODUCE not in advertised:
+        return advertised
+    produce = advertised[_PRODUCE]
+    return {**advertised, _PRODUCE: range(_PRODUCE_ENABLED_FROM, produce.stop)}
 
 
 def highest_version(rules: Rules, api_key: int) -> int:

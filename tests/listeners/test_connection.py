@@ -43,15 +43,33 @@ def test_a_request_that_arrives_byte_by_byte_is_delivered_once() -> None:
 
 def test_responses_leave_in_the_order_of_the_requests() -> None:
     machine = connection()
-    [first] = machine.on_bytes(frame(1) + frame(2) + frame(3))
-    assert isinstance(first, Deliver)
+    effects = machine.on_bytes(frame(1) + frame(2) + frame(3))
     order = []
-    for _ in range(3):
-        write, *after = machine.on_response(MetadataResponse(brokers=(), topics=()))
+    while effects:
+        [deliver] = effects
+        assert isinstance(deliver, Deliver)
+        [write] = machine.on_response(MetadataResponse(brokers=(), topics=()))
         assert isinstance(write, Write)
         order.append(int.from_bytes(write.data[4:8], "big"))
+        effects = machine.on_written()
     assert order == [1, 2, 3]
-    assert after == []
+
+
+def test_a_request_waits_until_the_response_before_it_has_left() -> None:
+    machine = connection()
+    machine.on_bytes(frame(1) + frame(2))
+    [_] = machine.on_response(MetadataResponse(brokers=(), topics=()))
+    assert machine.on_bytes(frame(3)) == []
+    [deliver] = machine.on_written()
+    assert isinstance(deliver, Deliver) and deliver.correlation_id == 2
+
+
+def test_a_client_that_has_ended_its_side_gets_what_it_has_asked_for() -> None:
+    machine = connection()
+    machine.on_bytes(frame(1) + frame(2)[:-1])
+    assert machine.on_end_of_stream() == []
+    machine.on_response(MetadataResponse(brokers=(), topics=()))
+    assert machine.on_written() == [Close(None)]
 
 
 def test_a_client_that_never_reads_is_not_read_from() -> None:
