@@ -10,7 +10,7 @@ from typing import Any
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import decode, decode_prefix, encode
 from minicluster.protocol.api_keys import APIS
-from minicluster.protocol.messages import RequestHeader
+from minicluster.protocol.messages import RequestHeader, UnregisterBrokerRequest
 from minicluster.protocol.schema import FieldSpec, Struct
 from tests.listeners.wire import sized
 
@@ -43,7 +43,7 @@ class Frames:
             body = self._request()
             if kind > 0.5:
                 body = self._damaged(body)
-            if not _waits_long(body):
+            if not _is_left_out(body):
                 yield sized(body)
 
     def _request(self) -> bytes:
@@ -124,8 +124,8 @@ class Frames:
                 return chance.choice((0, 0, 1, 2, -1 if low else 3, low, (1 << bits - 1) - 1))
 
 
-def _waits_long(body: bytes) -> bool:
-    """A request whose response may take long: damage has hit the time that it waits."""
+def _is_left_out(body: bytes) -> bool:
+    """A request that waits long, because damage has hit its time; or that ends the broker."""
     try:
         key, version = int.from_bytes(body[:2], "big"), int.from_bytes(body[2:4], "big")
         api = APIS[key]
@@ -133,4 +133,6 @@ def _waits_long(body: bytes) -> bool:
         request = decode(api.request, body[end:], version, rest_allowed=True)
     except (MiniclusterError, KeyError):
         return False
+    if isinstance(request, UnregisterBrokerRequest):
+        return request.broker_id == 1
     return any(getattr(request, name, 0) > WAIT_MAX_MS for name in _WAITS)
