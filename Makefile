@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
 
-.PHONY: help demo test slow check format lint types wheel bench docs clean
+.PHONY: help demo test slow kafka check format lint types wheel bench docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,10 @@ test: $(VENV)/.installed-dev  ## the test suite
 
 slow: $(VENV)/.installed-dev  ## the tests that take longer
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow --benchmark-skip
+
+kafka: $(VENV)/.installed-dev  ## Apache Kafka's own nodes beside a cluster's (Java, Maven)
+	@$(BIN)/python -m tests.kafka fetch
+	@$(BIN)/python -m pytest -q -m kafka tests/kafka
 
 check: format lint types test wheel  ## what CI runs
 
