@@ -44,6 +44,7 @@ EXIT_FILES = 74
 EXIT_INVALID = 1
 EXIT_UNKNOWN = 2
 TEXT, JSON = "text", "json"
+PAGE = "report.html"
 
 
 _path = click.Path(path_type=Path)
@@ -161,7 +162,12 @@ def replay(run: Path, runs: Path) -> int:
 @click.option("--seeds", default="1-20", show_default=True, help="One seed or a range: 7, 1-200.")
 @click.option("--fault", "faults", multiple=True, help="Plant a fault of the zoo (repeatable).")
 @click.option("--shrink/--no-shrink", default=True, help="Look for the shortest failing script.")
-@click.option("--verify", "in_spark", is_flag=True, help="Keep every run; Spark judges them all.")
+@click.option(
+    "--verify",
+    "in_spark",
+    is_flag=True,
+    help="Keep every run and its report; Spark judges them all.",
+)
 @_runs
 def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, runs: Path) -> int:
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
@@ -188,6 +194,9 @@ def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, run
 
         report = verify(*whole)
         _print_report(report, TEXT, every_rule=False)
+        written = [_leave_report(path, one) for path, one in zip(whole, report.each, strict=True)]
+        if not all(written):
+            return EXIT_FILES
         return EXIT_INVALID if failed else report.exit_code
     return EXIT_INVALID if failed else 0
 
@@ -289,17 +298,15 @@ def _play(
             raise
         shown.update(task, description="verifying in Spark")
         report = verify(played.path)
-    html = played.path / "report.html"
-    contents = {html: report.to_html(), html.with_suffix(".json"): report.to_json() + "\n"}
-    written = [_write(path, content) for path, content in contents.items()]
+    written = _leave_report(played.path, report)
     _print_report(report, form, every_rule)
     if played.failure is not None:
         complain(f"the scenario did not go as written: {played.failure.text}", style="red")
     if form == TEXT:
         print_line(f"run     {played.path}")
-        print_line(f"report  {html.resolve().as_uri()}")
+        print_line(f"report  {(played.path / PAGE).resolve().as_uri()}")
         print_line(f"repeat  {_command()} replay {played.path}")
-    return _exit_code(report, played.failure) if all(written) else EXIT_FILES
+    return _exit_code(report, played.failure) if written else EXIT_FILES
 
 
 def _command() -> str:
@@ -323,6 +330,15 @@ def _print_report(report: Report, form: str, every_rule: bool) -> None:
         from minicluster.verify.reporting.text import print_report
 
         print_report(out, report, every_rule=every_rule)
+
+
+def _leave_report(run: Path, report: Report) -> bool:
+    """Write the report of a run into its folder; False where that is impossible."""
+    written = [
+        _write(run / PAGE, report.to_html()),
+        _write(run / "report.json", report.to_json() + "\n"),
+    ]
+    return all(written)
 
 
 def _write(path: Path, text: str) -> bool:

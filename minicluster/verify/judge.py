@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,6 +181,16 @@ def _report(
     crashes: Mapping[str, str],
 ) -> Report:
     tallies = _tallies(results)
+    each = tuple(_report_on([run], rules, tallies, crashes) for run in runs)
+    return replace(_report_on(runs, rules, tallies, crashes), each=each)
+
+
+def _report_on(
+    runs: Sequence[Run],
+    rules: Sequence[Rule],
+    tallies: Mapping[tuple[str, str], _Tally],
+    crashes: Mapping[str, str],
+) -> Report:
     judged: list[RuleResult] = []
     for rule in rules:
         by_run: list[tuple[str, Verdict, int]] = []

@@ -164,25 +164,30 @@ class TestVerify:
         assert {finding["run"] for finding in rule["findings"]} == {bad.name}
         assert "E40" in page.read_text()
 
-    @pytest.mark.parametrize(
-        "path",
-        [
+    def test_each_form_of_a_path_is_judged(self, capfd: pytest.CaptureFixture[str]) -> None:
+        forms = (
             "smoke",
             "smoke/controller-1",
             "smoke/controller-1/__cluster_metadata-0",
             "smoke/controller-1/__cluster_metadata-0/00000000000000000000.log",
-            "cluster/controller-101/__cluster_metadata-0/00000000000000000203-0000000002.checkpoint",
-        ],
-    )
-    def test_each_form_of_a_path_is_judged(
-        self, path: str, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        printed = minicluster(capfd, "verify", LOGS / path, "--format", "json")
+            "cluster/controller-101/__cluster_metadata-0/"
+            "00000000000000000203-0000000002.checkpoint",
+        )
+        printed = minicluster(capfd, "verify", *(LOGS / form for form in forms), "--format", "json")
         report = json.loads(printed.out)
         check_form(report)
         assert (printed.code, report["verdict"]) == (0, "valid")
-        words = {rule["verdict"] for rule in report["rules"]}
-        assert "not_applicable" in words and not words & {"invalid", "unknown"}
+        names = [entry["name"] for entry in report["runs"]]
+        assert len({*names}) == len(forms)
+        for name in names:
+            words = {
+                entry["verdict"]
+                for rule in report["rules"]
+                for entry in rule["by_run"]
+                if entry["run"] == name
+            }
+            assert {"valid", "not_applicable"} <= words
+            assert not words & {"invalid", "unknown"}
 
     def test_where_no_rule_has_a_case_the_verdict_is_unknown(
         self, capfd: pytest.CaptureFixture[str]
@@ -243,6 +248,19 @@ class TestVerify:
         assert printed.code == 2
         reasons = [line for line in printed.out.splitlines() if "unknown because" in line]
         assert len(reasons) == 1 and "damaged at byte" in reasons[0], "one reason, one line"
+
+    def test_a_campaign_leaves_a_report_in_every_run(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        printed = minicluster(capfd, "chaos", "--seeds", "15-16", "--verify", "--runs", tmp_path)
+        assert printed.code == 0
+        assert "2 seeds, 0 failed" in printed.out and "VALID" in printed.out
+        folders = sorted(tmp_path.iterdir())
+        assert len(folders) == 2
+        for folder in folders:
+            report = json.loads((folder / "report.json").read_text())
+            assert [run["name"] for run in report["runs"]] == [folder.name]
+            assert (folder / "report.html").read_text().startswith("<!doctype html>")
 
     def test_a_process_of_its_own_prints_json_and_nothing_else(self) -> None:
         done = process("verify", LOGS / "smoke", "--format", "json")

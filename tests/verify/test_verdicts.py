@@ -22,26 +22,88 @@ pytestmark = pytest.mark.spark
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 
-
-@pytest.fixture(autouse=True)
-def _session(spark: object) -> None:
-    """Every test here asks Spark."""
+Paths = dict[str, Path]
 
 
-def judged(folder: Path, run: RunBuilder | None = None, **options: Any) -> Report:
-    return verify((run or c6_near()).write(folder / "r"), **options)
+def broken() -> RunBuilder:
+    return RunBuilder(cluster().op(change((2, 3))))
 
 
-def test_a_clean_run_is_valid_and_ends_with_0(tmp_path: Path) -> None:
-    report = judged(tmp_path)
+def with_header(**header: Any) -> RunBuilder:
+    run = c6_near()
+    run.header |= header
+    return run
+
+
+def without_a_table(run: RunBuilder) -> RunBuilder:
+    run.left_out = {"publish"}
+    return run
+
+
+RUNS = {
+    "clean": c6_near,
+    "broken": broken,
+    "exercises": lambda: with_header(exercises=["C6", "D3"]),
+    "no-rule": lambda: with_header(exercises=["A99"]),
+    "never-hit": lambda: with_header(faults=["S26"], hits={}),
+    "hit": lambda: with_header(faults=["S26"], hits={"S26": 2}),
+    "without-a-table": lambda: without_a_table(c6_near()),
+    "broken-without-a-table": lambda: without_a_table(broken()),
+    "of-the-trace": b2_bad,
+    "published": lambda: RunBuilder(cluster()).committed().publish(1),
+}
+
+
+def damage(folder: Path, at: int) -> Path:
+    """Flip one byte of the folder's first segment."""
+    segment = next(folder.rglob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[at] ^= 0xFF
+    segment.write_bytes(bytes(content))
+    return folder
+
+
+def crafted(folder: Path) -> Paths:
+    """Every run and log that this file judges, by its name."""
+    paths = {name: run().write(folder / name) for name, run in RUNS.items()}
+    unreadable = RunBuilder(cluster()).committed().publish(1).write(folder / "unreadable")
+    paths["unreadable"] = damage(unreadable, at=200)
+    paths["damaged"] = damage(cluster().write(folder / "damaged"), at=200)
+    divergent = shutil.copytree(KAFKA_LOGS / "divergent", folder / "one-of-three")
+    damage(divergent / "controller-102", at=300)
+    paths["one-of-three"] = divergent
+    trimmed = folder / "trimmed"
+    shutil.copytree(KAFKA_LOGS / "trimmed" / "controller-101", trimmed / "controller-101")
+    for checkpoint in trimmed.rglob("*.checkpoint"):
+        checkpoint.unlink()
+    paths["trimmed"] = trimmed
+    log = KAFKA_LOGS / "cluster" / "controller-101" / "__cluster_metadata-0"
+    paths["later-segment"] = sorted(log.glob("*.log"))[1]
+    paths["checkpoint"] = sorted(log.glob("*.checkpoint"))[5]
+    return paths
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> Paths:
+    return crafted(tmp_path_factory.mktemp("crafted"))
+
+
+@pytest.fixture(scope="module")
+def reports(paths: Paths, spark: object) -> dict[str, Report]:
+    """The report on each alone, from one job over all of them."""
+    return dict(zip(paths, verify(*paths.values()).each, strict=True))
+
+
+def test_a_clean_run_is_valid_and_ends_with_0(reports: dict[str, Report]) -> None:
+    report = reports["clean"]
 
     assert (report.verdict, report.valid, report.exit_code) == (Verdict.VALID, True, 0)
     assert report.rule("D3").verdict is Verdict.NO_CASES
     assert report.rule("X1").verdict is Verdict.NO_CASES
 
 
-def test_one_broken_rule_makes_the_whole_invalid(tmp_path: Path) -> None:
-    report = judged(tmp_path, RunBuilder(cluster().op(change((2, 3)))))
+def test_one_broken_rule_makes_the_whole_invalid(reports: dict[str, Report]) -> None:
+    report = reports["broken"]
 
     assert (report.verdict, report.exit_code) == (Verdict.INVALID, 1)
     (finding,) = report.rule("E10").findings
@@ -49,10 +111,10 @@ def test_one_broken_rule_makes_the_whole_invalid(tmp_path: Path) -> None:
     assert [offset for offset, _ in report.around(finding)][-1] == finding.offset
 
 
-def test_a_rule_that_must_be_exercised_and_has_no_cases_is_unknown(tmp_path: Path) -> None:
-    run = c6_near()
-    run.header["exercises"] = ["C6", "D3"]
-    report = judged(tmp_path, run)
+def test_a_rule_that_must_be_exercised_and_has_no_cases_is_unknown(
+    reports: dict[str, Report],
+) -> None:
+    report = reports["exercises"]
 
     assert report.rule("C6").verdict is Verdict.VALID
     assert report.rule("D3").verdict is Verdict.UNKNOWN
@@ -60,27 +122,21 @@ def test_a_rule_that_must_be_exercised_and_has_no_cases_is_unknown(tmp_path: Pat
     assert "exercises D3" in report.to_text()
 
 
-def test_a_rule_to_exercise_that_does_not_exist_is_reported(tmp_path: Path) -> None:
-    run = c6_near()
-    run.header["exercises"] = ["A99"]
-
-    assert "A99, which is no rule" in judged(tmp_path, run).reasons[0]
+def test_a_rule_to_exercise_that_does_not_exist_is_reported(reports: dict[str, Report]) -> None:
+    assert "A99, which is no rule" in reports["no-rule"].reasons[0]
 
 
-@pytest.mark.parametrize(("hits", "verdict"), [({}, Verdict.UNKNOWN), ({"S26": 2}, Verdict.VALID)])
+@pytest.mark.parametrize(("run", "verdict"), [("never-hit", "unknown"), ("hit", "valid")])
 def test_a_fault_that_was_never_hit_proves_nothing(
-    hits: dict[str, int], verdict: Verdict, tmp_path: Path
+    run: str, verdict: str, reports: dict[str, Report]
 ) -> None:
-    run = c6_near()
-    run.header |= {"faults": ["S26"], "hits": hits}
-
-    assert judged(tmp_path, run).verdict is verdict
+    assert reports[run].verdict == verdict
 
 
-def test_a_missing_table_leaves_its_rules_unknown_and_no_others(tmp_path: Path) -> None:
-    run = c6_near()
-    run.left_out = {"publish"}
-    report = judged(tmp_path, run)
+def test_a_missing_table_leaves_its_rules_unknown_and_no_others(
+    reports: dict[str, Report],
+) -> None:
+    report = reports["without-a-table"]
 
     unknown = [result.id for result in report.rules if result.verdict is Verdict.UNKNOWN]
     assert unknown == [rule.id for rule in RULES if "publish" in rule.tables]
@@ -89,79 +145,60 @@ def test_a_missing_table_leaves_its_rules_unknown_and_no_others(tmp_path: Path) 
     assert (report.verdict, report.exit_code) == (Verdict.UNKNOWN, 2)
 
 
-def test_a_finding_outweighs_missing_evidence(tmp_path: Path) -> None:
-    run = RunBuilder(cluster().op(change((2, 3))))
-    run.left_out = {"publish"}
-
-    assert judged(tmp_path, run).verdict is Verdict.INVALID
+def test_a_finding_outweighs_missing_evidence(reports: dict[str, Report]) -> None:
+    assert reports["broken-without-a-table"].verdict is Verdict.INVALID
 
 
-def test_a_damaged_log_is_unknown(tmp_path: Path) -> None:
-    cluster().write(tmp_path)
-    segment = next(tmp_path.rglob("*.log"))
-    content = bytearray(segment.read_bytes())
-    content[200] ^= 0xFF
-    segment.write_bytes(bytes(content))
-    report = verify(tmp_path)
+def test_a_damaged_log_is_unknown(reports: dict[str, Report]) -> None:
+    report = reports["damaged"]
 
     assert report.verdict is Verdict.UNKNOWN
     assert {report.rule(rule).verdict for rule in ("A1", "E01")} == {Verdict.UNKNOWN}
 
 
-def test_a_run_without_a_readable_log_accuses_nobody(tmp_path: Path) -> None:
-    run = RunBuilder(cluster()).committed().publish(1)
-    clean, damaged = run.write(tmp_path / "clean"), run.write(tmp_path / "damaged")
-    segment = next(damaged.rglob("*.log"))
-    content = bytearray(segment.read_bytes())
-    content[200] ^= 0xFF
-    segment.write_bytes(bytes(content))
-    report = verify(clean, damaged)
+def test_a_run_without_a_readable_log_accuses_nobody(reports: dict[str, Report]) -> None:
+    damaged = reports["unreadable"]
 
-    assert report.rule("E33").verdict is Verdict.UNKNOWN  # all it says is not in that log
-    assert [word for _, word, _ in report.rule("E33").by_run] == [Verdict.VALID, Verdict.UNKNOWN]
-    assert [result.rule.id for result in report.rules if result.findings] == []
-    assert report.verdict is Verdict.UNKNOWN
+    assert reports["published"].rule("E33").verdict is Verdict.VALID
+    assert damaged.rule("E33").verdict is Verdict.UNKNOWN  # all it says is not in that log
+    assert damaged.findings == ()
+    assert damaged.verdict is Verdict.UNKNOWN
 
 
-def test_one_damaged_log_of_three_spoils_the_verdict(tmp_path: Path) -> None:
-    shutil.copytree(KAFKA_LOGS / "divergent", tmp_path / "d")
-    segment = next((tmp_path / "d" / "controller-102").rglob("*.log"))
-    content = bytearray(segment.read_bytes())
-    content[300] ^= 0xFF
-    segment.write_bytes(bytes(content))
-
-    assert verify(tmp_path / "d").verdict is Verdict.UNKNOWN
+def test_one_damaged_log_of_three_spoils_the_verdict(reports: dict[str, Report]) -> None:
+    assert reports["one-of-three"].verdict is Verdict.UNKNOWN
 
 
-def test_a_log_without_its_snapshot_is_invalid_by_its_start_alone(tmp_path: Path) -> None:
-    shutil.copytree(KAFKA_LOGS / "trimmed" / "controller-101", tmp_path / "controller-101")
-    for checkpoint in (tmp_path / "controller-101").rglob("*.checkpoint"):
-        checkpoint.unlink()
-    report = verify(tmp_path)
+def test_a_log_without_its_snapshot_is_invalid_by_its_start_alone(
+    reports: dict[str, Report],
+) -> None:
+    report = reports["trimmed"]
 
     assert [finding.rule for finding in report.findings] == ["E01", "E09"]
     assert report.rule("A1").verdict is Verdict.UNKNOWN
 
 
-def test_a_later_segment_alone_is_unknown_but_for_its_structure() -> None:
-    folder = KAFKA_LOGS / "cluster" / "controller-101" / "__cluster_metadata-0"
-    report = verify(sorted(folder.glob("*.log"))[1])
+def test_a_later_segment_alone_is_unknown_but_for_its_structure(
+    reports: dict[str, Report],
+) -> None:
+    report = reports["later-segment"]
 
     assert report.findings == ()
     assert report.verdict is Verdict.UNKNOWN
     assert report.rule("E01").verdict is Verdict.VALID
 
 
-def test_a_checkpoint_is_judged_as_the_state_that_it_is() -> None:
-    folder = KAFKA_LOGS / "cluster" / "controller-101" / "__cluster_metadata-0"
-    report = verify(sorted(folder.glob("*.checkpoint"))[5])
+def test_a_checkpoint_is_judged_as_the_state_that_it_is(reports: dict[str, Report]) -> None:
+    report = reports["checkpoint"]
 
     assert report.valid
     assert report.rule("A1").looked_at > 0
     assert report.rule("E14").verdict is Verdict.NO_CASES
 
 
-def test_the_gravest_verdict_of_several_runs_counts(tmp_path: Path) -> None:
+def test_each_report_is_part_of_the_whole_and_the_gravest_verdict_counts(
+    tmp_path: Path, spark: object
+) -> None:
     cluster().write(tmp_path / "good")
     cluster().op(change((2, 3))).write(tmp_path / "bad")
     report = verify(tmp_path / "good", tmp_path / "bad")
@@ -171,39 +208,44 @@ def test_the_gravest_verdict_of_several_runs_counts(tmp_path: Path) -> None:
         "good": "valid",
         "bad": "invalid",
     }
+    good, bad = report.each
+    assert (good.verdict, bad.verdict) == (Verdict.VALID, Verdict.INVALID)
+    assert (good.findings, bad.findings) == ((), report.findings)
+    for whole, *alone in zip(report.rules, good.rules, bad.rules, strict=True):
+        assert whole.looked_at == sum(result.looked_at for result in alone)
+        assert whole.by_run == tuple(words for result in alone for words in result.by_run)
 
 
 def test_a_query_that_crashes_leaves_its_rules_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:
     broken = View(name="topic_states", sql="select no_such_column from topics")
     monkeypatch.setitem(queries.VIEWS, "topic_states", broken)
-    report = judged(tmp_path)
+    report = verify(paths["clean"])
 
     assert report.rule("E25").verdict is Verdict.UNKNOWN
     assert "it crashed" in report.rule("E25").reasons[0]
     assert report.rule("E10").verdict is Verdict.VALID
 
 
-def test_only_the_requested_rules_are_judged(tmp_path: Path) -> None:
-    report = judged(tmp_path, rules=["E40", "A1"])
+def test_only_the_requested_rules_are_judged(paths: Paths, spark: object) -> None:
+    report = verify(paths["clean"], rules=["E40", "A1"])
 
     assert [result.id for result in report.rules] == ["A1", "E40"]
     with pytest.raises(UserError, match="'Z9' is no rule"):
-        verify(tmp_path / "r", rules=["Z9"])
+        verify(paths["clean"], rules=["Z9"])
 
 
-def test_the_json_form_has_the_promised_fields(tmp_path: Path) -> None:
-    report = judged(tmp_path, RunBuilder(cluster().op(change((2, 3)))))
-    reported = json.loads(report.to_json())
+def test_the_json_form_has_the_promised_fields(reports: dict[str, Report]) -> None:
+    reported = json.loads(reports["broken"].to_json())
 
     assert reported["verdict"] == "invalid"
-    assert [run["name"] for run in reported["runs"]] == ["r"]
+    assert [run["name"] for run in reported["runs"]] == ["broken"]
     rule = next(rule for rule in reported["rules"] if rule["id"] == "E10")
     assert {"id", "verdict", "looked_at", "findings"} <= rule.keys()
     assert rule["findings"] == [
         {
-            "run": "r",
+            "run": "broken",
             "offset": 10,
             "topic": "orders",
             "partition": 0,
@@ -213,27 +255,32 @@ def test_the_json_form_has_the_promised_fields(tmp_path: Path) -> None:
     ]
 
 
-def test_the_page_is_self_contained_and_shows_what_was_found(tmp_path: Path) -> None:
-    page = judged(tmp_path, RunBuilder(cluster().op(change((2, 3))))).to_html()
+def test_the_page_is_self_contained_and_shows_what_was_found(
+    reports: dict[str, Report],
+) -> None:
+    page = reports["broken"].to_html()
 
     assert "leader 1 is not in the ISR [2, 3]" in page
     assert page.count("<figure") == 1 and "orders-0" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
 
 
-def test_the_text_puts_the_verdict_first_and_the_records_around_a_finding(tmp_path: Path) -> None:
-    text = judged(tmp_path, RunBuilder(cluster().op(change((2, 3))))).to_text()
+def test_the_text_puts_the_verdict_first_and_the_records_around_a_finding(
+    reports: dict[str, Report],
+) -> None:
+    text = reports["broken"].to_text()
 
     assert text.startswith("INVALID ")
     assert ">     10  PartitionChange" in text
     assert "source: KIP-497" in text
 
 
-def test_a_finding_of_the_trace_alone_has_no_place_in_the_log(tmp_path: Path) -> None:
-    report = judged(tmp_path, b2_bad(), rules=["B2"])
-    (finding,) = report.findings
+def test_a_finding_of_the_trace_alone_has_no_place_in_the_log(reports: dict[str, Report]) -> None:
+    report = reports["of-the-trace"]
+    (finding,) = report.rule("B2").findings
 
     assert finding.offset == -1
     assert report.around(finding) == []
-    assert "r, orders-0, broker 1: leader 1 advanced its high watermark to 8" in report.to_text()
+    text = "of-the-trace, orders-0, broker 1: leader 1 advanced its high watermark to 8"
+    assert text in report.to_text()
     assert "advanced its high watermark" in report.to_html()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -13,14 +14,16 @@ from minicluster.verify.reporting.report_data import ReportData
 from minicluster.verify.reporting.text import print_report
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report(ReportData):
     """The verdict on one or several runs.
 
     Shapes:  verdict, one RuleResult per rule, one RunSummary per run; reasons why the whole is
-             unknown; sources: the evidence, for the records around a finding.
+             unknown; sources: the evidence, for the records around a finding; each: the report on
+             each run alone, in the order of runs.
     """
 
-    __slots__ = ()
+    each: tuple[Report, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""
