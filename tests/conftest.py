@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Generator
 from functools import cache
 from typing import Any
@@ -13,6 +15,7 @@ from minicluster.verify.spark import session
 from tests.house.short_table import short_table
 
 PROPERTY = "conformance"
+SPARK = "pytest.mark.spark"
 
 # The same examples on every machine, however slow it is.
 settings.register_profile(
@@ -25,24 +28,46 @@ settings.register_profile(
 settings.load_profile("house")
 
 
+def marked_with_spark(source: str) -> frozenset[str] | None:
+    """The functions and classes of a test file that have the mark; None: all of them."""
+    if SPARK not in source:
+        return frozenset()
+    names = set()
+    for node in ast.parse(source).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="pytestmark")]) if SPARK in ast.unparse(node):
+                return None
+            case ast.FunctionDef(decorator_list=marks):
+                if any(SPARK in ast.unparse(mark) for mark in marks):
+                    names.add(node.name)
+            case ast.ClassDef() if SPARK in ast.unparse(node):
+                names.add(node.name)
+    return frozenset(names)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All files with tests that start Spark go to one worker, so that one JVM serves them all.
+    """All tests that start Spark go to one worker, so that one JVM serves them all.
 
-    They are told by their text: marks do not reach the scheduler, and the names that xdist 3.8
-    gives to groups are lost under pytest 9.2.
+    They are told by the text of their files: marks do not reach the scheduler, and the names that
+    xdist 3.8 gives to groups are lost under pytest 9.2.
     """
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadGroupScheduling
 
     @cache
-    def starts_spark(file: str) -> bool:
-        return "pytest.mark.spark" in (config.rootpath / file).read_text()
+    def marked(file: str) -> frozenset[str] | None:
+        return marked_with_spark((config.rootpath / file).read_text())
+
+    def starts_spark(nodeid: str) -> bool:
+        file, _, rest = nodeid.partition("::")
+        names = marked(file)
+        return names is None or re.split(r"::|\[|@", rest, maxsplit=1)[0] in names
 
     class SparkTogether(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if starts_spark(nodeid.partition("::")[0]):
+            if starts_spark(nodeid):
                 return "spark"
             return str(super()._split_scope(nodeid))
 

@@ -185,16 +185,3 @@ def test_a_broker_that_loses_its_log_below_its_snapshot_begins_at_the_snapshot()
         publisher = cluster.processes[broker.id].publisher
         assert publisher is not None
         assert publisher.image.digest() == cluster.image.digest()
-
-
-@pytest.mark.spark
-def test_a_run_whose_controllers_have_compacted_is_valid() -> None:
-    every = {"metadata.log.max.record.bytes.between.snapshots": 2_000}
-    with MiniCluster(seed=4, config=every) as cluster:
-        busy(cluster, 6)
-        cluster.compact(cluster.controllers)
-        cluster.fail_over()
-        cluster.create_topic("after")
-        cluster.run_for("2s")
-        report = cluster.verify()
-        assert report.valid, report

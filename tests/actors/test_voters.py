@@ -107,19 +107,6 @@ def test_a_controller_joins_by_itself_where_it_may() -> None:
         cluster.create_topic("orders")
 
 
-@pytest.mark.spark
-def test_voters_change_while_the_controller_decides(cluster: MiniCluster) -> None:
-    """Control records and decisions share the log; neither takes the other's offsets."""
-    active = cluster.active_controller
-    for number in range(4):
-        cluster.add_voter(104)
-        cluster.create_topic(f"a{number}")
-        cluster.remove_voter(104)
-        cluster.create_topic(f"b{number}")
-    assert cluster.active_controller == active
-    assert cluster.verify().valid
-
-
 def test_a_static_quorum_is_upgraded_and_then_takes_another_voter() -> None:
     """UpdateFeatures: refused until every voter has told the leader its directory (KIP-853)."""
     with MiniCluster(seed=8, controllers=4, config={"initial.controllers": 3}) as cluster:

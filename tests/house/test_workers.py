@@ -12,18 +12,27 @@ import os
 import pathlib
 import pytest
 
-{mark}
+{module}
 
+{test}
 @pytest.mark.parametrize("number", range(8))
 def test_it(number):
     note = f"{{pathlib.Path(__file__).stem}}-{{number}}"
     pathlib.Path(__file__).with_name(note).write_text(os.environ["PYTEST_XDIST_WORKER"])
 """
+FILES = (
+    ("one", "pytestmark = pytest.mark.spark", ""),
+    ("two", "pytestmark = [pytest.mark.spark]", ""),
+    ("free", "", ""),
+    ("mixed", "@pytest.mark.spark\ndef test_nothing(): pass", ""),
+    ("marked", "def test_nothing(): pass", "@pytest.mark.spark"),
+)
+ON_ONE_WORKER = ("test_one", "test_two", "test_marked")
 
 
 def test_tests_that_start_spark_run_on_one_worker(tmp_path: Path) -> None:
-    for name, mark in (("one", "pytest.mark.spark"), ("two", "pytest.mark.spark"), ("free", "[]")):
-        (tmp_path / f"test_{name}.py").write_text(NOTES.format(mark=f"pytestmark = {mark}"))
+    for name, module, test in FILES:
+        (tmp_path / f"test_{name}.py").write_text(NOTES.format(module=module, test=test))
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]
     command += ["-c", "/dev/null", "--rootdir", str(tmp_path), "-n", "2", "--dist", "loadgroup"]
     done = subprocess.run(
@@ -31,5 +40,7 @@ def test_tests_that_start_spark_run_on_one_worker(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     notes = {path.name: path.read_text() for path in tmp_path.glob("test_*-*")}
-    assert len(notes) == 24
-    assert len({worker for name, worker in notes.items() if "free" not in name}) == 1
+    assert len(notes) == 8 * len(FILES)
+    with_spark = {notes[name] for name in notes if name.startswith(ON_ONE_WORKER)}
+    assert len(with_spark) == 1
+    assert {notes[name] for name in notes if not name.startswith(ON_ONE_WORKER)} - with_spark

@@ -57,26 +57,6 @@ def test_a_broker_halts_with_the_directory_of_its_metadata_log_though_another_wo
         assert reported(cluster)[-1] == ("exit", "note", why)
 
 
-@pytest.mark.spark
-@pytest.mark.spark
-def test_it_does_not_start_before_the_directory_is_mended_and_then_is_an_unclean_restart() -> None:
-    with started(TWO_ON_ONE, wire=True) as cluster:
-        orders = cluster.topic("orders")
-        cluster.produce("orders", count=5)
-        cluster.fail_dir(1, dir=1)
-        cluster.wait_until(lambda: cluster.node(1).is_fenced, within="20s")
-        cluster.restart(1)
-        cluster.run_for("1s")
-        assert not cluster.is_running(1)
-        cluster.repair_dir(1, dir=1)
-        cluster.restart(1)
-        cluster.wait_until(orders.fully_in_sync, within="60s")
-        rows = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerRegistration"]
-        epochs = [r["request"]["previousBrokerEpoch"] for r in rows if r["src"] == 1]
-        assert set(epochs) == {-1}, "no note of a clean end was left"
-        assert cluster.verify().valid
-
-
 def test_the_metadata_log_lies_in_a_log_directory_or_apart() -> None:
     with pytest.raises(UserError, match=r"metadata.log.dir: 'd2' is none of log.dirs \(d0, d1\)"):
         MiniCluster(config={"log.dirs": "d0,d1", "metadata.log.dir": "d2"})

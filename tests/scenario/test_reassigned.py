@@ -8,22 +8,10 @@ import pytest
 
 from minicluster.actors.cluster.actions.requests import RequestRefused
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.actors.play.player import play
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode
-from minicluster.scenario import load_scenario
-from minicluster.verify import verify
 
 STORY = Path(__file__).parent / "reassigned.yaml"
-
-
-@pytest.mark.spark
-def test_the_story_ends_well_and_breaks_no_rule(tmp_path: Path) -> None:
-    played = play(load_scenario(STORY), runs=tmp_path)
-    assert played.failure is None, played.failure
-    report = verify(played.path)
-    assert report.valid, report.to_text()
-    assert report.rule("E28").looked_at > 0
 
 
 def test_a_move_is_listed_until_its_new_replica_is_in_sync() -> None:

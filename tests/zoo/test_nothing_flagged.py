@@ -12,7 +12,7 @@ import pytest
 from minicluster.actors.play.campaign import campaign
 from minicluster.verify import Verdict, verify
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SLICE = 50
 # Short ones: with three and five controllers, compacted logs, voters that change.
