@@ -26,7 +26,6 @@ SERVED_IN_PART = {
     "Fetch": "no sessions, no preferred read replica",
     "ListOffsets": "no tiered storage, no transactions",
     "Metadata": "no authorization",
-    "ListGroups": "there are no groups yet: the list is empty",
     **dict.fromkeys(
         ("DescribeAcls", "CreateAcls", "DeleteAcls"), "refused, as Kafka does without an authorizer"
     ),

@@ -1,0 +1,97 @@
+"""Members of classic groups, one thread each, with every client in one form."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import aiokafka
+import confluent_kafka
+import kafka
+
+SESSION_MS = 6_000
+POLL_S = 0.1
+
+Run = Callable[[str, str, str, list[str], threading.Event], None]
+"""Reads a topic as a member of a group until a stop: bootstrap servers, topic, group, values."""
+
+
+def confluent_member(
+    servers: str, topic: str, group: str, seen: list[str], stop: threading.Event
+) -> None:
+    """One member on librdkafka."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": 500,
+        }
+    )
+    consumer.subscribe([topic])
+    while not stop.is_set():
+        message = consumer.poll(POLL_S)
+        if message is not None and message.error() is None:
+            seen.append(message.value().decode())
+            consumer.commit(message=message, asynchronous=False)
+    consumer.close()
+
+
+def kafka_python_member(
+    servers: str, topic: str, group: str, seen: list[str], stop: threading.Event
+) -> None:
+    """One member on kafka-python."""
+    consumer: Any = kafka.KafkaConsumer(
+        topic,
+        bootstrap_servers=servers.split(","),
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=500,
+    )
+    while not stop.is_set():
+        for records in consumer.poll(timeout_ms=int(POLL_S * 1000)).values():
+            seen.extend(record.value.decode() for record in records)
+            consumer.commit()
+    consumer.close()
+
+
+def aiokafka_member(
+    servers: str, topic: str, group: str, seen: list[str], stop: threading.Event
+) -> None:
+    """One member on aiokafka."""
+
+    async def run() -> None:
+        consumer = aiokafka.AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=servers,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=500,
+        )
+        await consumer.start()
+        try:
+            while not stop.is_set():
+                found = await consumer.getmany(timeout_ms=int(POLL_S * 1000))
+                for records in found.values():
+                    seen.extend(record.value.decode() for record in records)
+                if found:
+                    await consumer.commit()
+        finally:
+            await consumer.stop()
+
+    asyncio.run(run())
+
+
+MEMBERS: dict[str, Run] = {
+    "confluent-kafka": confluent_member,
+    "kafka-python": kafka_python_member,
+    "aiokafka": aiokafka_member,
+}
