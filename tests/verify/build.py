@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from minicluster.log.batch import RecordBatch, metadata_batch
@@ -201,3 +201,7 @@ def _tuple(ids: Sequence[int] | None) -> tuple[int, ...] | None:
 def cluster(**settings: object) -> LogBuilder:
     """Three active brokers and orders-0 on all of them, led by 1."""
     return LogBuilder(**settings).brokers(1, 2, 3).topic(partition())  # type: ignore[arg-type]
+
+
+Case = Callable[[], LogBuilder]
+"""One hand-written log of a rule."""

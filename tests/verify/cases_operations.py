@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from uuid import UUID
 
 from minicluster.protocol import records as r
-from tests.verify.build import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster, partition
-
-Case = Callable[[], LogBuilder]
+from tests.verify.build import OTHER_TOPIC, TOPIC, Case, LogBuilder, change, cluster, partition
 
 DIR_A, DIR_B, DIR_C = (UUID(int=0xD000 + n) for n in range(3))
 

@@ -12,8 +12,8 @@ from minicluster.rules import Rules
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.rules import RULES
-from tests.verify import cases
-from tests.verify.build import LogBuilder, change, cluster
+from tests.verify import cases, logs_beside_rules
+from tests.verify.build import Case, LogBuilder, change, cluster
 
 OF_TRACES = {"atomic_requests", "requested_elections", "raft_history"}
 """Checks of these views need more than the log."""
@@ -33,14 +33,14 @@ def rules_of(checker: OnlineChecker) -> set[str]:
 @pytest.mark.parametrize(
     ("rule", "case"), [(rule, case) for rule, several in cases.BAD.items() for case in several]
 )
-def test_a_log_that_breaks_a_rule_is_found(rule: str, case: cases.Case) -> None:
+def test_a_log_that_breaks_a_rule_is_found(rule: str, case: Case) -> None:
     assert rule in rules_of(judged(case()))
 
 
 @pytest.mark.parametrize(
     ("rule", "case"), [(rule, case) for rule, several in cases.NEAR.items() for case in several]
 )
-def test_a_near_miss_is_looked_at_and_passes(rule: str, case: cases.Case) -> None:
+def test_a_near_miss_is_looked_at_and_passes(rule: str, case: Case) -> None:
     checker = judged(case())
 
     assert checker.looked_at[rule] > 0
@@ -79,14 +79,19 @@ def test_every_check_of_every_online_rule_finds_something(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "case", [cases.aborted_transaction, cases.transaction, cases.merged_operations]
+    "case",
+    [
+        logs_beside_rules.aborted_transaction,
+        logs_beside_rules.transaction,
+        logs_beside_rules.merged_operations,
+    ],
 )
-def test_what_is_no_operation_end_is_not_judged(case: cases.Case) -> None:
+def test_what_is_no_operation_end_is_not_judged(case: Case) -> None:
     assert judged(case()).findings == []
 
 
 def test_what_was_not_promised_is_counted_apart() -> None:
-    checker = judged(cases.below_the_promise())
+    checker = judged(logs_beside_rules.below_the_promise())
 
     assert checker.findings == []
     assert checker.looked_at["A1"] == 0
@@ -94,7 +99,7 @@ def test_what_was_not_promised_is_counted_apart() -> None:
 
 
 def test_a_log_without_metadata_version_is_judged_as_3_0() -> None:
-    checker = judged(cases.without_metadata_version())
+    checker = judged(logs_beside_rules.without_metadata_version())
 
     assert checker.findings == []
     for rule in ("A1", "A2", "A3", "E17"):
@@ -104,10 +109,10 @@ def test_a_log_without_metadata_version_is_judged_as_3_0() -> None:
 
 
 def test_a_log_promises_from_its_first_metadata_version_on() -> None:
-    checker = judged(cases.without_metadata_version_yet())
+    checker = judged(logs_beside_rules.without_metadata_version_yet())
 
     assert {finding.rule for finding in checker.findings} == {"A1", "A3"}
-    assert judged(cases.epoch_of_nothing()).findings[0].rule == "E20"
+    assert judged(logs_beside_rules.epoch_of_nothing()).findings[0].rule == "E20"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.rules import BY_ID, RULES, Evidence
-from tests.verify import cases, cases_operations
+from tests.verify import cases, cases_operations, logs_beside_rules
+from tests.verify.build import Case
 from tests.verify.check_run import check_run
 
 pytestmark = pytest.mark.spark
@@ -25,14 +26,14 @@ EVERY_CASE = {
 } | {
     case.__name__: case
     for case in (
-        cases.below_the_promise,
-        cases.without_metadata_version,
-        cases.without_metadata_version_yet,
-        cases.epoch_of_nothing,
+        logs_beside_rules.below_the_promise,
+        logs_beside_rules.without_metadata_version,
+        logs_beside_rules.without_metadata_version_yet,
+        logs_beside_rules.epoch_of_nothing,
         cases_operations.a8_of_kafka_3,
-        cases.aborted_transaction,
-        cases.transaction,
-        cases.merged_operations,
+        logs_beside_rules.aborted_transaction,
+        logs_beside_rules.transaction,
+        logs_beside_rules.merged_operations,
     )
 }
 
@@ -65,14 +66,14 @@ def real(spark: object) -> Report:
 @pytest.mark.parametrize(
     ("rule", "case"), [(rule, case) for rule, several in cases.BAD.items() for case in several]
 )
-def test_a_log_that_breaks_a_rule_is_invalid(rule: str, case: cases.Case, judged: Judged) -> None:
+def test_a_log_that_breaks_a_rule_is_invalid(rule: str, case: Case, judged: Judged) -> None:
     assert judged.verdict(rule, case.__name__)[0] is Verdict.INVALID
 
 
 @pytest.mark.parametrize(
     ("rule", "case"), [(rule, case) for rule, several in cases.NEAR.items() for case in several]
 )
-def test_a_near_miss_is_valid(rule: str, case: cases.Case, judged: Judged) -> None:
+def test_a_near_miss_is_valid(rule: str, case: Case, judged: Judged) -> None:
     verdict, looked_at = judged.verdict(rule, case.__name__)
 
     assert verdict is Verdict.VALID

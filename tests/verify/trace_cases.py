@@ -11,7 +11,7 @@ from tests.verify import trace_cases_quorum as quorum
 from tests.verify import trace_cases_replicas as replicas
 from tests.verify.build import LogBuilder, change, cluster
 from tests.verify.build_run import RunBuilder
-from tests.verify.cases import recovering
+from tests.verify.cases_partitions import recovering
 
 Case = Callable[[], RunBuilder]
 

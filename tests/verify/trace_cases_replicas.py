@@ -7,7 +7,7 @@ from collections.abc import Callable
 from minicluster.protocol import records as r
 from tests.verify.build import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster, partition
 from tests.verify.build_run import TOPIC_ID, RunBuilder
-from tests.verify.cases import recovering
+from tests.verify.cases_partitions import recovering
 from tests.verify.trace_kit import (
     EVERYBODY,
     WithSnapshot,
