@@ -12,9 +12,9 @@ from tests.clients.adapters import ADAPTERS, CODECS, ClientUnderTest
 pytestmark = pytest.mark.clients
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[MiniCluster]:
-    with MiniCluster(seed=3, listeners=True) as built:
+@pytest.fixture(scope="module", params=[None, 2], ids=["threaded", "paced"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[MiniCluster]:
+    with MiniCluster(seed=3, listeners=True, pace=request.param) as built:
         yield built
 
 
@@ -65,16 +65,19 @@ def test_a_record_of_nearly_a_megabyte_passes(client: ClientUnderTest, topic: st
     assert client.consume(topic, 2) == values
 
 
-def test_topics_are_created_changed_and_deleted(client: ClientUnderTest, topic: str) -> None:
+def test_topics_are_created_changed_and_deleted(
+    client: ClientUnderTest, cluster: MiniCluster, topic: str
+) -> None:
+    """Each change is seen once the broker that the client reads from has published it."""
     own = f"{topic}-own"
     client.create_topic(own, partitions=2, replicas=3)
-    assert own in client.topics()
+    cluster.wait_until(lambda: own in client.topics())
     client.add_partitions(own, total=3)
     client.set_topic_config(own, "retention.ms", "12345678")
-    assert client.topic_config(own, "retention.ms") == "12345678"
+    cluster.wait_until(lambda: client.topic_config(own, "retention.ms") == "12345678")
     assert client.topic_config(own, "cleanup.policy") == "delete"
     client.delete_topic(own)
-    assert own not in client.topics()
+    cluster.wait_until(lambda: own not in client.topics())
 
 
 def test_the_cluster_id_is_the_clusters(client: ClientUnderTest, cluster: MiniCluster) -> None:

@@ -86,10 +86,10 @@ def progress(cluster: MiniCluster, running: dict[str, Traffic]) -> None:
     cluster.wait_until(all_moved, within="60s")
 
 
-@pytest.fixture(scope="module")
-def played() -> Iterator[dict[str, Traffic]]:
+@pytest.fixture(scope="module", params=[None, 1], ids=["threaded", "paced"])
+def played(request: pytest.FixtureRequest) -> Iterator[dict[str, Traffic]]:
     """The story: each node dies once and returns, and every client gets on in between."""
-    with MiniCluster(seed=3, listeners=True, config=QUICK) as cluster:
+    with MiniCluster(seed=3, listeners=True, config=QUICK, pace=request.param) as cluster:
         with traffic(cluster) as running:
             for node in (*cluster.brokers, *cluster.controllers):
                 cluster.kill(node)

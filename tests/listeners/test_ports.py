@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -18,6 +19,12 @@ LIMIT_S = 30.0
 def cluster(request: pytest.FixtureRequest) -> Iterator[MiniCluster]:
     with MiniCluster(seed=3, listeners=True, runtime=request.param) as built:
         yield built
+
+
+def open_descriptors() -> int:
+    """The number of files and sockets of this process; 0 where the system does not say."""
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
 
 
 def has_ended(connection: socket.socket) -> bool:
@@ -41,7 +48,7 @@ def test_a_client_finds_every_broker_at_its_real_port(cluster: MiniCluster) -> N
 
 
 def test_threads_sockets_and_ports_are_free_after_the_stop() -> None:
-    before = set(threading.enumerate())
+    before, descriptors = set(threading.enumerate()), open_descriptors()
     with MiniCluster(seed=3, listeners=True, brokers=1, controllers=1) as cluster:
         address = ("127.0.0.1", int(cluster.bootstrap_servers.rpartition(":")[2]))
         held = socket.create_connection(address, timeout=LIMIT_S)
@@ -51,6 +58,7 @@ def test_threads_sockets_and_ports_are_free_after_the_stop() -> None:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(address)
     assert set(threading.enumerate()) <= before
+    assert open_descriptors() <= descriptors
 
 
 def test_a_killed_broker_refuses_connections_and_returns_on_its_port() -> None:
