@@ -60,14 +60,14 @@ def verify(
     folder = Path(tempfile.mkdtemp(prefix="minicluster-verify-"))
     try:
         tables, read = spark_tables.gather(read, chosen)
-        files = spark_tables.write(tables, folder)
-        started = session.spark_session(spark, master=master, remote=remote)
         local = remote is None and (master or "local").startswith("local") and spark is None
+        files = spark_tables.write(tables, folder) if local else {}
+        started = session.spark_session(spark, master=master, remote=remote)
         few = session.tune(started, sum(table.num_rows for table in tables.values()))
-        frames = spark_tables.frames(started, tables, files if local else None, few=few)
+        frames = spark_tables.frames(started, tables, files, few=few)
         views = queries.needed_views(chosen, with_trace=any(run.is_run for run in read))
         views = [view for view in views if queries.has_rows(view, tables)]
-        results, crashes = _judge_views(started, frames, chosen, views)
+        results, crashes = _judge_views(started, frames, chosen, views, few=few)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _report(read, chosen, results, crashes)
@@ -84,7 +84,12 @@ def _chosen(rules: Iterable[str] | None) -> tuple[Rule, ...]:
 
 
 def _judge_views(
-    spark: SparkSession, frames: Mapping[str, Any], rules: Sequence[Rule], views: Sequence[str]
+    spark: SparkSession,
+    frames: Mapping[str, Any],
+    rules: Sequence[Rule],
+    views: Sequence[str],
+    *,
+    few: bool,
 ) -> tuple[list[CheckResult], dict[str, str]]:
     """Judge all views in two streams of jobs, since planning is most of the work and is sequential.
 
@@ -99,10 +104,10 @@ def _judge_views(
     with ThreadPoolExecutor(max_workers=2) as pool:
         brokers = pool.submit(queries.compute_fold, spark, "broker_states")
         partitions = pool.submit(queries.compute_fold, spark, "partition_states")
-        others = pool.submit(_stream, spark, rules, rest)
+        others = pool.submit(_stream, spark, rules, rest, few)
         crashed = next((e for e in (brokers.exception(), partitions.exception()) if e), None)
         if crashed is None:
-            results, crashes = _stream(spark, rules, folded)
+            results, crashes = _stream(spark, rules, folded, few)
         else:
             results, crashes = [], dict.fromkeys(folded, _first_line(crashed))
         more, more_crashes = others.result()
@@ -110,11 +115,11 @@ def _judge_views(
 
 
 def _stream(
-    spark: SparkSession, rules: Sequence[Rule], views: Sequence[str]
+    spark: SparkSession, rules: Sequence[Rule], views: Sequence[str], few: bool
 ) -> tuple[list[CheckResult], dict[str, str]]:
     """Judge some views as one job; if it fails, view by view, so that a fault spoils one view."""
     try:
-        return queries.collect(spark, rules, views), {}
+        return queries.collect(spark, rules, views, few=few), {}
     except Exception as error:
         if len(views) == 1:
             return [], {views[0]: _first_line(error)}
@@ -122,7 +127,7 @@ def _stream(
     crashes: dict[str, str] = {}
     for view in views:
         try:
-            results += queries.collect(spark, rules, [view])
+            results += queries.collect(spark, rules, [view], few=few)
         except Exception as error:
             crashes[view] = _first_line(error)
     return results, crashes

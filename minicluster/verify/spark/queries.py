@@ -76,15 +76,21 @@ def reads_folds(view: str) -> bool:
     return any(VIEWS[name].is_fold for name in _with_sources([view]))
 
 
-def collect(spark: SparkSession, rules: Iterable[Rule], views: Iterable[str]) -> list[CheckResult]:
-    """Judge all checks of the views: one job for the counters, one more if any check is broken."""
+def collect(
+    spark: SparkSession, rules: Iterable[Rule], views: Iterable[str], *, few: bool
+) -> list[CheckResult]:
+    """Judge all checks of the views: one job for the counters, one more if any check is broken.
+
+    Shapes:  ``few``: the rows are so few that each job is one task.
+    """
     rules = tuple(rules)
     by_view = {view: items_of(rules, view) for view in views}
     if not by_view:
         return []
     counted: dict[tuple[str, int, str], tuple[int, int]] = {}
     broken: dict[str, list[int]] = {}
-    for row in _run(spark, [_counters(view, items) for view, items in by_view.items()], by_view):
+    counters = [_counters(view, items) for view, items in by_view.items()]
+    for row in _run(spark, counters, by_view, few):
         for index in range(len(by_view[row.name])):
             counted[row.name, index, row.run] = (row.looked[index], row.skipped[index])
             if row.bad[index] and index not in broken.setdefault(row.name, []):
@@ -95,7 +101,7 @@ def collect(spark: SparkSession, rules: Iterable[Rule], views: Iterable[str]) ->
         for view, indices in broken.items()
         for index in indices
     ]
-    for row in _run(spark, queries, broken) if queries else ():
+    for row in _run(spark, queries, broken, few) if queries else ():
         found.setdefault((row.name, row.item, row.run), []).append(row)
     return [
         CheckResult(*by_view[view][index], run, *counts, tuple(found.get((view, index, run), ())))
@@ -103,12 +109,12 @@ def collect(spark: SparkSession, rules: Iterable[Rule], views: Iterable[str]) ->
     ]
 
 
-def _run(spark: SparkSession, queries: Sequence[str], views: Iterable[str]) -> list[Any]:
+def _run(spark: SparkSession, queries: Sequence[str], views: Iterable[str], few: bool) -> list[Any]:
     named = [name for name in _with_sources(views) if not VIEWS[name].is_fold]
     clause = ", ".join(f"{name} as ({VIEWS[name].sql})" for name in named)
-    return list(
-        spark.sql((f"with {clause} " if clause else "") + " union all ".join(queries)).collect()
-    )
+    frame = spark.sql((f"with {clause} " if clause else "") + " union all ".join(queries))
+    # Each task unpacks the whole plan, whichever query of the union it computes.
+    return list((frame.coalesce(1) if few else frame).collect())
 
 
 def _promise(rule: Rule, check: Check) -> str | None:

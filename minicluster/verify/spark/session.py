@@ -35,6 +35,10 @@ _LEAN = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.ui.explainMode": "simple",  # each plan is printed, with or without a page
+    "spark.sql.maxPlanStringLength": "0",
+    "spark.sql.debug.maxToStringFields": "3",
+    "spark.sql.lightweightPlanChangeValidation": "false",  # of each optimizer rule's result
     "spark.shuffle.sort.bypassMergeThreshold": "8",
     "spark.log.structuredLogging.enabled": "false",
     "spark.sql.artifact.isolation.enabled": "false",

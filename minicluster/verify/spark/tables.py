@@ -30,6 +30,7 @@ _SQL = {
     pa.list_(pa.int64()): "array<bigint>",
     pa.list_(pa.string()): "array<string>",
 }
+SHORT_BYTES = 2 << 20
 HEADER_SCHEMA = pa.schema(
     {
         "run": pa.string(),
@@ -130,33 +131,33 @@ def _trace(table: str, runs: Sequence[Run], problems: dict[str, list[Problem]]) 
 
 
 def write(tables: Mapping[str, pa.Table], folder: Path) -> dict[str, Path]:
-    """Write the tables as Parquet, for Spark to read."""
+    """Write the long tables as Parquet, for Spark to read; short ones travel in the plan.
+
+    A scan of a file costs some milliseconds wherever a query names its table: Spark sends its
+    settings along with each.
+    """
     files = {}
     for name, table in tables.items():
-        files[name] = folder / f"{name}.parquet"
-        parquet.write_table(table, files[name], compression="none", use_dictionary=False)
+        if table.nbytes > SHORT_BYTES:
+            files[name] = folder / f"{name}.parquet"
+            parquet.write_table(table, files[name], compression="none", use_dictionary=False)
     return files
 
 
 def frames(
-    spark: SparkSession,
-    tables: Mapping[str, pa.Table],
-    files: Mapping[str, Path] | None,
-    *,
-    few: bool,
+    spark: SparkSession, tables: Mapping[str, pa.Table], files: Mapping[str, Path], *, few: bool
 ) -> dict[str, Any]:
-    """The tables as data frames, by way of files where Spark can see them.
+    """The tables as data frames, by way of files where there are any.
 
     Shapes:  ``few``: the rows are so few that each table is one partition; then nothing is ever
              exchanged between partitions.
     """
-    if files is None:
-        made = {name: _sent(spark, table) for name, table in tables.items()}
-    else:
-        made = {
-            name: spark.read.schema(sql_schema(tables[name].schema)).parquet(str(path))
-            for name, path in files.items()
-        }
+    made = {
+        name: spark.read.schema(sql_schema(table.schema)).parquet(str(files[name]))
+        if name in files
+        else _sent(spark, table)
+        for name, table in tables.items()
+    }
     return {name: frame.coalesce(1) for name, frame in made.items()} if few else made
 
 
