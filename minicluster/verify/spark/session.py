@@ -55,7 +55,7 @@ _LEAN = {
 _LOCAL_MASTER = re.compile(r"local(\[.+\])?")
 _AUTHENTICATED = {"spark.authenticate": "true"}
 
-FEW_ROWS = 20_000
+FEW_ROWS = 60_000
 _BY_SIZE = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
