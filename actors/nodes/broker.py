@@ -96,6 +96,7 @@ class Broker(QuorumShell):
                     ),
                 ),
                 features=supported_features(rules),
+                rack=config.rack_of(self.node_id),
                 log_dirs=store.online_directories,
                 dir_names=dict(zip(config.log_dirs, disk.directory_ids, strict=False)),
                 previous_broker_epoch=store.take_previous_epoch(),

@@ -79,6 +79,7 @@ ABOVE_ZERO = frozenset(
 # Names divided by commas, as in Kafka; here they are names without paths.
 LOG_DIRS = "log.dirs"
 METADATA_LOG_DIR = "metadata.log.dir"
+BROKER_RACK = "broker.rack"
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
 # Configs that the cluster itself sets for each node.
@@ -166,6 +167,14 @@ class ClusterConfig:
                 f"({', '.join(new.log_dirs)}); leave it out for a directory of its own"
             )
         return new
+
+    def rack_of(self, broker_id: int) -> str | None:
+        """The rack of a broker.
+
+        Shapes:  broker.rack has one rack for all, or racks that the brokers take in turn: "a,b,c".
+        """
+        racks = [rack.strip() for rack in self.static.get(BROKER_RACK, "").split(",")]
+        return racks[(broker_id - 1) % len(racks)] or None
 
     def metadata_directory(self, directory_ids: Sequence[UUID]) -> UUID | None:
         """The directory of a broker's metadata log among its log directories, None if apart."""

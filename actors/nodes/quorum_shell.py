@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.actors.network import Completion
+from minicluster.actors.nodes.config import BROKER_RACK
 from minicluster.actors.nodes.shell import NodeContext, Shell, Wakeup
 from minicluster.actors.recording.raft_trace import (
     LazyCrc,
@@ -198,6 +199,7 @@ class QuorumShell(Shell):
     def static_configs(self, role: str, listener: str) -> dict[str, str]:
         """The configs of this node's properties file."""
         plan, node_id = self.plan, str(self.node_id)
+        rack = self.context.config.rack_of(self.node_id)
         here = f"{listener}://{plan.host(self.node_id)}:{plan.port(self.node_id)}"
         voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
         return {
@@ -210,6 +212,7 @@ class QuorumShell(Shell):
             "controller.quorum.voters": ",".join(voters),
             "log.dirs": ",".join(self.context.config.log_dirs),
             **self.context.config.static,
+            **({} if rack is None else {BROKER_RACK: rack}),
         }
 
     # Inputs of the machine.

@@ -8,7 +8,7 @@ Source:  UnifiedLog, LocalLog, KafkaRaftLog.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -122,6 +122,13 @@ class Log:
         """The batch that holds an offset, or the next one after it."""
         index = bisect_left(self._last_offsets, offset)
         return self._batches[index] if index < len(self._batches) else None
+
+    def segment_end(self, offset: int) -> int | None:
+        """The base offset of the segment after the one that holds an offset; None in the active."""
+        if len(self.segments) == 1:
+            return None
+        index = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset)
+        return self.segments[index].base_offset if index < len(self.segments) else None
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """Where an epoch ends in this log: (largest epoch not above it, end offset)."""

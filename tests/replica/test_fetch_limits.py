@@ -6,7 +6,7 @@ import pytest
 
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import FetchRequest
+from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
 from tests.replica.cluster import TOPIC_IDS, Cluster
 
 LARGE = 1 << 20
@@ -90,3 +90,28 @@ def test_a_negative_limit_is_an_error_where_there_is_something_to_read() -> None
     )
     data, _ = cluster.fetched(cluster.request(1, request, 13))
     assert data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_read_ends_with_its_segment_and_does_not_wait_there() -> None:
+    cluster = Cluster(1, static={"log.segment.bytes": "200"})
+    cluster.create_topic(replicas=(1,))
+    for number in range(5):
+        cluster.produce(1, b"%d" % number)
+    log = cluster.partition(1).log
+    bases = [segment.base_offset for segment in log.segments]
+    assert len(bases) > 1
+    first = [batch for batch in log.batches if batch.base_offset < bases[1]]
+    assert fetch(cluster, LARGE, LARGE)[0] == b"".join(batch.encoded for batch in first)
+    waiting = cluster.consume(1, 0, wait_ms=10_000, min_bytes=LARGE)
+    assert cluster.fetched(waiting)[1] == [b"%d" % number for number in range(len(first))]
+
+
+def test_a_partition_that_is_listed_twice_is_an_invalid_request() -> None:
+    cluster, _ = with_batches(1)
+    kind = ListOffsetsRequest
+    wanted = kind.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topic = kind.ListOffsetsTopic(name="orders", partitions=(wanted, wanted))
+    request = kind(replica_id=-1, topics=(topic, kind.ListOffsetsTopic(name="bills")))
+    response = cluster.response(cluster.request(1, request, 7))
+    assert [(t.name, len(t.partitions)) for t in response.topics] == [("orders", 1), ("bills", 0)]
+    assert response.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST

@@ -15,6 +15,7 @@ AGREES_IN_FULL = {
         "AlterClientQuotas",
         "AlterConfigs",
         "AlterPartitionReassignments",
+        "AlterReplicaLogDirs",
         "AlterUserScramCredentials",
         "CreatePartitions",
         "CreateTopics",
@@ -52,8 +53,11 @@ AGREES_IN_FULL = {
         "(connection closed)",
         "CreateTopics",
         "DeleteTopics",
+        "DescribeLogDirs",
+        "DescribeProducers",
         "DescribeTopicPartitions",
         "InitProducerId",
+        "OffsetForLeaderEpoch",
     ),
 }
 

@@ -101,8 +101,9 @@ class ReplicaLog:
     def read(self, offset: int, max_bytes: int, limit: int, min_one_batch: bool) -> Read:
         """Batches from the one that holds an offset on, each wholly below a limit.
 
-        So many bytes are read, the last batch perhaps in part. With ``min_one_batch`` the first one
-        is read whole whatever its size, so that a fetch makes progress (KIP-74).
+        So many bytes are read, the last batch perhaps in part, and no further than to the end of a
+        segment. With ``min_one_batch`` the first one is read whole whatever its size, so that a
+        fetch makes progress (KIP-74).
 
         Errors:  OFFSET_OUT_OF_RANGE below the log start or above its end.
         Source:  LocalLog.read, LogSegment.read, ReplicaManager.readFromLog (checkFetchDataInfo).
@@ -116,6 +117,10 @@ class ReplicaLog:
         if offset == log.end_offset:
             return Read(_NO_RECORDS, offset)
         found = self._batch_base(offset) if self._rules.read_finds_batch_base else offset
+        first = log.batch_at(offset)
+        segment_end = None if first is None else log.segment_end(first.base_offset)
+        if segment_end is not None:
+            limit = min(limit, segment_end)
         batches = log.read(offset, max_bytes, limit) if offset < limit else ()
         if not batches:
             return Read(_NO_RECORDS, found)

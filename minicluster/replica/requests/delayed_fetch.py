@@ -127,6 +127,9 @@ class DelayedFetch(DelayedOperation):
                 return None
         if end == offset:
             return 0
+        segment_end = partition.log.segment_end(offset)
+        if segment_end is not None and segment_end <= end:
+            return None  # a read goes no further than to the end of its segment
         if params.min_bytes <= 1:
             return 1
         most: int = data.partition_max_bytes

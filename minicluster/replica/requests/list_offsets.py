@@ -26,6 +26,7 @@ from minicluster.replica.partition.reads import (
     list_offsets,
 )
 from minicluster.replica.requests.optional_epoch import optional_epoch
+from minicluster.replica.requests.read_from_log import CONSUMER
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 DEBUGGING_CONSUMER = -2
@@ -46,19 +47,29 @@ FIRST_VERSIONS = {
 def handle_list_offsets(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
 ) -> None:
-    """Look up offsets; a follower gets the log end where a consumer gets the high watermark."""
+    """Look up offsets; a follower gets the log end where a consumer gets the high watermark.
+
+    Errors:  per partition INVALID_REQUEST for one that the request has twice.
+    """
     kind = ListOffsetsResponse
-    topics = tuple(
-        kind.ListOffsetsTopicResponse(
-            name=topic.name,
-            partitions=tuple(
-                _list_offset(state, topic.name, wanted, request.replica_id, version)
-                for wanted in topic.partitions
-            ),
+    topics: dict[str, dict[int, Any]] = {}
+    for topic in request.topics:
+        found = topics.setdefault(topic.name, {})
+        for wanted in topic.partitions:
+            index = wanted.partition_index
+            if index in found:
+                found[index] = kind.ListOffsetsPartitionResponse(
+                    partition_index=index, error_code=ErrorCode.INVALID_REQUEST
+                )
+            else:
+                found[index] = _list_offset(state, topic.name, wanted, request.replica_id, version)
+    response = kind(
+        topics=tuple(
+            kind.ListOffsetsTopicResponse(name=name, partitions=tuple(found.values()))
+            for name, found in topics.items()
         )
-        for topic in request.topics
     )
-    state.respond(token, kind(topics=topics))
+    state.respond(token, response)
 
 
 def _list_offset(
@@ -72,7 +83,7 @@ def _list_offset(
         found = list_offsets(
             state.partition_named(topic, index),
             timestamp=wanted.timestamp,
-            from_replica=replica_id >= 0,
+            from_replica=replica_id != CONSUMER,
             current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
             leader_only=replica_id != DEBUGGING_CONSUMER,
         )

@@ -24,7 +24,7 @@ from minicluster.replica.requests.preferred_read_replica import preferred_read_r
 from minicluster.replica.sessions.fetch_session import PartitionKey
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-_CONSUMER = -1
+CONSUMER = -1
 _CURRENT_LEADER_FROM = 16
 _STORAGE_ERROR_FROM = 6
 
@@ -79,7 +79,7 @@ class FetchParams:
     @property
     def leader_only(self) -> bool:
         """Only a leader may serve this fetch."""
-        return self.is_from_follower or (self.replica_id == _CONSUMER and self.rack is None)
+        return self.is_from_follower or (self.replica_id == CONSUMER and self.rack is None)
 
 
 @dataclass(slots=True)
