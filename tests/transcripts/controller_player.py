@@ -8,39 +8,30 @@ do not count: of partition changes in a row, and of the results of an election f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from minicluster.controller.errors import Refused
-from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
-    BrokerHeartbeatManager,
-    BrokerIdAndEpoch,
     replay_registration,
 )
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.errors import UserError
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.metadata_version import (
-    ELR_VERSION,
-    FEATURE_NAME,
-    MetadataVersion,
-    supported_levels,
-)
 from minicluster.protocol import ProtocolError, format_uuid
 from minicluster.protocol.json_form import from_json
 from minicluster.protocol.records import (
     RECORD_CLASSES,
-    FeatureLevelRecord,
     PartitionChangeRecord,
     VersionedRecord,
 )
 from minicluster.rules import Rules
-from tests.transcripts import controller_operations
-from tests.transcripts.controller_operations import OPERATIONS, Result, unknown_fields
-from tests.transcripts.java_maps import SessionMap
+from tests.transcripts.operations import table
+from tests.transcripts.operations.fields import unknown_fields
+from tests.transcripts.operations.results import Result
+from tests.transcripts.operations.table import OPERATIONS, Operation
+from tests.transcripts.replayed_controller import Json, ReplayedController
 from tests.transcripts.report import (
     AGREE,
     DIFFER,
@@ -49,8 +40,6 @@ from tests.transcripts.report import (
     read_lines,
     require,
 )
-
-Json = dict[str, Any]
 
 RULES = {"4.3.0": Rules.KAFKA_4_3, "3.9.2": Rules.KAFKA_3_9}
 CLASSES = {
@@ -95,48 +84,8 @@ _HEADER_FIELDS = (
 _LINE_FIELDS = ("i", "now_ms", "base_offset", "op", "request", "records")
 
 
-@dataclass(slots=True)
-class Player:
-    """The state after Kafka's records so far."""
-
-    state: ClusterState
-    heartbeats: BrokerHeartbeatManager
-    full_range: range
-    level: int
-    elr_offered: bool
-    sessions: SessionMap = field(default_factory=SessionMap)
-
-    @classmethod
-    def of(cls, header: Json, rules: Rules) -> Player:
-        """The state before the first operation."""
-        settings = ControllerSettings(
-            node_id=0,
-            cluster_id=header["cluster_id"],
-            default_replication_factor=header["default_replication_factor"],
-            default_num_partitions=header["default_num_partitions"],
-            static_config=header["static_config"],
-            broker_session_timeout_ms=header["broker_session_timeout_ms"],
-            brokers_with_configs_exist=False,
-            validates_configs=False,
-        )
-        state = ClusterState(rules=rules, settings=settings)
-        levels = {
-            FEATURE_NAME: header["metadata_version_level"],
-            ELR_VERSION: header["eligible_leader_replicas_version"],
-        }
-        for name, level in levels.items():
-            if level:
-                record = FeatureLevelRecord(name=name, feature_level=level)
-                state.apply(VersionedRecord(record, 0), -1)
-        heartbeats = BrokerHeartbeatManager(rules, settings.broker_session_timeout_ms)
-        state.heartbeats = heartbeats
-        return cls(
-            state,
-            heartbeats,
-            supported_levels(rules),
-            MetadataVersion(header["metadata_version_level"]).level,
-            rules.sessions_by_epoch,
-        )
+class Player(ReplayedController):
+    """Each operation decided and compared, then the state as Kafka's records leave it."""
 
     def step(self, line: Json, file: str) -> Outcome:
         """Decide one operation, compare, and go on with what Kafka did."""
@@ -161,7 +110,7 @@ class Player:
         self._follow(line, expected)
         return Outcome(line["op"], verdict, where, detail)
 
-    def _decide(self, operation: Callable[[Player, Json], Result], line: Json) -> Result:
+    def _decide(self, operation: Operation, line: Json) -> Result:
         try:
             return operation(self, line)
         except Refused as refused:
@@ -218,11 +167,6 @@ class Player:
         if beats and kafka.response["in_controlled_shutdown"]:
             self.heartbeats.set_shutdown_offset(request["broker_id"], offset)
 
-    def stale_session(self, now_ms: int) -> BrokerIdAndEpoch | None:
-        """Which of the expired sessions Kafka takes: the first one in its hash map."""
-        expired = set(self.heartbeats.expired_sessions(now_ms))
-        return next((session for session in self.sessions if session in expired), None)
-
     def compare_final_state(self, expected: Json, file: str) -> Outcome:
         """Compare every broker and partition at the end."""
         ours = {"brokers": _brokers(self.state), "partitions": _partitions(self.state)}
@@ -243,6 +187,9 @@ class Player:
         return Outcome("final_state", DIFFER if lines else AGREE, file, "\n".join(lines))
 
 
+_OPERATIONS_FOLDER = Path(table.__file__).parent
+
+
 class _NotRead(Exception):
     """A request that the player of operations cannot read."""
 
@@ -252,7 +199,9 @@ def _in_operations(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_code.co_filename == controller_operations.__file__
+    return (
+        trace is not None and Path(trace.tb_frame.f_code.co_filename).parent == _OPERATIONS_FOLDER
+    )
 
 
 def read_record(value: Json) -> VersionedRecord:
