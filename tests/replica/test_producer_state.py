@@ -46,6 +46,17 @@ def test_an_unknown_producer_may_begin_anywhere_and_sequences_wrap() -> None:
     assert bench.append(1, **PRODUCER, base_sequence=0).first_offset == 1
 
 
+def test_a_producer_without_an_epoch_has_no_sequence_to_continue() -> None:
+    bench = leading()
+    bench.append(1, producer_id=7, producer_epoch=-1, base_sequence=0)
+    bench.append(1, producer_id=7, producer_epoch=-1, base_sequence=9)
+    bench.append(1, **PRODUCER, base_sequence=4)
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        bench.append(1, **PRODUCER, base_sequence=6)
+    with refused(ErrorCode.INVALID_PRODUCER_EPOCH):
+        bench.append(1, producer_id=7, producer_epoch=-1, base_sequence=5)
+
+
 def test_a_follower_that_becomes_leader_has_the_producers_of_its_log() -> None:
     bench = Bench()
     bench.follow(102, replicas=[101, 102], isr=[102])

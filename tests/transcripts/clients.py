@@ -26,10 +26,12 @@ from minicluster.errors import UserError
 from minicluster.protocol import messages as m
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.json_form import from_json, to_json
+from minicluster.replica.machine import RETENTION_TIMER
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 from tests.transcripts.clients_compare import Comparison
 from tests.transcripts.clients_forms import Names, with_batches, with_bytes
 from tests.transcripts.clients_leaders import RecordedLeaders
+from tests.transcripts.clients_retention import first_retention_ms
 from tests.transcripts.report import (
     AGREE,
     DIFFER,
@@ -44,7 +46,7 @@ from tests.transcripts.report import (
 BROKER = 1
 LOOPBACK = "127.0.0.1"
 START_MS = 1_790_000_000_000  # the recordings' timestamps are years old, as they were for Kafka
-SETTLE_MS = 3_000  # the recorded node ran so long before its first request, as its retention shows
+SETTLE_MS = 2_000
 LATE_MS = 10_000  # how much longer than in the recording a response may take to come
 
 
@@ -166,6 +168,9 @@ class _Player:
                 )
             steps.append(step)
         leaders = self._follow_recorded_leaders(steps)
+        replicas = cluster.processes[BROKER].replicas
+        assert replicas is not None
+        replicas.set_timer(RETENTION_TIMER, start_ms + first_retention_ms(steps))
         for step in steps:
             leaders.begin(step["n"])
             if start_ms + step["ms"] > cluster.now_ms:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from minicluster.log import RecordBatch
+from minicluster.log.batch import NO_PRODUCER_EPOCH
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
 
@@ -69,11 +70,13 @@ class ProducerStates:
     def check(self, batch: RecordBatch) -> None:
         """Refuse a batch that does not continue its producer's sequence.
 
+        A producer that is not known, or wrote without an epoch, may begin anywhere.
+
         Errors:  ReplicaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
         Source:  ProducerAppendInfo.checkProducerEpoch, checkSequence.
         """
         producer = self._producers.get(batch.producer_id) if batch.producer_id >= 0 else None
-        if producer is None or batch.is_control:
+        if producer is None or producer.epoch == NO_PRODUCER_EPOCH or batch.is_control:
             return
         if batch.producer_epoch < producer.epoch:
             raise ReplicaError(
