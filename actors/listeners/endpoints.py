@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import UserError
-from minicluster.protocol.messages import DescribeClusterResponse, MetadataResponse
+from minicluster.protocol.messages import (
+    DescribeClusterResponse,
+    FetchResponse,
+    MetadataResponse,
+    ProduceResponse,
+)
 
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65_535
@@ -68,6 +73,15 @@ class ListenAddress:
         return resolved.is_loopback
 
 
+_ENDPOINTS: dict[type[Any], str] = {
+    DescribeClusterResponse: "brokers",
+    FetchResponse: "node_endpoints",
+    MetadataResponse: "brokers",
+    ProduceResponse: "node_endpoints",
+}
+"""The responses that name addresses, with their field of them."""
+
+
 class Endpoints:
     """The address of each node, and the one that responses name.
 
@@ -107,9 +121,11 @@ class Endpoints:
 
     def advertise(self, response: Any) -> Any:
         """The response with real addresses where it has made-up ones."""
-        if not self._real or type(response) not in (MetadataResponse, DescribeClusterResponse):
+        field = _ENDPOINTS.get(type(response))
+        if not self._real or field is None:
             return response
-        return dataclasses.replace(response, brokers=tuple(map(self._moved, response.brokers)))
+        moved = tuple(map(self._moved, getattr(response, field)))
+        return dataclasses.replace(response, **{field: moved}) if moved else response
 
     @property
     def bootstrap_servers(self) -> str:

@@ -11,7 +11,7 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.listeners.endpoints import AddressUnavailable, Endpoints, ListenAddress
 from minicluster.errors import UserError
-from minicluster.protocol.messages import MetadataResponse
+from minicluster.protocol.messages import FetchResponse, MetadataResponse, ProduceResponse
 
 
 def free_ports(count: int) -> int:
@@ -99,6 +99,10 @@ def test_the_metadata_has_the_advertised_host() -> None:
     broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="node1", port=9_091)
     [moved] = endpoints.advertise(MetadataResponse(brokers=(broker,))).brokers
     assert (moved.host, moved.port) == ("kafka.test", port)
+    for kind in (ProduceResponse, FetchResponse):
+        node = kind.NodeEndpoint(node_id=1, host="node1", port=9_091)
+        [at_leader] = endpoints.advertise(kind(node_endpoints=(node,))).node_endpoints
+        assert (at_leader.host, at_leader.port) == ("kafka.test", port)
     assert endpoints.bootstrap_servers == f"kafka.test:{port}"
     assert not at.is_loopback and ListenAddress(host="localhost").is_loopback
 

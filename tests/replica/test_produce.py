@@ -173,6 +173,21 @@ def test_a_repeat_has_the_timestamp_of_its_batch_as_append_time(append_time: boo
     assert times == ([first_ms, first_ms] if append_time else [-1, 9])
 
 
+def test_a_producer_finds_the_leader_in_the_refusal() -> None:
+    """KIP-951: without another Metadata request."""
+    cluster = Cluster()
+    cluster.create_topic()
+    for version in (9, 10, NEWEST):
+        response = cluster.response(send(cluster, ONE, version, broker=2))
+        data = response.responses[0].partition_responses[0]
+        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        leaders = [(n.node_id, n.host) for n in response.node_endpoints]
+        found = version >= 10
+        assert (data.current_leader.leader_id, leaders) == (
+            (1, [(1, "host-1")]) if found else (-1, [])
+        )
+
+
 def test_an_error_that_acks_0_cannot_carry_ends_the_connection() -> None:
     cluster = leading()
     for records, version, index, closes in (

@@ -52,12 +52,16 @@ AGREES_IN_FULL = {
     "data": (
         "(connection closed)",
         "CreateTopics",
+        "DeleteRecords",
         "DeleteTopics",
         "DescribeLogDirs",
         "DescribeProducers",
         "DescribeTopicPartitions",
+        "Fetch",
         "InitProducerId",
+        "ListOffsets",
         "OffsetForLeaderEpoch",
+        "Produce",
     ),
 }
 

@@ -297,9 +297,19 @@ def _append(
 def _response(
     state: ReplicaManagerState, statuses: list[ProducePartitionStatus], version: int
 ) -> ProduceResponse:
+    """The response; where this broker does not lead, with the leaders and their endpoints.
+
+    The producer finds them without another Metadata request (KIP-951).
+    """
     topics: dict[tuple[uuid.UUID, str], list[Any]] = {}
+    leaders: dict[int, None] = {}
     for status in statuses:
-        data = _partition_response(state, status, version)
+        leader = ProduceResponse.LeaderIdAndEpoch()
+        if status.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and version >= _CURRENT_LEADER_FROM:
+            number, epoch = state.current_leader(status.key)
+            leader = ProduceResponse.LeaderIdAndEpoch(leader_id=number, leader_epoch=epoch)
+            leaders[number] = None
+        data = _partition_response(status, leader)
         topics.setdefault((status.topic_id, status.topic), []).append(data)
     return ProduceResponse(
         responses=tuple(
@@ -307,18 +317,19 @@ def _response(
                 name=name, topic_id=topic_id, partition_responses=tuple(data)
             )
             for (topic_id, name), data in topics.items()
-        )
+        ),
+        node_endpoints=tuple(
+            ProduceResponse.NodeEndpoint(node_id=n, host=e.host, port=e.port, rack=rack)
+            for n in leaders
+            if (found := state.endpoint(n)) is not None
+            for e, rack in (found,)
+        ),
     )
 
 
 def _partition_response(
-    state: ReplicaManagerState, status: ProducePartitionStatus, version: int
-) -> Any:
-    leader = ProduceResponse.LeaderIdAndEpoch()
-    # The producer finds the new leader without another Metadata request (KIP-951).
-    if status.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and version >= _CURRENT_LEADER_FROM:
-        leader_id, leader_epoch = state.current_leader(status.key)
-        leader = ProduceResponse.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+    status: ProducePartitionStatus, leader: ProduceResponse.LeaderIdAndEpoch
+) -> ProduceResponse.PartitionProduceResponse:
     appended = status.appended
     error = ProduceResponse.BatchIndexAndErrorMessage
     return ProduceResponse.PartitionProduceResponse(
