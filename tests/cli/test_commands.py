@@ -252,15 +252,13 @@ class TestVerify:
     def test_a_campaign_leaves_a_report_in_every_run(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        printed = minicluster(capfd, "chaos", "--seeds", "15-16", "--verify", "--runs", tmp_path)
+        printed = minicluster(capfd, "chaos", "--seeds", "7", "--verify", "--runs", tmp_path)
         assert printed.code == 0
-        assert "2 seeds, 0 failed" in printed.out and "VALID" in printed.out
-        folders = sorted(tmp_path.iterdir())
-        assert len(folders) == 2
-        for folder in folders:
-            report = json.loads((folder / "report.json").read_text())
-            assert [run["name"] for run in report["runs"]] == [folder.name]
-            assert (folder / "report.html").read_text().startswith("<!doctype html>")
+        assert "1 seeds, 0 failed" in printed.out and "VALID" in printed.out
+        [folder] = tmp_path.iterdir()
+        report = json.loads((folder / "report.json").read_text())
+        assert [run["name"] for run in report["runs"]] == [folder.name]
+        assert (folder / "report.html").read_text().startswith("<!doctype html>")
 
     def test_a_process_of_its_own_prints_json_and_nothing_else(self) -> None:
         done = process("verify", LOGS / "smoke", "--format", "json")
