@@ -15,7 +15,8 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.rules import Rules
 from tests.broker.test_kafka_apis import ORDERS, REQUESTS, Story
-from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.cluster import Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 ALL = supported_versions(Rules.KAFKA_3_9)
 NEW = supported_versions(Rules.KAFKA_4_3)

@@ -7,7 +7,8 @@ import pytest
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
-from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.cluster import Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 LARGE = 1 << 20
 READ_COMMITTED = 1

@@ -17,7 +17,8 @@ from minicluster.replica.sessions.fetch_session_cache import (
     FetchSessionCacheShard,
     touch,
 )
-from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.cluster import Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 ORDERS, BILLS = TOPIC_IDS["orders"], TOPIC_IDS["bills"]
 UNKNOWN = uuid.UUID(int=0xF)

@@ -11,7 +11,8 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
 from minicluster.replica.moving.future_replica import REPLICA_FETCH_MAX_BYTES
-from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.cluster import Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 OLD, NEW = uuid.UUID(int=0xD001), uuid.UUID(int=0xD101)
 NAMES = {"/old": OLD, "/new": NEW}

@@ -12,7 +12,8 @@ import minicluster.replica.planted
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest
-from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.cluster import Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 
 def cluster_with(switch: str) -> Cluster:

@@ -8,7 +8,8 @@ import pytest
 
 from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.requests.preferred_read_replica import RACK_AWARE
-from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.cluster import Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 RACKS = {1: "a", 2: "b", 3: "b"}
 

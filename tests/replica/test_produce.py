@@ -13,7 +13,8 @@ from minicluster.log.records import packed
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ProduceRequest
 from minicluster.protocol.uuids import ZERO_UUID
-from tests.replica.cluster import TOPIC_IDS, Cluster
+from tests.replica.cluster import Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 NEWEST = 13
 TRANSACTIONAL = {"attributes": TRANSACTIONAL_BIT, "producer_id": 7, "producer_epoch": 0}

@@ -6,7 +6,8 @@ import uuid
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import UnregisterBrokerRecord
-from tests.replica.cluster import CONTROLLER, TOPIC_IDS, Cluster
+from tests.replica.cluster import CONTROLLER, Cluster
+from tests.replica.controller_by_heart import TOPIC_IDS
 
 FETCH_WAIT_MS = 500
 LAG_MS = 30_000

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.controller.errors import Refused
-from minicluster.controller.state.broker_heartbeat_manager import (
-    replay_registration,
-)
+from minicluster.controller.state.broker_heartbeat_manager import replay_registration
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.errors import UserError
 from minicluster.metadata.errors import ReplayError
