@@ -7,65 +7,27 @@ Requests and responses travel on links of one direction each. A ``cut`` of ``b>a
 loses the response to a request that was handled. Packets of one API on one link keep their order,
 unless ``reorder`` holds: real brokers have one TCP connection per purpose. The fate of the n-th
 packet of a link is a function of the seed, the link and n (``chance``).
+
+A link of one of Kafka's clients is a connection of TCP: what a ``cut`` stops arrives after it, and
+a lost packet ends the connection.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from minicluster.actors.recording.recorder import Exchange, Recorder
+from minicluster.actors.links import Condition, Link, Packet, is_client
+from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
-from minicluster.errors import UserError
 from minicluster.protocol import decode, encode
 
-Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold"]
-Distribution = Literal["fixed", "uniform", "exponential"]
-
-OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
 DRAWS_PER_PACKET = 8  # latency, loss, duplicate, reorder … each has a draw of its own
 _LATENCY, _LOSS, _DUPLICATE, _DUPLICATE_LATENCY, _REORDER, _EXTRA = range(6)
-
-
-class Packet:
-    """A request or a response in flight."""
-
-    __slots__ = ("body", "epoch", "exchange", "is_response", "link")
-
-    def __init__(self, exchange: Exchange, body: Any, is_response: bool) -> None:
-        self.exchange = exchange
-        self.body = body
-        self.is_response = is_response
-        self.epoch = 0
-        self.link: Link | None = None
-
-    @property
-    def src(self) -> int:
-        """The node that sent this packet: of a response, the receiver of the request."""
-        return self.exchange.dst if self.is_response else self.exchange.src
-
-    @property
-    def dst(self) -> int:
-        """The node that this packet goes to."""
-        return self.exchange.src if self.is_response else self.exchange.dst
-
-    @property
-    def api(self) -> str:
-        """The API's name, such as ``AlterPartition``."""
-        return self.exchange.api
-
-    @property
-    def version(self) -> int:
-        """The version of the request and of its response."""
-        return self.exchange.version
-
-    def __repr__(self) -> str:
-        kind = "response" if self.is_response else "request"
-        return f"<{kind} {self.exchange} {self.body!r}>"
 
 
 class Completion:
@@ -76,41 +38,7 @@ class Completion:
     def __init__(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         self.exchange = exchange
         self.response = response
-        self.failure = failure  # timeout, disconnected
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Condition:
-    """A disturbance of the packets of one link, until it is lifted.
-
-    Units:   probability 0..1; mean_ms and min_ms milliseconds.
-    """
-
-    kind: Kind
-    src: int
-    dst: int
-    apis: tuple[str, ...] = ()  # none: all
-    probability: float = 1.0
-    mean_ms: int = 0
-    min_ms: int = 0
-    distribution: Distribution = "fixed"
-    held: list[Packet] = field(default_factory=list)
-
-    def covers(self, api: str) -> bool:
-        return not self.apis or api in self.apis
-
-
-class Link:
-    """One direction between two nodes."""
-
-    __slots__ = ("arrivals", "conditions", "count", "epoch", "key")
-
-    def __init__(self, key: int) -> None:
-        self.key = key
-        self.count = 0  # packets sent so far
-        self.epoch = 0  # packets of an older epoch are lost
-        self.arrivals: dict[str, int] = {}  # the latest arrival of each API
-        self.conditions: list[Condition] = []
+        self.failure = failure  # timeout, disconnected, reset, unanswered
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,10 +79,13 @@ class Network:
         self.links: dict[tuple[int, int], Link] = {}
         self.conditions: list[Condition] = []
         self.on_packet: Callable[[Packet], None] | None = None
-        self.on_node: Callable[[int, bool], None] | None = None  # a process listens, or is gone
+        # A process listens, or is gone with or without a reset of its connections.
+        self.on_node: Callable[[int, bool, bool], None] | None = None
+        self.on_lift: Callable[[], None] | None = None
         self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
         self._lock = threading.RLock()
         self._next_id = 0
+        self._unreset: list[Exchange] = []  # of clients that a fault keeps from seeing their end
 
     # Processes that start and end.
 
@@ -169,14 +100,17 @@ class Network:
         """Open a node's port for clients; its process handles requests from now on."""
         with self._lock:
             if self.on_node is not None and node in self.endpoints:
-                self.on_node(node, True)
+                self.on_node(node, True, False)
 
-    def detach(self, node: int) -> None:
-        """Close a node, whose process has ended; its callers are disconnected."""
+    def detach(self, node: int, *, reset: bool = False) -> None:
+        """Close a node, whose process has ended; its callers are disconnected.
+
+        Shapes:  reset: the connections of clients end with RST, whatever was read.
+        """
         with self._lock:
             endpoint = self.endpoints.pop(node, None)
             if self.on_node is not None:
-                self.on_node(node, False)
+                self.on_node(node, False, reset)
             for (_, dst), link in self.links.items():
                 if dst == node:
                     link.epoch += 1
@@ -202,6 +136,7 @@ class Network:
         correlation_id: int = 0,
         timeout_ms: int | None = None,
         client_id: str = "",
+        connection: int | None = None,
     ) -> Exchange:
         """Send a request; the caller gets one ``Completion``.
 
@@ -222,6 +157,7 @@ class Network:
                 correlation_id,
                 home.incarnation if home is not None else None,
                 client_id,
+                connection,
             )
             exchange.sent_ms = self.rt.now_ms
             self.recorder.exchanges.append(exchange)
@@ -255,6 +191,8 @@ class Network:
             if exchange.resp_seq is None:
                 exchange.resp_seq = sequence
                 exchange.response = body
+                if exchange.connection is not None:
+                    self.recorder.responded(exchange)
 
     def forget(self, packet: Packet) -> None:
         """Close the exchange of a request that has no response (Produce with acks=0)."""
@@ -289,6 +227,11 @@ class Network:
                     self._link(condition.src, condition.dst).conditions.remove(condition)
             for condition in conditions:
                 self.release(condition)
+            ended, self._unreset = self._unreset, []
+            for exchange in ended:
+                self._later(self._disconnected, exchange)
+            if self.on_lift is not None:
+                self.on_lift()
 
     def release(self, condition: Condition) -> None:
         """Deliver the packets that a condition has held, in the order in which they were sent."""
@@ -334,7 +277,7 @@ class Network:
         link.count = count = link.count + 1
         draw = count * DRAWS_PER_PACKET
         delay_ms, spread_ms = self.base_delay_ms
-        if exchange.src < OWN_CLIENT:
+        if is_client(exchange.src):
             delay_ms = 0  # its packets have crossed a real socket
         elif spread_ms > delay_ms:
             delay_ms += chance.draw(link.key, draw + _LATENCY) % (spread_ms - delay_ms + 1)
@@ -354,14 +297,18 @@ class Network:
             luck = (draw + _EXTRA) * 64 + index
             match condition.kind:
                 case "cut":
+                    if is_client(packet.exchange.src):
+                        condition.held.append(packet)  # TCP retransmits until it is acknowledged
                     return "cut"
                 case "hold":
                     condition.held.append(packet)
                     return "held"
                 case "delay":
-                    delay_ms += _delay(condition, chance.fraction(link.key, luck))
+                    delay_ms += condition.delay_ms(chance.fraction(link.key, luck))
                 case "loss":
                     if chance.fraction(link.key, luck) < condition.probability:
+                        if is_client(packet.exchange.src):
+                            self.rt.post(now_ms, self._reset, packet.exchange)
                         return "lost"
                 case "duplicate":
                     if chance.fraction(link.key, luck) < condition.probability:
@@ -396,15 +343,29 @@ class Network:
         link = packet.link
         assert link is not None
         packet.epoch = link.epoch
-        if not self.blocked(packet.src, packet.dst, packet.api):
+        if is_client(packet.exchange.src):
+            if not self._parked(packet, link):
+                self._arrive(packet, link, now_ms)
+        elif not self.blocked(packet.src, packet.dst, packet.api):
             self._arrive(packet, link, now_ms + self.base_delay_ms[0])
+
+    def _parked(self, packet: Packet, link: Link) -> bool:
+        """Keep a packet of a client's connection with the ``cut`` that stops it, if one does."""
+        for condition in link.conditions:
+            if condition.kind == "cut" and condition.covers(packet.api):
+                condition.held.append(packet)
+                return True
+        return False
 
     def _deliver(self, packet: Packet) -> None:
         with self._lock:
             link = packet.link
             assert link is not None
             exchange = packet.exchange
-            if packet.epoch != link.epoch or (
+            if is_client(exchange.src):
+                if not exchange.open or self._parked(packet, link):
+                    return
+            elif packet.epoch != link.epoch or (
                 link.conditions
                 and any(c.kind == "cut" and c.covers(exchange.api) for c in link.conditions)
             ):
@@ -446,8 +407,18 @@ class Network:
     def _disconnected(self, exchange: Exchange) -> None:
         """Fail an exchange as disconnected, unless a ``cut`` stops the packet that resets it."""
         with self._lock:
-            if exchange.open and not self.blocked(exchange.dst, exchange.src, exchange.api):
+            if not exchange.open:
+                return
+            if not self.blocked(exchange.dst, exchange.src, exchange.api):
                 self._close(exchange, None, "disconnected")
+            elif is_client(exchange.src):
+                self._unreset.append(exchange)
+
+    def _reset(self, exchange: Exchange) -> None:
+        """End an exchange of a client whose connection lost a packet for good."""
+        with self._lock:
+            if exchange.open:
+                self._close(exchange, None, "reset")
 
     def _later(self, call: Callable[[Exchange], None], exchange: Exchange) -> None:
         self.rt.post(self.rt.now_ms + max(1, self.base_delay_ms[0]), call, exchange)
@@ -469,16 +440,3 @@ def api_name(body: Any) -> str:
 def through_the_wire(body: Any, version: int) -> Any:
     """Encode and decode a message: its receiver has only what the bytes carry."""
     return decode(type(body), encode(body, version), version)
-
-
-def _delay(condition: Condition, fraction: float) -> int:
-    """One draw of a condition's delay in milliseconds."""
-    over_ms = max(0, condition.mean_ms - condition.min_ms)
-    match condition.distribution:
-        case "fixed":
-            return max(condition.mean_ms, condition.min_ms)
-        case "uniform":
-            return condition.min_ms + round(2 * over_ms * fraction)
-        case "exponential":
-            return condition.min_ms + round(-over_ms * math.log(1.0 - fraction))
-    raise UserError(f"delay: {condition.distribution!r} is no distribution")

@@ -24,6 +24,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "src": "int",
         "dst": "int",
         "src_incarnation": "str",
+        "client_id": "str",  # of a Kafka client's request; null: of a node
+        "connection": "int",  # of the client; null: of a node
         "send_seq": "int",  # event number when it was sent
         "handle_seq": "int",  # when the receiver handled it; null: it never arrived
         "resp_seq": "int",  # when the receiver sent the response; null: never
@@ -129,6 +131,24 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "error": "str",
         "idempotent": "bool",  # send: by a producer whose records may be sent again
     },
+    # Responses to Kafka's clients: a row for each partition of a Fetch, of a ListOffsets for the
+    # latest offset, and for each record that was acknowledged or read.
+    "client_record": {
+        "rpc": "int",  # the id of the request
+        "client_id": "str",
+        "connection": "int",
+        "broker": "int",  # that responded
+        "resp_seq": "int",  # when it did
+        "f": "str",  # send read fetch list
+        "topic": "str",  # null: the request named the id
+        "topic_id": "str",  # null: the request named the topic
+        "part": "int",
+        "acks": "int",  # send
+        "offset": "int",  # send, read
+        "leader_epoch": "int",  # read: of the batch; list
+        "value": "str",  # send, read
+        "high_watermark": "int",  # read, fetch, list: as the response has it
+    },
     "fault": {
         "step": "int",
         "action": "str",
@@ -147,11 +167,15 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "refusal": ("vt", "seq", "node", "error", "reason"),
     "replica_log": ("vt", "seq", "broker", "topic", "part", "offset", "at"),
     "history": ("vt", "seq", "op_id", "f", "type"),
+    "client_record": ("vt", "seq", "rpc", "client_id", "broker", "f", "part"),
     "fault": ("vt", "seq", "action", "phase"),
 }
 
-# Tables that runs of earlier versions do not have; no rule needs them.
-OPTIONAL_TABLES = frozenset({"refusal"})
+# Tables that runs of earlier versions do not have; without rows no rule has cases in them.
+OPTIONAL_TABLES = frozenset({"refusal", "client_record"})
+
+# Columns that runs of earlier versions do not have: null there.
+OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {"rpc": ("client_id", "connection")}
 
 # Kafka's ids and epochs of 32 bits, whatever table they are in.
 INT32_COLUMNS = frozenset(

@@ -24,6 +24,8 @@ from minicluster.actors.cluster.layout import (
     version_of,
 )
 from minicluster.actors.cluster.process import Process
+from minicluster.actors.links import Condition
+from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.endpoints import ListenAddress
 from minicluster.actors.network import Network
 from minicluster.actors.nodes.disk import Disk
@@ -58,7 +60,7 @@ class Cluster:
     """Controllers 101, 102, … and brokers 1, 2, …: their disks, processes and network."""
 
     rt: Runtime
-    client: Client  # since the start
+    own_client: Client  # since the start
 
     def __init__(
         self,
@@ -148,6 +150,7 @@ class Cluster:
             base_delay_ms=(1, 2) if simulated else (0, 0),
             wire=self.wire,
         )
+        self.client_nodes = ClientNodes()
         self.inlet = Inlet()
         self.committed = CommittedImage()
         config = self.config
@@ -169,6 +172,7 @@ class Cluster:
         )
         self.starts: dict[int, int] = {}  # how often each node has been started
         self.processes: dict[int, Process] = {}
+        self.paused_clients: dict[int, list[Condition]] = {}
         self.loads: list[Load] = []
         self.disks = {
             node_id: Disk(node_id=node_id, directory_ids=self.new_directories(node_id))

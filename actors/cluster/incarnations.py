@@ -93,12 +93,12 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
     )
 
 
-def end_process(cluster: Cluster, node_id: int) -> None:
+def end_process(cluster: Cluster, node_id: int, *, reset: bool = False) -> None:
     """End a node's process at once: its mailboxes are gone, its connections break."""
     process = cluster.processes.pop(node_id)
     for name in reversed(process.actors):
         cluster.rt.kill(name)
-    cluster.network.detach(node_id)
+    cluster.network.detach(node_id, reset=reset)
     cluster.recorder.event("end", node_id, str(process.incarnation))
 
 

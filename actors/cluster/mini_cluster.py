@@ -153,7 +153,7 @@ class MiniCluster(ClusterRoles):
         self.rt.spawn(Client, "client", self.network, self.recorder, directory)
         client = self.rt.actor("client")
         assert isinstance(client, Client)
-        self.client = client
+        self.own_client = client
         self._format()
         for node_id in (*self.controller_ids, *self.broker_ids):
             start_process(self, node_id)
@@ -169,6 +169,7 @@ class MiniCluster(ClusterRoles):
         of_brokers, of_controllers = supported_versions(self.rules), controller_versions(self.rules)
         self.listeners = Listeners(
             self.network,
+            self.client_nodes,
             endpoints,
             {
                 **dict.fromkeys(self.broker_ids, enabled_versions(self.rules, of_brokers)),

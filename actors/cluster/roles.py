@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
-from minicluster.actors.cluster.views import Node, Topic
+from minicluster.actors.cluster.views import ClientNode, Node, Topic
+from minicluster.actors.links import is_client
 from minicluster.errors import UserError
 from minicluster.scenario.actions.arguments import HasId, Nodes, Selector
 from minicluster.scenario.selectors import select
@@ -38,6 +39,15 @@ class ClusterRoles(Cluster):
         active = self.active_controller_id()
         return None if active is None else Node(self, active)
 
+    def client(self, client_id: str) -> ClientNode:
+        """One of Kafka's clients by its ``client.id``, connected or not."""
+        return ClientNode(self, self.client_nodes.node(client_id))
+
+    @property
+    def clients(self) -> tuple[ClientNode, ...]:
+        """Kafka's clients that have sent a request so far."""
+        return tuple(ClientNode(self, node_id) for node_id in self.client_nodes.ids)
+
     def topic(self, name: str) -> Topic:
         """A topic by its name.
 
@@ -48,10 +58,22 @@ class ClusterRoles(Cluster):
         return Topic(self, name)
 
     def ids(self, nodes: Nodes) -> tuple[int, ...]:
-        """The ids of nodes that are named by handles, ids or selectors.
+        """The ids of brokers and controllers that are named by handles, ids or selectors.
 
-        Errors:  UserError for a node that does not exist, and where a selector names nobody now.
+        Errors:  UserError for a node that does not exist, for a client, and where a selector names
+                 nobody now.
         """
+        found = self.ids_with_clients(nodes)
+        for node_id in found:
+            if is_client(node_id):
+                raise UserError(
+                    f"{ClientNode(self, node_id)} is no process of the cluster; "
+                    "cut, delay, loss, hold and pause take clients"
+                )
+        return found
+
+    def ids_with_clients(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of nodes, of which some may be clients."""
         alone = isinstance(nodes, HasId | Selector | str | int)
         items: Iterable[HasId | Selector | str | int] = (nodes,) if alone else nodes  # type: ignore[assignment]
         return tuple(node_id for item in items for node_id in self._ids_of(item))
@@ -79,7 +101,8 @@ class ClusterRoles(Cluster):
 
     def _checked(self, node_id: int) -> int:
         registered = self.image.cluster.brokers.rows  # those of another process have joined
-        if node_id not in self.node_ids and node_id not in registered:
+        clients = self.client_nodes.known
+        if node_id not in self.node_ids and node_id not in registered and node_id not in clients:
             known = ", ".join(str(other) for other in self.node_ids)
             raise UserError(f"there is no node {node_id}; nodes are {known}")
         return node_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.views import Node, Partition
+from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.runtime import chance
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.scenario import ScenarioError
@@ -24,6 +25,11 @@ class ScenarioView:
     def controller_ids(self) -> tuple[int, ...]:
         """All controllers."""
         return self._cluster.controller_ids
+
+    @property
+    def clients(self) -> ClientNodes:
+        """Kafka's clients, of which some may connect later."""
+        return self._cluster.client_nodes
 
     @property
     def active_controller_id(self) -> int | None:
@@ -77,8 +83,9 @@ class ScenarioView:
         return Node(self._cluster, broker).in_controlled_shutdown
 
     def running(self, node: int) -> bool:
-        """True while the node's process runs."""
-        return Node(self._cluster, node).is_running
+        """True while the node's process runs, or the client has a connection."""
+        here = Node(self._cluster, node).is_running
+        return here or self._cluster.client_nodes.is_connected(node)
 
     def choose(self, key: str, bound: int) -> int:
         """A draw that depends only on the seed, the step and the key."""

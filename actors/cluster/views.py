@@ -68,6 +68,37 @@ class Node:
         return -1 if registration is None else registration.epoch
 
 
+class ClientNode:
+    """One of Kafka's clients, by its ``client.id``."""
+
+    __slots__ = ("_cluster", "id")
+
+    def __init__(self, cluster: Cluster, node_id: int) -> None:
+        self._cluster = cluster
+        self.id = node_id
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ClientNode):
+            return False
+        return (other.id, other._cluster) == (self.id, self._cluster)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"client {self.client_id}"
+
+    @property
+    def client_id(self) -> str:
+        """Its ``client.id``."""
+        return self._cluster.client_nodes.known[self.id]
+
+    @property
+    def is_connected(self) -> bool:
+        """True while it has a connection on which it has sent a request."""
+        return self._cluster.client_nodes.is_connected(self.id)
+
+
 class Partition:
     """One partition of a topic."""
 

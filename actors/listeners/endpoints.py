@@ -18,7 +18,9 @@ from typing import Any
 from minicluster.errors import UserError
 from minicluster.protocol.messages import (
     DescribeClusterResponse,
+    DescribeQuorumResponse,
     FetchResponse,
+    FindCoordinatorResponse,
     MetadataResponse,
     ProduceResponse,
 )
@@ -75,7 +77,9 @@ class ListenAddress:
 
 _ENDPOINTS: dict[type[Any], str] = {
     DescribeClusterResponse: "brokers",
+    DescribeQuorumResponse: "nodes",
     FetchResponse: "node_endpoints",
+    FindCoordinatorResponse: "coordinators",
     MetadataResponse: "brokers",
     ProduceResponse: "node_endpoints",
 }
@@ -124,6 +128,8 @@ class Endpoints:
         field = _ENDPOINTS.get(type(response))
         if not self._real or field is None:
             return response
+        if isinstance(response, FindCoordinatorResponse):
+            response = self._moved(response)  # below version 4
         moved = tuple(map(self._moved, getattr(response, field)))
         return dataclasses.replace(response, **{field: moved}) if moved else response
 
@@ -149,9 +155,11 @@ class Endpoints:
         for reserved in self._reserved:
             reserved.close()
 
-    def _moved(self, broker: Any) -> Any:
-        real = self._real.get((broker.host, broker.port))
-        return broker if real is None else dataclasses.replace(broker, host=real[0], port=real[1])
+    def _moved(self, node: Any) -> Any:
+        if isinstance(node, DescribeQuorumResponse.Node):
+            return dataclasses.replace(node, listeners=tuple(map(self._moved, node.listeners)))
+        real = self._real.get((node.host, node.port))
+        return node if real is None else dataclasses.replace(node, host=real[0], port=real[1])
 
     def _shown(self, nodes: Iterable[int]) -> str:
         return ",".join(shown_address(*self.advertised[node]) for node in nodes)

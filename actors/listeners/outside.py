@@ -16,8 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from minicluster.actors.links import Packet
 from minicluster.actors.listeners.connection import RECEIVE_BYTES
-from minicluster.actors.network import Network, Packet
+from minicluster.actors.network import Network
 from minicluster.protocol import ProtocolError, encode
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode, decode_prefix

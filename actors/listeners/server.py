@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import selectors
 import socket
 import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from minicluster.actors.links import is_client
+from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import (
     RECEIVE_BYTES,
     ClientConnection,
@@ -36,7 +40,6 @@ from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
 
-FIRST_CLIENT = -2  # ids of clients descend from here; -1 is the cluster's own client
 BACKLOG = 1024
 ACCEPT_RETRY_MS = 100
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -48,9 +51,13 @@ class Connection:
 
     __slots__ = (
         "address",
+        "client",
         "exchange",
+        "incarnation",
+        "is_stale",
         "machine",
         "node_id",
+        "number",
         "outside",
         "socket",
         "unsent",
@@ -58,16 +65,36 @@ class Connection:
     )
 
     def __init__(
-        self, node_id: int, address: str, accepted: socket.socket, machine: ClientConnection
+        self,
+        number: int,
+        listener: Listener,
+        address: str,
+        accepted: socket.socket,
+        machine: ClientConnection,
     ) -> None:
-        self.node_id = node_id
+        self.number = number
         self.address = address
+        self.node_id = listener.node_id
+        self.incarnation = listener.incarnation
         self.socket: socket.socket | None = accepted
         self.machine = machine
         self.exchange: Any = None
         self.outside: int | None = None  # the node of another process that has connected
+        self.client: int | None = None  # the node of the client, from its first request on
+        self.is_stale = (
+            False  # its broker's process has ended, and a fault keeps it from the client
+        )
         self.unsent = bytearray()
         self.watched = selectors.EVENT_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """The port of a node's process."""
+
+    node_id: int
+    incarnation: str
+    socket: socket.socket
 
 
 class Listeners:
@@ -76,6 +103,7 @@ class Listeners:
     def __init__(
         self,
         network: Network,
+        clients: ClientNodes,
         endpoints: Endpoints,
         served: Mapping[int, Mapping[int, range]],  # of each node: the versions of each API
         *,
@@ -88,13 +116,14 @@ class Listeners:
         self.served = served
         self.limits = limits
         self.log = log
-        self.clients: dict[str, int] = {}
+        self.clients = clients
+        self._numbers = itertools.count(1)
         self.requests = 0  # of all connections so far
         self._connections: set[Connection] = set()
         self._quotas = ConnectionQuotas()
         self._full: set[int] = set()  # brokers whose port accepts nobody until one has left
         self._idle = IdleExpiry[Connection](network.rt, lambda: self._call(self._drop_idle))
-        self._listening: dict[int, socket.socket] = {}
+        self._listening: dict[int, Listener] = {}
         self._calls: deque[Callable[[], None]] = deque()
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()
@@ -105,28 +134,30 @@ class Listeners:
         self._thread = threading.Thread(target=self._run, name="minicluster-io", daemon=True)
         self.outside = OutsideNodes(network, self._selector, self._call, address_of)
         network.on_node = self.node_changed
+        network.on_lift = self.links_changed
         network.send_outside = self.outside.send
         self._thread.start()
 
     # From other threads.
 
-    def node_changed(self, node_id: int, up: bool) -> None:
+    def node_changed(self, node_id: int, up: bool, reset: bool) -> None:
         """Open the port of a process, or close it with all of its connections."""
         if node_id not in self.endpoints.nodes:
             return
         if up:
-            listening = self.endpoints.listen(node_id, BACKLOG)  # connections wait from now on
-            self._call(lambda: self._listen(node_id, listening))
+            taken = self.endpoints.listen(node_id, BACKLOG)  # connections wait from now on
+            listener = Listener(node_id, self.network.endpoints[node_id].incarnation, taken)
+            self._call(lambda: self._listen(listener))
         else:
-            self._call(lambda: self._unlisten(node_id))
+            self._call(lambda: self._unlisten(node_id, reset=reset))
+
+    def links_changed(self) -> None:
+        """End the connections that a fault has kept open without their broker."""
+        self._call(self._drop_stale)
 
     def deliver(self, completion: Completion, /) -> None:
         """Take the response to a client's request, or its failure."""
         self._call(lambda: self._responded(completion))
-
-    def client_node(self, client_id: str) -> int:
-        """The node id of a client on its links."""
-        return self.clients.setdefault(client_id, FIRST_CLIENT - len(self.clients))
 
     @property
     def connections(self) -> int:
@@ -154,7 +185,7 @@ class Listeners:
         try:
             while not self._closed:
                 for key, mask in self._selector.select():
-                    self._ready(key.fileobj, key.data, mask)
+                    self._ready(key.data, mask)
                 while self._calls:
                     self._calls.popleft()()
         except Exception as error:
@@ -169,12 +200,12 @@ class Listeners:
             self._woken.close()
             self._waker.close()
 
-    def _ready(self, ready: Any, data: Any, mask: int) -> None:
+    def _ready(self, data: Any, mask: int) -> None:
         if data is None:
             with contextlib.suppress(BlockingIOError):
                 self._woken.recv(4096)
-        elif isinstance(data, int):
-            self._accept(ready, data)
+        elif isinstance(data, Listener):
+            self._accept(data)
         elif isinstance(data, OutgoingConnection):
             data.ready(mask)
         else:
@@ -183,27 +214,41 @@ class Listeners:
             if mask & selectors.EVENT_READ and data.socket is not None:
                 self._read(data)
 
-    def _listen(self, node_id: int, listening: socket.socket) -> None:
-        self._listening[node_id] = listening
-        self._selector.register(listening, selectors.EVENT_READ, node_id)
+    def _listen(self, listener: Listener) -> None:
+        self._listening[listener.node_id] = listener
+        self._selector.register(listener.socket, selectors.EVENT_READ, listener)
 
-    def _unlisten(self, node_id: int) -> None:
-        listening = self._listening.pop(node_id, None)
-        if listening is not None:
+    def _unlisten(self, node_id: int, *, reset: bool = False) -> None:
+        listener = self._listening.pop(node_id, None)
+        if listener is not None:
             if node_id not in self._full:
-                self._selector.unregister(listening)
+                self._selector.unregister(listener.socket)
             self._full.discard(node_id)
-            listening.close()
+            listener.socket.close()
         for connection in [c for c in self._connections if c.node_id == node_id]:
-            self._drop(connection)
+            if self._is_cut(connection):
+                connection.is_stale = True
+            else:
+                self._drop(connection, reset=reset)
 
-    def _accept(self, listening: socket.socket, node_id: int) -> None:
+    def _is_cut(self, connection: Connection) -> bool:
+        """True while nothing of the broker reaches the client."""
+        client = connection.client
+        return client is not None and self.network.blocked(connection.node_id, client)
+
+    def _drop_stale(self) -> None:
+        for connection in [c for c in self._connections if c.is_stale]:
+            if not self._is_cut(connection):
+                self._drop(connection, reset=True)
+
+    def _accept(self, listener: Listener) -> None:
+        node_id = listener.node_id
         limits = self.limits(node_id)
         if not self._quotas.has_slot(node_id, limits):
             self._refuse(node_id, f"max.connections: {limits.max_connections} are open")
             return
         try:
-            accepted, (address, *_) = listening.accept()
+            accepted, (address, *_) = listener.socket.accept()
         except OSError as error:
             if error.errno in _NO_DESCRIPTORS:
                 self._refuse(node_id, error.strerror or "")
@@ -219,7 +264,7 @@ class Listeners:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         machine = ClientConnection(self.served[node_id], limits.max_request_bytes)
-        connection = Connection(node_id, address, accepted, machine)
+        connection = Connection(next(self._numbers), listener, address, accepted, machine)
         self._connections.add(connection)
         self._idle.touch(connection, limits.max_idle_ms)
         self._selector.register(accepted, selectors.EVENT_READ, connection)
@@ -227,14 +272,15 @@ class Listeners:
     def _refuse(self, node_id: int, reason: str) -> None:
         """Let the clients that connect wait, until one has left."""
         self.log.warning("connection.waits", node=node_id, reason=reason)
-        self._selector.unregister(self._listening[node_id])
+        self._selector.unregister(self._listening[node_id].socket)
         self._full.add(node_id)
 
     def _admit(self, node_id: int) -> None:
         """Accept again, after a refusal."""
         if node_id in self._full:
             self._full.discard(node_id)
-            self._selector.register(self._listening[node_id], selectors.EVENT_READ, node_id)
+            listener = self._listening[node_id]
+            self._selector.register(listener.socket, selectors.EVENT_READ, listener)
 
     def _drop_idle(self) -> None:
         for connection in self._idle.expired():
@@ -278,11 +324,18 @@ class Listeners:
 
     def _deliver(self, connection: Connection, deliver: Deliver) -> None:
         self.requests += 1
-        self.network.rt.inject(partial(self._send, connection, deliver))
+        src = self._source(connection, deliver)
+        if connection.client is None and is_client(src):
+            connection.client = src
+            self.clients.connected(src, +1)
+        self.network.rt.inject(partial(self._send, connection, deliver, src))
 
-    def _send(self, connection: Connection, deliver: Deliver) -> None:
+    def _send(self, connection: Connection, deliver: Deliver, src: int) -> None:
+        endpoint = self.network.endpoints.get(connection.node_id)
+        if endpoint is None or endpoint.incarnation != connection.incarnation:
+            return  # the connection ends with its process
         connection.exchange = self.network.request(
-            src=self._source(connection, deliver),
+            src=src,
             dst=connection.node_id,
             body=deliver.request,
             version=deliver.version,
@@ -290,6 +343,7 @@ class Listeners:
             context=connection,
             correlation_id=deliver.correlation_id,
             client_id=deliver.client_id,
+            connection=connection.number,
         )
 
     def _source(self, connection: Connection, deliver: Deliver) -> int:
@@ -299,7 +353,7 @@ class Listeners:
             connection.outside = sender
         if connection.outside is not None:
             return connection.outside
-        return self.client_node(deliver.client_id)
+        return self.clients.node(deliver.client_id)
 
     def _responded(self, completion: Completion) -> None:
         connection: Connection = completion.exchange.context
@@ -316,7 +370,7 @@ class Listeners:
         elif completion.failure == "unanswered":
             self._perform(connection, connection.machine.on_no_response())
         else:
-            self._drop(connection)
+            self._drop(connection, reset=completion.failure == "reset")
 
     def _write(self, connection: Connection) -> None:
         """Go on with bytes that the socket did not take before."""
@@ -364,6 +418,8 @@ class Listeners:
         connection.socket.close()
         connection.socket = None
         connection.unsent.clear()
+        if connection.client is not None:
+            self.clients.connected(connection.client, -1)
         self._connections.discard(connection)
         self._idle.forget(connection)
         self._quotas.remove(connection.node_id, connection.address)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minicluster.actors.network import Completion, Packet
+from minicluster.actors.links import Packet
+from minicluster.actors.network import Completion
 from minicluster.actors.nodes.metadata_publisher import (
     Applied,
     CommitSeen,

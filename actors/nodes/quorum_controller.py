@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster import effects as fx
-from minicluster.actors.network import Completion, Packet, api_name
+from minicluster.actors.links import Packet
+from minicluster.actors.network import Completion, api_name
 from minicluster.actors.nodes.quorum_shell import (
     CLEAN,
     CONTROLLER_LISTENER,
@@ -22,8 +23,8 @@ from minicluster.actors.nodes.quorum_shell import (
     QuorumShell,
 )
 from minicluster.actors.nodes.shell import NodeContext
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.metadata_sink import Inlet
-from minicluster.actors.recording.recorder import Exchange
 from minicluster.actors.runtime import chance
 from minicluster.broker.controller_listener import RESPONDERS, ControllerListenerState
 from minicluster.broker.controller_listener import respond as controller_response

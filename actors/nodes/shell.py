@@ -14,7 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from minicluster import effects as fx
-from minicluster.actors.network import Completion, Network, Packet
+from minicluster.actors.links import Packet
+from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.recorder import Recorder

@@ -189,6 +189,8 @@ class Performer:
                 cluster.restart(node)
             elif cluster.processes[node].paused:
                 cluster.resume(node)
+        for client in list(cluster.paused_clients):
+            cluster.resume(client)
         cluster.publish_delay(cluster.broker_ids, "0s")
         broken = converge(cluster, bound_ms)
         if broken is not None:

@@ -19,6 +19,8 @@ from typing import Any
 
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_of_producer, without_records
+from minicluster.actors.recording.client_records import client_rows
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
 from minicluster.protocol import encode
 
@@ -27,84 +29,9 @@ FOLD_AT = 100_000  # events
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
 ROWS_IN_MEMORY = 40_000  # of each table, and a chunk or two more
 CHUNK_ROWS = 20_000
+CLIENT_ROWS_MAX = 50_000  # of the records that clients sent and read: the first ones of a run
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
-
-
-class Exchange:
-    """One request and its response: a row of the ``rpc`` table, and the caller that waits.
-
-    Units:   *_ms virtual milliseconds; *_seq event numbers.
-    """
-
-    __slots__ = (
-        "api",
-        "broker_epoch",
-        "caller",
-        "client_id",
-        "completed_ms",
-        "context",
-        "correlation_id",
-        "dst",
-        "handle_seq",
-        "handled_ms",
-        "high_watermark",
-        "id",
-        "open",
-        "records_written",
-        "registered_epoch",
-        "request",
-        "resp_seq",
-        "response",
-        "send_seq",
-        "sent_ms",
-        "src",
-        "src_incarnation",
-        "timer",
-        "version",
-    )
-
-    def __init__(
-        self,
-        id: int,
-        api: str,
-        version: int,
-        src: int,
-        dst: int,
-        request: Any,
-        caller: Any,
-        context: Any,
-        correlation_id: int,
-        src_incarnation: str | None,
-        client_id: str = "",
-    ) -> None:
-        self.id = id
-        self.api = api
-        self.version = version
-        self.src = src
-        self.dst = dst
-        self.request = request
-        self.caller = caller
-        self.context = context
-        self.correlation_id = correlation_id
-        self.src_incarnation = src_incarnation
-        self.client_id = client_id
-        self.send_seq = 0
-        self.sent_ms = 0
-        self.handle_seq: int | None = None
-        self.handled_ms: int | None = None
-        self.resp_seq: int | None = None
-        self.completed_ms: int | None = None
-        self.response: Any = None
-        self.records_written: tuple[int, ...] = ()
-        self.high_watermark: int | None = None
-        self.broker_epoch: int | None = None
-        self.registered_epoch: int | None = None
-        self.timer: Any = None
-        self.open = True
-
-    def __str__(self) -> str:
-        return f"{self.api}#{self.id} {self.src}>{self.dst}"
 
 
 class Recorder:
@@ -121,8 +48,11 @@ class Recorder:
         self._held_bytes = 0
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
+        self._responded: list[tuple[int, Exchange]] = []  # to clients, with the times
+        self._unresponded: list[Exchange] = []  # of clients, whose requests keep their records
+        self._client_rows: list[dict[str, Any]] = []
         self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
-            name: [] for name in trace.TABLES if name != "rpc"
+            name: [] for name in trace.TABLES if name not in ("rpc", "client_record")
         }  # the events that are rows of a table
         self.fault_hits: dict[str, int] = {}
         self._events: list[Event] = []
@@ -181,6 +111,10 @@ class Recorder:
 
         From then on the messages of these events have sizes in place of their record batches.
         """
+        self._take_responses()
+        waiting, self._unresponded = self._unresponded, []
+        for exchange in waiting:
+            self._strip(exchange)
         events, self._events = self._events, []
         self._held_bytes = 0
         if events:
@@ -189,7 +123,7 @@ class Recorder:
             self._hash.update(canonical(event).encode())
             self._hash.update(b"\n")
             if event[2] == "request":
-                event[3].request = without_records(event[3].request)
+                self._strip(event[3])
             elif event[2] == "reply":
                 event[3].response = without_records(event[3].response)
         reported = [event for event in events if _is_reported(event)]
@@ -208,6 +142,14 @@ class Recorder:
             }
             self._shelf.put("rpc", [self._rpc_row(exchange) for exchange in exchanges], unsettled)
             del self.exchanges[: self.chunk_rows]
+
+    def _strip(self, exchange: Exchange) -> None:
+        """Drop the records of a request, unless the rows of its response need them."""
+        needed = exchange.connection is not None and len(self._client_rows) < CLIENT_ROWS_MAX
+        if needed and exchange.open and exchange.resp_seq is None:
+            self._unresponded.append(exchange)
+        else:
+            exchange.request = without_records(exchange.request)
 
     def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too.
@@ -236,7 +178,24 @@ class Recorder:
         """The rows that are in memory."""
         if table == "rpc":
             return (self._rpc_row(exchange) for exchange in self.exchanges)
+        if table == "client_record":
+            self._take_responses()
+            return iter(self._client_rows)
         return (self._row(table, event) for event in self.rows[table])
+
+    def responded(self, exchange: Exchange) -> None:
+        """Take a response to a client, whose rows are made when its records are dropped."""
+        self._responded.append((self.clock(), exchange))
+
+    def _take_responses(self) -> None:
+        """Make the rows of the responses to clients, up to a number of them."""
+        responded, self._responded = self._responded, []
+        for at_ms, exchange in responded:
+            if len(self._client_rows) >= CLIENT_ROWS_MAX:
+                break
+            common = {"run_id": self.run_id, "vt": at_ms, "seq": exchange.resp_seq}
+            for row in client_rows(exchange):
+                self._client_rows.append(common | trace.row("client_record", row))
 
     def _now(self) -> dict[str, int]:
         return {"vt": self.clock(), "seq": self.sequence}
@@ -257,6 +216,8 @@ class Recorder:
             "src": exchange.src,
             "dst": exchange.dst,
             "src_incarnation": exchange.src_incarnation,
+            "client_id": None if exchange.connection is None else exchange.client_id,
+            "connection": exchange.connection,
             "send_seq": exchange.send_seq,
             "handle_seq": exchange.handle_seq,
             "resp_seq": exchange.resp_seq,

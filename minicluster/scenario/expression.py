@@ -19,16 +19,17 @@ from minicluster.scenario.errors import ScenarioError
 
 EXPRESSION_MAX = 2_000  # characters
 
-_TOKEN = re.compile(r"\s*(?:(==|!=|<=|>=|<|>)|([()\[\],=])|([A-Za-z0-9._-]+))")
+_TOKEN = re.compile(r"\s*(?:(==|!=|<=|>=|<|>)|([()\[\],=])|([A-Za-z0-9._-]+|\"[^\"]*\"|'[^']*'))")
 _WORDS = {"and", "or", "not", "in"}
 _PARTITION = re.compile(r"(.+)-([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A bare word: a partition, a topic, a named set, a number or a name."""
+    """A bare word: a partition, a topic, a named set, a number or a name; or text in quotes."""
 
     text: str
+    is_quoted: bool = False
 
     @property
     def is_partition(self) -> bool:
@@ -194,6 +195,9 @@ class _Parser:
         token = self.peek()
         if token is None:
             raise self.error("something is missing at the end")
+        if token[0] in "\"'":
+            self.at += 1
+            return Word(token[1:-1], is_quoted=True)
         if token in _WORDS or not re.fullmatch(r"[A-Za-z0-9._-]+", token):
             raise self.error(f"{token!r} is in the wrong place")
         self.at += 1

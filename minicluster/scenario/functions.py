@@ -16,6 +16,7 @@ NAMED_SETS: Mapping[str, str] = {
     "brokers": "all brokers",
     "controllers": "all controllers",
     "all": "all nodes, brokers first",
+    "clients": "Kafka's clients that have sent a request so far, by their `client.id`",
     "none": "nobody: `leader(orders-0) == none`",
 }
 
@@ -35,6 +36,7 @@ class Takes(Enum):
     PARTITION = "a partition such as orders-0"
     NODE = "one node's number"
     NODES = "nodes such as broker(1) or brokers"
+    CLIENT_ID = "a client.id such as app-1"
     NODES_OR_BROKERS = "nodes such as controllers, or nothing for all brokers"
 
 
@@ -43,7 +45,7 @@ class Function:
     """One function.
 
     Shapes:  value(view, the function's name, its argument, n): a partition comes as topic and
-             index, nodes as ids. ``numbered`` functions take ``n=…``.
+             index, a client.id as text, nodes as ids. ``numbered`` functions take ``n=…``.
     """
 
     form: str
@@ -149,6 +151,13 @@ _ALL = (
         _active_controller,
     ),
     Function(
+        "client(app-1)",
+        "the client with this `client.id`, connected or not; other characters need quotes",
+        Takes.CLIENT_ID,
+        Type.NODES,
+        lambda view, _, client_id, _n: view.clients.node(client_id),
+    ),
+    Function(
         "leader(orders-0)",
         "the partition's leader; nobody while there is none",
         _P,
@@ -229,7 +238,7 @@ _ALL = (
     ),
     Function(
         "running(broker(1))",
-        "all their processes run; a paused one runs",
+        "all their processes run; a paused one runs; a client has a connection",
         _N,
         Type.TRUTH,
         _every(lambda view, node: view.running(node)),

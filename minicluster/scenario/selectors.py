@@ -91,7 +91,9 @@ def check(expression: Expression) -> Type:
              that a function does not take, for a condition where a number or nodes are needed.
     """
     match expression:
-        case Word(text):
+        case Word(text, is_quoted):
+            if is_quoted:
+                raise ScenarioError(f"{text[:60]!r} is text, which only client() takes")
             return _type_of_word(text)
         case Nodes(members):
             for member in members:
@@ -147,10 +149,11 @@ def _check_call(call: Call) -> Type:
             takes = "n alone, as in n=1" if function.numbered else "no argument with a name"
             raise ScenarioError(f"{name}(): {word[:60]}= is not known; it takes {takes}")
         _need(value, Type.NUMBER)
-    if function.takes is Takes.PARTITION:
+    if function.takes in (Takes.PARTITION, Takes.CLIENT_ID):
         if not isinstance(given[0], Word):
             raise ScenarioError(f"{name}() takes {function.takes.value}")
-        _ = given[0].partition
+        if function.takes is Takes.PARTITION:
+            _ = given[0].partition
     elif given:
         _need(given[0], Type.NODES, Type.NUMBER)
     return function.type
@@ -167,7 +170,7 @@ def select(selector: str | Expression, view: ClusterView) -> tuple[int, ...]:
     value = as_nodes(evaluate(expression, view))
     known = {*view.broker_ids, *view.controller_ids}
     for node in value:
-        if node != NOBODY and node not in known:
+        if node >= 0 and node not in known:  # ids of clients are below those of nobody
             names = ", ".join(str(n) for n in sorted(known))
             raise ScenarioError(f"there is no node {node}; nodes are {names}")
     return tuple(node for node in value if node != NOBODY)
@@ -202,6 +205,9 @@ def evaluate(expression: Expression, view: ClusterView) -> Value:
             if function.takes is Takes.PARTITION:
                 assert isinstance(arguments[0], Word)
                 argument = arguments[0].partition
+            elif function.takes is Takes.CLIENT_ID:
+                assert isinstance(arguments[0], Word)
+                argument = arguments[0].text
             elif function.takes is not Takes.NOTHING:
                 argument = as_nodes(evaluate(arguments[0], view)) if arguments else ()
             return function.value(view, name, argument, n)
@@ -215,6 +221,8 @@ def _word(text: str, view: ClusterView) -> Value:
             return view.controller_ids
         case "all":
             return (*view.broker_ids, *view.controller_ids)
+        case "clients":
+            return view.clients.ids
         case "none":
             return NOBODY
         case "true" | "false":

@@ -5,6 +5,17 @@ from __future__ import annotations
 from typing import Protocol
 
 
+class Clients(Protocol):
+    """Kafka's clients as nodes."""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The nodes of those that have sent a request so far."""
+
+    def node(self, client_id: str) -> int:
+        """The node of the client with this ``client.id``."""
+
+
 class ClusterView(Protocol):
     """The cluster as its committed metadata shows it; node ids, -1 for no leader."""
 
@@ -15,6 +26,10 @@ class ClusterView(Protocol):
     @property
     def controller_ids(self) -> tuple[int, ...]:
         """All controllers, running or not, ascending."""
+
+    @property
+    def clients(self) -> Clients:
+        """Kafka's clients."""
 
     @property
     def active_controller_id(self) -> int | None:

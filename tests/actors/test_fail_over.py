@@ -37,7 +37,7 @@ def creation(name: str) -> m.CreateTopicsRequest:
 def send_request(cluster: MiniCluster, request: object) -> AdminOperation:
     """Send a request and do not wait for it."""
     operation = AdminOperation(deadline_ms=cluster.now_ms + 60_000, request=request, version=7)
-    cluster.client.deliver(operation)
+    cluster.own_client.deliver(operation)
     return operation
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.network import Completion, Condition, Kind, Network, Packet
+from minicluster.actors.links import Condition, Kind, Packet
+from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.actors.runtime.simulated import SimulatedRuntime

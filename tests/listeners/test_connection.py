@@ -64,7 +64,7 @@ def test_a_request_waits_until_the_response_before_it_has_left() -> None:
     assert isinstance(deliver, Deliver) and deliver.correlation_id == 2
 
 
-def test_a_client_that_has_ended_its_side_gets_what_it_has_asked_for() -> None:
+def test_a_client_that_has_ended_its_side_gets_its_responses() -> None:
     machine = connection()
     machine.on_bytes(frame(1) + frame(2)[:-1])
     assert machine.on_end_of_stream() == []

@@ -10,12 +10,22 @@ from minicluster.scenario import ScenarioError, holds, select
 from minicluster.scenario.expression import parse
 
 
+class Clients:
+    """Two that have sent a request."""
+
+    ids = (-2, -3)
+
+    def node(self, client_id: str) -> int:
+        return {"app-1": -2, "my app": -3}.get(client_id, -4)
+
+
 @dataclass
 class Table:
     """Three brokers, three controllers; orders-0 on 1,2,3 led by 2 with 2,3 in sync."""
 
     broker_ids: tuple[int, ...] = (1, 2, 3)
     controller_ids: tuple[int, ...] = (101, 102, 103)
+    clients: Clients = field(default_factory=Clients)
     active_controller_id: int | None = 102
     fenced_brokers: tuple[int, ...] = (1,)
     draws: list[tuple[str, int]] = field(default_factory=list)
@@ -80,6 +90,10 @@ class Table:
         ("majority(controllers)", (102, 103)),
         ("minority(controllers)", (103,)),
         ("2", (2,)),
+        ("clients", (-2, -3)),
+        ("client(app-1)", (-2,)),
+        ("[client('my app'), brokers]", (-3, 1, 2, 3)),
+        ('client("comes later")', (-4,)),
     ],
 )
 def test_a_selector_names_nodes(selector: str, nodes: tuple[int, ...]) -> None:
@@ -102,6 +116,7 @@ def test_a_selector_names_nodes(selector: str, nodes: tuple[int, ...]) -> None:
         ("unfenced(brokers)", False),
         ("unfenced([2, 3])", True),
         ("high_watermark(orders-0) < 17", False),
+        ("client(app-1) in clients and client(other) not in clients", True),
         ("running(brokers) or recovering(orders-0)", False),
         ("(in_controlled_shutdown(broker(3)))", True),
     ],
@@ -133,6 +148,9 @@ def test_a_slip_is_shown_where_it_is(text: str, message: str) -> None:
     [
         ("broker(9)", "there is no such broker; brokers are 1, 2, 3"),
         ("controller(7)", "number from 0 to 2"),
+        ("client()", "client() takes a client.id such as app-1, not 0 arguments"),
+        ("client([1])", "client() takes a client.id such as app-1"),
+        ("'app-1'", "is text, which only client() takes"),
         ("chief(orders-0)", "known: active_controller"),
         ("leader(orders)", "topic-index"),
         ("isr(nothing-3)", "no partition nothing-3"),

@@ -26,8 +26,8 @@ class RecordedLeaders:
 
     def __init__(self, names: Names, lines: Sequence[Mapping[str, Any]]) -> None:
         self._names = names
-        answers = [(line["n"], a) for line in lines for a in line["answers"] if "response" in a]
-        joined = [(n, a["response"]) for n, a in answers if a["api"] == "JoinGroup"]
+        responses = [(line["n"], a) for line in lines for a in line["answers"] if "response" in a]
+        joined = [(n, a["response"]) for n, a in responses if a["api"] == "JoinGroup"]
         instances = {
             member["memberId"]: member["groupInstanceId"]
             for _, response in joined

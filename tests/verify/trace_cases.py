@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from minicluster.protocol import records as r
+from tests.verify import trace_cases_clients as clients
 from tests.verify import trace_cases_logs as logs
 from tests.verify import trace_cases_quorum as quorum
 from tests.verify import trace_cases_replicas as replicas
@@ -411,6 +412,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "X1": (x1_bad,),
     **replicas.BAD,
     **logs.BAD,
+    **clients.BAD,
     **{rule: logs.BAD.get(rule, ()) + cases for rule, cases in quorum.BAD.items()},
 }
 NEAR: dict[str, tuple[Case, ...]] = {
@@ -430,5 +432,6 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "X1": (x1_near,),
     **replicas.NEAR,
     **logs.NEAR,
+    **clients.NEAR,
     **{rule: logs.NEAR.get(rule, ()) + cases for rule, cases in quorum.NEAR.items()},
 }

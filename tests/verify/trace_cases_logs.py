@@ -323,7 +323,6 @@ BAD: dict[str, tuple[Case, ...]] = {
     "F15": (f15_bad,),
     "F16": (f16_bad,),
     "F17": (f17_bad,),
-    "F18": (f18_bad, f18_listed_early),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "E04": (e04_near,),
@@ -338,5 +337,4 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "F15": (f15_near,),
     "F16": (f16_near,),
     "F17": (f17_near,),
-    "F18": (f18_near, f18_listed),
 }

@@ -13,7 +13,9 @@ from typing import Any, cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
-from minicluster.actors.network import Condition, Kind
+from minicluster.actors.cluster.views import ClientNode
+from minicluster.actors.links import Condition, Kind, is_client
+from minicluster.errors import UserError
 from minicluster.scenario.actions import network as declared
 from minicluster.scenario.actions.arguments import Apis, Duration, Nodes
 
@@ -26,7 +28,7 @@ def cut(cluster: ClusterRoles, do: declared.Cut) -> None:
 
 @performs(declared.Partition.between)
 def partition(cluster: ClusterRoles, do: declared.Partition) -> None:
-    resolved = [cluster.ids(group) for group in do.groups]
+    resolved = [cluster.ids_with_clients(group) for group in do.groups]
     pairs = [
         (a, b)
         for i, first in enumerate(resolved)
@@ -43,8 +45,9 @@ def partition(cluster: ClusterRoles, do: declared.Partition) -> None:
 
 @performs(declared.Isolate)
 def isolate(cluster: ClusterRoles, do: declared.Isolate) -> None:
-    inside = cluster.ids(do.node)
-    outside = [other for other in cluster.node_ids if other not in inside]
+    inside = cluster.ids_with_clients(do.node)
+    everyone = (*cluster.node_ids, *cluster.client_nodes.ids)
+    outside = [other for other in everyone if other not in inside]
     pairs = [(a, b) for a in inside for b in outside]
     pairs += [(b, a) for a, b in pairs]
     _disturb(cluster, "cut", pairs, lasting=do.lasting, action="isolate")
@@ -71,11 +74,13 @@ def loss(cluster: ClusterRoles, do: declared.Loss) -> None:
 
 @performs(declared.Duplicate)
 def duplicate(cluster: ClusterRoles, do: declared.Duplicate) -> None:
+    _refuse_clients(cluster, "duplicate", do)
     _disturb_some(cluster, "duplicate", do)
 
 
 @performs(declared.Reorder)
 def reorder(cluster: ClusterRoles, do: declared.Reorder) -> None:
+    _refuse_clients(cluster, "reorder", do)
     _disturb_some(cluster, "reorder", do)
 
 
@@ -112,22 +117,37 @@ def held(cluster: ClusterRoles, src: Nodes | None = None, dst: Nodes | None = No
 # How it is done.
 
 
+def _refuse_clients(
+    cluster: ClusterRoles, word: str, do: declared.Duplicate | declared.Reorder
+) -> None:
+    """Refuse what no connection of TCP does.
+
+    Errors:  UserError that names the client.
+    """
+    for node_id in (*cluster.ids_with_clients(do.src), *cluster.ids_with_clients(do.dst)):
+        if is_client(node_id):
+            name = ClientNode(cluster, node_id)
+            raise UserError(f"{word}: {name} has connections of TCP, which keep their order")
+
+
 def _conditions(cluster: ClusterRoles, src: Nodes | None, dst: Nodes | None) -> list[Condition]:
     """The faults in effect on the links between some nodes, or on all links."""
-    sources = None if src is None else cluster.ids(src)
-    targets = None if dst is None else cluster.ids(dst)
+    sources = None if src is None else cluster.ids_with_clients(src)
+    targets = None if dst is None else cluster.ids_with_clients(dst)
+    pauses = {held for conditions in cluster.paused_clients.values() for held in conditions}
     return [
         condition
         for condition in cluster.network.conditions
         if (sources is None or condition.src in sources)
         and (targets is None or condition.dst in targets)
+        and condition not in pauses
     ]
 
 
 def _pairs(
     cluster: ClusterRoles, src: Nodes, dst: Nodes, *, both: bool = False
 ) -> list[tuple[int, int]]:
-    sources, targets = cluster.ids(src), cluster.ids(dst)
+    sources, targets = cluster.ids_with_clients(src), cluster.ids_with_clients(dst)
     pairs = [(a, b) for a in sources for b in targets if a != b]
     if both:
         pairs += [(b, a) for a, b in pairs if (b, a) not in pairs]

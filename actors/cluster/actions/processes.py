@@ -11,6 +11,7 @@ from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.incarnations import end_process, record_logs, start_process
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.actors.links import Condition, is_client
 from minicluster.actors.nodes.broker import BeginShutdown
 from minicluster.actors.nodes.metadata_publisher import SetDelay
 from minicluster.log.directory import METADATA_DIRECTORY
@@ -24,7 +25,7 @@ def kill(cluster: ClusterRoles, do: declared.Kill) -> None:
             cluster.note("kill", [node_id], "note", "it is down already")
             continue
         record_logs(cluster, node_id, "crash")
-        end_process(cluster, node_id)
+        end_process(cluster, node_id, reset=do.connections == "reset")
         lost = cluster.disks[node_id].crash(do.lose_tail)
         detail = ", ".join(f"{name} lost {count}" for name, count in lost.items())
         cluster.note("kill", [node_id], "start", detail)
@@ -45,7 +46,7 @@ def bounce(cluster: ClusterRoles, do: declared.Bounce) -> None:
         if node_id not in cluster.processes:
             cluster.note("bounce", [node_id], "note", "it is down already")
             continue
-        kill(cluster, node_id, lose_tail=do.lose_tail)
+        kill(cluster, node_id, lose_tail=do.lose_tail, connections=do.connections)
         cluster.rt.schedule(cluster.now_ms + ms(do.down), partial(_start_again, cluster), node_id)
 
 
@@ -65,7 +66,11 @@ def wipe(cluster: ClusterRoles, do: declared.Wipe) -> None:
 
 @performs(declared.Pause)
 def pause(cluster: ClusterRoles, do: declared.Pause) -> None:
-    for node_id in cluster.own_ids(do.node):
+    for node_id in cluster.ids_with_clients(do.node):
+        if is_client(node_id):
+            _pause_client(cluster, node_id, do)
+            continue
+        cluster.own_ids(node_id)  # refuses those of other processes
         process = cluster.processes.get(node_id)
         if process is None or process.paused:
             cluster.note("pause", [node_id], "note", "it does not run")
@@ -77,9 +82,38 @@ def pause(cluster: ClusterRoles, do: declared.Pause) -> None:
             cluster.rt.schedule(cluster.now_ms + ms(do.lasting), partial(_resume, cluster), process)
 
 
+def _pause_client(cluster: ClusterRoles, node_id: int, do: declared.Pause) -> None:
+    """Hold all that a client sends and all that is sent to it: its process runs elsewhere."""
+    if node_id in cluster.paused_clients:
+        cluster.note("pause", [node_id], "note", "it is paused already")
+        return
+    pairs = [(node_id, broker) for broker in cluster.broker_ids]
+    pairs += [(broker, client) for client, broker in pairs]
+    cluster.paused_clients[node_id] = [
+        cluster.network.add(Condition(kind="hold", src=src, dst=dst)) for src, dst in pairs
+    ]
+    cluster.note("pause", [node_id], "start")
+    if do.lasting is not None:
+        until_ms = cluster.now_ms + ms(do.lasting)
+        cluster.rt.schedule(until_ms, partial(_resume_client, cluster), node_id)
+
+
+def _resume_client(cluster: ClusterRoles, node_id: int) -> None:
+    conditions = cluster.paused_clients.pop(node_id, None)
+    if conditions is None:
+        cluster.note("resume", [node_id], "note", "it is not paused")
+        return
+    cluster.network.lift(conditions)
+    cluster.note("resume", [node_id], "stop")
+
+
 @performs(declared.Resume)
 def resume(cluster: ClusterRoles, do: declared.Resume) -> None:
-    for node_id in cluster.own_ids(do.node):
+    for node_id in cluster.ids_with_clients(do.node):
+        if is_client(node_id):
+            _resume_client(cluster, node_id)
+            continue
+        cluster.own_ids(node_id)  # refuses those of other processes
         process = cluster.processes.get(node_id)
         if process is None or not process.paused:
             cluster.note("resume", [node_id], "note", "it is not paused")

@@ -26,7 +26,7 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
     operations: list[ProduceOperation] = []
     producer = Producer() if do.idempotent else None
     for _ in range(1 if do.count is None else do.count):
-        operation = cluster.client.new_operation(
+        operation = cluster.own_client.new_operation(
             str(do.topic),
             do.partition,
             acks=cast(declared.AcksWord, do.acks),
@@ -38,7 +38,7 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
             operations[-1].then = operation
         operations.append(operation)
     if operations:
-        cluster.client.deliver(operations[0])
+        cluster.own_client.deliver(operations[0])
     finish(cluster, operations, deadline_ms + 60_000)
     return operations
 
@@ -61,5 +61,5 @@ def _start_load(cluster: ClusterRoles, do: declared.Produce, rate: float) -> lis
         acks=cast(declared.AcksWord, do.acks),
     )
     cluster.loads.append(load)
-    cluster.client.deliver(load)
+    cluster.own_client.deliver(load)
     return load.operations

@@ -52,7 +52,7 @@ def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> An
         deadline_ms=cluster.now_ms + within_ms, request=request, version=version
     )
     with cluster.rt.exclusive():
-        cluster.client.deliver(operation)
+        cluster.own_client.deliver(operation)
     finish(cluster, [operation], operation.deadline_ms + 1_000)
     if operation.response is None:
         why = operation.failure or "no response"

@@ -15,6 +15,7 @@ from minicluster.scenario.actions.arguments import (
     whole,
 )
 
+Connections = Literal["close", "reset"]
 LoseTail = Literal["none", "unflushed", "all"]
 DirectoryIndex = Annotated[int, whole(0, bounds.DIRECTORIES_MAX - 1)]
 
@@ -37,11 +38,15 @@ class Resume(Action):
 
 @dataclass(frozen=True, slots=True)
 class Kill(Action):
-    """Stop nodes at once (SIGKILL); optionally lose what was not flushed, or everything."""
+    """Stop nodes at once (SIGKILL); optionally lose what was not flushed, or everything.
+
+    The connections of clients end with FIN where all was read, else or with reset with RST.
+    """
 
     node: Nodes
     _: KW_ONLY
     lose_tail: LoseTail = "none"
+    connections: Connections = "close"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Bounce(Action):
     _: KW_ONLY
     down: Duration = "1s"
     lose_tail: LoseTail = "none"
+    connections: Connections = "close"
 
 
 @dataclass(frozen=True, slots=True)

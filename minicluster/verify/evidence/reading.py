@@ -191,9 +191,9 @@ def _trace(
     for table in TABLES:
         if f"trace/{table}" in damaged:
             continue
-        if table in OPTIONAL_TABLES and table not in header.trace_rows:
-            continue
         file = path / "trace" / f"{table}.parquet"
+        if table in OPTIONAL_TABLES and table not in header.trace_rows and not file.exists():
+            continue
         why = file_damage(file, table, header.trace_rows.get(table))
         if why is None:
             found[table] = file

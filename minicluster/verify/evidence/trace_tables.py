@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from minicluster.trace import COMMON, INT32_COLUMNS, REQUIRED, TABLES
+from minicluster.trace import COMMON, INT32_COLUMNS, OPTIONAL_COLUMNS, REQUIRED, TABLES
 from minicluster.verify.evidence.run_header import NotARun
 
 _INT32_MAX = 2**31 - 1
@@ -42,9 +42,12 @@ def file_damage(file: Path, table: str, rows: int | None) -> str | None:
     except (OSError, pa.ArrowException) as error:
         return _unreadable(file, error)
     kinds = {"vt": COMMON["vt"], "seq": COMMON["seq"], **TABLES[table]}
-    if lacks := [name for name in kinds if name not in schema.names]:
+    optional = OPTIONAL_COLUMNS.get(table, ())
+    if lacks := [name for name in kinds if name not in (*schema.names, *optional)]:
         return f"{file}: there is no column {', '.join(lacks)}"
     for name, kind in kinds.items():
+        if name not in schema.names:
+            continue
         held = schema.field(name).type
         if not _fits(held, kind):
             raise NotARun(f"{file}: the column {name} is {held}, where a run has {kind}")
@@ -62,6 +65,9 @@ def read_table(file: Path, table: str, *, as_written: bool) -> tuple[pa.Table | 
     try:
         read = parquet.read_table(file)
         read.validate(full=True)
+        for name in OPTIONAL_COLUMNS.get(table, ()):
+            if name not in read.column_names:
+                read = read.append_column(name, pa.nulls(read.num_rows))
         columns = {name: read[name].cast(ARROW_TYPES[kind]) for name, kind in TABLES[table].items()}
         columns |= {name: read[name].cast(pa.int64()) for name in ("vt", "seq")}
     except (OSError, pa.ArrowException) as error:

@@ -83,7 +83,7 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What the member gave for a protocol."""
+        """The metadata of the member for a protocol."""
         return next(p.metadata for p in self.protocols if p.name == protocol_name)
 
 

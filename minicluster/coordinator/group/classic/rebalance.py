@@ -32,7 +32,7 @@ def join_key(group_id: str) -> str:
 
 
 def sync_key(group_id: str) -> str:
-    """The timer of the members that have not asked for their assignment."""
+    """The timer of the members that have not requested their assignment."""
     return f"sync-{group_id}"
 
 
@@ -153,7 +153,7 @@ def complete_group_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> 
 def generation_of(
     group: ClassicGroup, member_id: str, leader: str | None = None, *, skip: bool = False
 ) -> JoinGroupResponse:
-    """The response that tells a member its generation; the leader gets all members."""
+    """The response with the generation of a member; the leader gets all members."""
     is_leader = group.leader_id == member_id and leader is None
     return JoinGroupResponse(
         generation_id=group.generation_id,
@@ -231,7 +231,7 @@ def reschedule_heartbeat(
 
 
 def schedule_expiry(shard: GroupShard, group_id: str, member_id: str, at_ms: int) -> None:
-    """Remove a member at a time, unless it is heard of before.
+    """Remove a member at a time, unless its request comes before.
 
     Source:  GroupMetadataManager.expireClassicGroupMemberHeartbeat.
     """

@@ -286,7 +286,7 @@ class Join:
             is_leader = group.leader_id == member.member_id
             complete_join(member, generation_of(group, member.member_id, skip=is_leader))
         else:
-            # An older leader would assign again, so it is told that another one leads.
+            # An older leader would assign again, so the response names another one.
             complete_join(member, generation_of(group, member.member_id, leader=leader))
 
 

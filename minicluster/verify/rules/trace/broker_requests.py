@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
+from minicluster.verify.rules.trace.client_records import WATERMARKS_OF_CLIENTS
 from minicluster.verify.rules.trace.windows import UP_TO_HERE
 
 _FETCH_REQUEST = (
@@ -106,12 +107,12 @@ RULES = (
     Rule(
         id="F18",
         title="A leader's high watermark does not decrease",
-        statement="While a broker leads an epoch its high watermark only advances, and "
-        "consumers receive an end offset only once the high watermark has passed the start of "
-        "the epoch.",
+        statement="While a broker leads an epoch its high watermark only advances, also as "
+        "clients see it, and consumers receive an end offset only once the high watermark has "
+        "passed the start of the epoch.",
         source="KIP-101, KIP-207; Partition.maybeIncrementLeaderHW, fetchOffsetForTimestamp",
         evidence=Evidence.TRACE,
-        tables=("partition_event", "rpc"),
+        tables=("partition_event", "rpc", "client_record", "raft_event"),
         checks=(
             Check(
                 view="replica_events",
@@ -132,6 +133,7 @@ RULES = (
                 number="end_offset",
                 offset="cast(null as bigint)",
             ),
+            WATERMARKS_OF_CLIENTS,
         ),
     ),
 )

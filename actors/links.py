@@ -1,0 +1,103 @@
+"""The links of the network: packets in flight, and the conditions that disturb them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from minicluster.actors.recording.exchange import Exchange
+from minicluster.errors import UserError
+
+Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold"]
+Distribution = Literal["fixed", "uniform", "exponential"]
+
+OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
+
+
+def is_client(node: int) -> bool:
+    """True for the node of one of Kafka's clients, whose links are connections of TCP."""
+    return node < OWN_CLIENT
+
+
+class Packet:
+    """A request or a response in flight."""
+
+    __slots__ = ("body", "epoch", "exchange", "is_response", "link")
+
+    def __init__(self, exchange: Exchange, body: Any, is_response: bool) -> None:
+        self.exchange = exchange
+        self.body = body
+        self.is_response = is_response
+        self.epoch = 0
+        self.link: Link | None = None
+
+    @property
+    def src(self) -> int:
+        """The node that sent this packet: of a response, the receiver of the request."""
+        return self.exchange.dst if self.is_response else self.exchange.src
+
+    @property
+    def dst(self) -> int:
+        """The node that this packet goes to."""
+        return self.exchange.src if self.is_response else self.exchange.dst
+
+    @property
+    def api(self) -> str:
+        """The API's name, such as ``AlterPartition``."""
+        return self.exchange.api
+
+    @property
+    def version(self) -> int:
+        """The version of the request and of its response."""
+        return self.exchange.version
+
+    def __repr__(self) -> str:
+        kind = "response" if self.is_response else "request"
+        return f"<{kind} {self.exchange} {self.body!r}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Condition:
+    """A disturbance of the packets of one link, until it is lifted.
+
+    Units:   probability 0..1; mean_ms and min_ms milliseconds.
+    """
+
+    kind: Kind
+    src: int
+    dst: int
+    apis: tuple[str, ...] = ()  # none: all
+    probability: float = 1.0
+    mean_ms: int = 0
+    min_ms: int = 0
+    distribution: Distribution = "fixed"
+    held: list[Packet] = field(default_factory=list)
+
+    def covers(self, api: str) -> bool:
+        return not self.apis or api in self.apis
+
+    def delay_ms(self, fraction: float) -> int:
+        """One draw of the delay."""
+        over_ms = max(0, self.mean_ms - self.min_ms)
+        match self.distribution:
+            case "fixed":
+                return max(self.mean_ms, self.min_ms)
+            case "uniform":
+                return self.min_ms + round(2 * over_ms * fraction)
+            case "exponential":
+                return self.min_ms + round(-over_ms * math.log(1.0 - fraction))
+        raise UserError(f"delay: {self.distribution!r} is no distribution")
+
+
+class Link:
+    """One direction between two nodes."""
+
+    __slots__ = ("arrivals", "conditions", "count", "epoch", "key")
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        self.count = 0  # packets sent so far
+        self.epoch = 0  # packets of an older epoch are lost
+        self.arrivals: dict[str, int] = {}  # the latest arrival of each API
+        self.conditions: list[Condition] = []

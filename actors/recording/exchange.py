@@ -1,0 +1,84 @@
+"""A request and its response, as the network carries them and the trace shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Exchange:
+    """One request and its response: a row of the ``rpc`` table, and the caller that waits.
+
+    Units:   *_ms virtual milliseconds; *_seq event numbers.
+    """
+
+    __slots__ = (
+        "api",
+        "broker_epoch",
+        "caller",
+        "client_id",
+        "completed_ms",
+        "connection",
+        "context",
+        "correlation_id",
+        "dst",
+        "handle_seq",
+        "handled_ms",
+        "high_watermark",
+        "id",
+        "open",
+        "records_written",
+        "registered_epoch",
+        "request",
+        "resp_seq",
+        "response",
+        "send_seq",
+        "sent_ms",
+        "src",
+        "src_incarnation",
+        "timer",
+        "version",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        api: str,
+        version: int,
+        src: int,
+        dst: int,
+        request: Any,
+        caller: Any,
+        context: Any,
+        correlation_id: int,
+        src_incarnation: str | None,
+        client_id: str = "",
+        connection: int | None = None,
+    ) -> None:
+        self.id = id
+        self.api = api
+        self.version = version
+        self.src = src
+        self.dst = dst
+        self.request = request
+        self.caller = caller
+        self.context = context
+        self.correlation_id = correlation_id
+        self.src_incarnation = src_incarnation
+        self.client_id = client_id
+        self.connection = connection  # of one of Kafka's clients; None: of a node
+        self.send_seq = 0
+        self.sent_ms = 0
+        self.handle_seq: int | None = None
+        self.handled_ms: int | None = None
+        self.resp_seq: int | None = None
+        self.completed_ms: int | None = None
+        self.response: Any = None
+        self.records_written: tuple[int, ...] = ()
+        self.high_watermark: int | None = None
+        self.broker_epoch: int | None = None
+        self.registered_epoch: int | None = None
+        self.timer: Any = None
+        self.open = True
+
+    def __str__(self) -> str:
+        return f"{self.api}#{self.id} {self.src}>{self.dst}"
