@@ -72,6 +72,8 @@ AGREES_IN_FULL = {
 def test_a_recording_agrees(path: Path) -> None:
     tally = Tally()
     tally.add(play(path), show=3)
-    for api in AGREES_IN_FULL[path.name.split("-")[0]]:
+    played = [api for api in AGREES_IN_FULL[path.name.split("-")[0]] if api in tally.counts]
+    assert played
+    for api in played:  # a seed leaves some APIs out
         row = tally.counts[api]
         assert row[DIFFER] == row[NOT_BUILT] == row[OTHER_MESSAGE] == 0, (api, tally.as_text())
