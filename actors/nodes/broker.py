@@ -23,9 +23,7 @@ from minicluster.actors.nodes.metadata_publisher import (
     SnapshotSeen,
 )
 from minicluster.actors.nodes.quorum_shell import (
-    CLEAN,
     QUORUM_APIS,
-    WAKE,
     QuorumPlan,
     QuorumShell,
 )
@@ -146,28 +144,13 @@ class Broker(QuorumShell):
             self.apis.state.kraft_version = self.quorum.kraft_version
             self.perform(self.apis.on_request(packet, packet.body, version, self.now()))
 
-    def on_response(self, completion: Completion) -> None:
-        exchange = completion.exchange
-        if exchange.context is WAKE:
-            super().on_response(completion)
-            return
-        correlation_id = exchange.correlation_id
-        is_own = self.lifecycle.channel.owns(correlation_id)
-        machine = self.lifecycle if is_own else self.apis
-        if completion.failure is None:
-            effects = machine.on_response(correlation_id, completion.response, self.now())
-        else:
-            effects = machine.on_failure(correlation_id, self.now())
-        self.perform(effects)
+    def on_machine_response(self, completion: Completion) -> None:
+        is_own = self.lifecycle.channel.owns(completion.exchange.correlation_id)
+        self.perform(self.complete(self.lifecycle if is_own else self.apis, completion))
 
-    def on_wakeup(self, name: str) -> None:
-        if name == WAKE:
-            self.on_quorum_wake()
-        elif name == CLEAN:
-            self.on_clean()
-        else:
-            self.perform(self.lifecycle.on_timer(name, self.now()))
-            self.perform(self.apis.on_timer(name, self.now()))
+    def on_machine_timer(self, name: str) -> None:
+        self.perform(self.lifecycle.on_timer(name, self.now()))
+        self.perform(self.apis.on_timer(name, self.now()))
 
     def on_message(self, message: Any) -> None:
         match message:

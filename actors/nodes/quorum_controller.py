@@ -15,10 +15,8 @@ from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion, api_name
 from minicluster.actors.nodes.quorum_shell import (
-    CLEAN,
     CONTROLLER_LISTENER,
     QUORUM_APIS,
-    WAKE,
     QuorumPlan,
     QuorumShell,
 )
@@ -217,25 +215,12 @@ class QuorumController(QuorumShell):
         else:
             self.network.respond(token, response)
 
-    def on_response(self, completion: Completion) -> None:
-        exchange = completion.exchange
-        if exchange.context is WAKE:
-            super().on_response(completion)
-        elif self._registration is not None:
-            number, now_ms = exchange.correlation_id, self.now()
-            if completion.failure is None:
-                effects = self._registration.on_response(number, completion.response, now_ms)
-            else:
-                effects = self._registration.on_failure(number, now_ms)
-            self.perform(effects)
+    def on_machine_response(self, completion: Completion) -> None:
+        if self._registration is not None:
+            self.perform(self.complete(self._registration, completion))
 
-    def on_wakeup(self, name: str) -> None:
-        if name == WAKE:
-            self.on_quorum_wake()
-        elif name == CLEAN:
-            self.on_clean()
-        else:
-            self._control(self.controller.on_timer(name, self.now()))
+    def on_machine_timer(self, name: str) -> None:
+        self._control(self.controller.on_timer(name, self.now()))
 
     def on_message(self, message: Any) -> None:
         match message:

@@ -255,7 +255,19 @@ class QuorumShell(Shell):
             self._wake_ms = wake_ms
             self.set_timer(WAKE, wake_ms)
 
-    def on_quorum_wake(self) -> None:
+    def on_wakeup(self, name: str) -> None:
+        if name == WAKE:
+            self._wake()
+        elif name == CLEAN:
+            self._clean()
+        else:
+            self.on_machine_timer(name)
+
+    def on_machine_timer(self, name: str) -> None:
+        """Handle a timer of the node's other machines."""
+        raise NotImplementedError(f"{self.name} has no timer {name}")
+
+    def _wake(self) -> None:
         """Poll the machine when it is due; its deadline may have moved since the timer was set."""
         self._wake_ms = None
         wake_ms = self.quorum.next_wake_ms()
@@ -271,10 +283,16 @@ class QuorumShell(Shell):
     def on_response(self, completion: Completion) -> None:
         """Handle a peer's response or a disconnect; the machine counts request timeouts itself."""
         correlation_id = completion.exchange.correlation_id
-        if completion.failure is None:
+        if completion.exchange.context is not WAKE:
+            self.on_machine_response(completion)
+        elif completion.failure is None:
             self.drive(self.quorum.on_response(correlation_id, completion.response, self.now()))
         elif completion.failure == "disconnected":
             self.drive(self.quorum.on_failure(correlation_id, self.now()))
+
+    def on_machine_response(self, completion: Completion) -> None:
+        """Handle the end of a request of the node's other machines."""
+        raise NotImplementedError(f"{self.name} sends no requests but the quorum's")
 
     # Snapshots.
 
@@ -300,7 +318,7 @@ class QuorumShell(Shell):
                 self.set_timer(CLEAN, self.now() + CLEAN_EVERY_MS)
         return written
 
-    def on_clean(self) -> None:
+    def _clean(self) -> None:
         """Delete old snapshots and the log before them, as the retention allows."""
         config, now_ms = self.context.config, self.now()
         self.quorum.clean(config.metadata_retention_bytes, config.metadata_retention_ms, now_ms)

@@ -174,13 +174,7 @@ class ReplicaManager(Shell):
         self._replicate(self.machine.on_request(packet, packet.body, exchange.version, self.now()))
 
     def on_response(self, completion: Completion) -> None:
-        correlation_id = completion.exchange.correlation_id
-        if completion.failure is None:
-            self._replicate(
-                self.machine.on_response(correlation_id, completion.response, self.now())
-            )
-        else:
-            self._replicate(self.machine.on_failure(correlation_id, self.now()))
+        self._replicate(self.complete(self.machine, completion))
 
     def on_wakeup(self, name: str) -> None:
         self._replicate(self.machine.on_timer(name, self.now()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from minicluster import effects as fx
@@ -45,6 +45,14 @@ _OF_BROKERS = frozenset(
     n for n, columns in TABLES.items() if {"broker", "incarnation"} <= {*columns}
 )
 _OF_NODES = frozenset(n for n, columns in TABLES.items() if {"node", "incarnation"} <= {*columns})
+
+
+class Requester(Protocol):
+    """A machine that sends requests."""
+
+    def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[fx.Effect]: ...
+
+    def on_failure(self, correlation_id: int, now_ms: int) -> list[fx.Effect]: ...
 
 
 class Wakeup:
@@ -111,6 +119,13 @@ class Shell(ClusterActor):
             handler(message)
         else:
             self.on_message(message)
+
+    def complete(self, machine: Requester, completion: Completion) -> list[fx.Effect]:
+        """End the request of a machine: with its response, or with any failure."""
+        correlation_id = completion.exchange.correlation_id
+        if completion.failure is None:
+            return machine.on_response(correlation_id, completion.response, self.now())
+        return machine.on_failure(correlation_id, self.now())
 
     def perform(self, effects: Iterable[fx.Effect]) -> None:
         """Perform the effects of a machine, in order."""

@@ -5,12 +5,13 @@ Source:  the liveness properties G1-G7 and their bounds in virtual time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
+from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
 
 LOOK_EVERY_MS = 100
@@ -186,25 +187,26 @@ def out_of_sync(cluster: Cluster) -> list[str]:
 def uncommitted(cluster: Cluster) -> list[str]:
     """The leaders with records above their high watermark (G5)."""
     stuck = []
-    for topic, index, state in cluster.image.topics.partitions():
-        process = cluster.processes.get(state.leader)
-        if process is None or process.replicas is None:
-            continue
-        partition = process.replicas.machine.state.partitions.get((topic.id, index))
+    for name, leader, partition in _led_partitions(cluster):
         if partition is None or partition.high_watermark != partition.log.end_offset:
             mark = "unknown" if partition is None else str(partition.high_watermark)
-            stuck.append(f"{topic.name}-{index}: high watermark {mark} at leader {state.leader}")
+            stuck.append(f"{name}: high watermark {mark} at leader {leader}")
     return stuck
 
 
 def pending(cluster: Cluster) -> list[str]:
     """The leaders that wait for the response to an ISR change (G4)."""
-    stuck = []
+    return [
+        f"{name}: leader {leader} waits for the controller"
+        for name, leader, partition in _led_partitions(cluster)
+        if partition is not None and partition.isr_state.is_pending
+    ]
+
+
+def _led_partitions(cluster: Cluster) -> Iterator[tuple[str, int, Partition | None]]:
+    """The name, leader and leader's replica of the partitions whose leader runs."""
     for topic, index, state in cluster.image.topics.partitions():
         process = cluster.processes.get(state.leader)
-        if process is None or process.replicas is None:
-            continue
-        partition = process.replicas.machine.state.partitions.get((topic.id, index))
-        if partition is not None and partition.isr_state.is_pending:
-            stuck.append(f"{topic.name}-{index}: leader {state.leader} waits for the controller")
-    return stuck
+        if process is not None and process.replicas is not None:
+            partitions = process.replicas.machine.state.partitions
+            yield f"{topic.name}-{index}", state.leader, partitions.get((topic.id, index))

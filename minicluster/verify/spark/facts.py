@@ -171,11 +171,7 @@ class _Reader:
     def _config(self, record: Message) -> None:
         assert isinstance(record, r.ConfigRecord)
         if record.resource_type == _TOPIC_RESOURCE and record.value is not None:
-            offset, pos, op, judged = self._where
-            mv, name = self._level, record.resource_name
-            self._topics.append(
-                (self._run, offset, pos, op, "Config", judged, mv, name, None, None)
-            )
+            self._topics.append((*self._place("Config"), record.resource_name, None, None))
         if record.name != MIN_ISR:
             return
         if record.resource_type == _TOPIC_RESOURCE:
@@ -196,26 +192,21 @@ class _Reader:
         replicas = self._parts.get(topic_id, {}).get(0)
         return None if configured is None or replicas is None else min(configured, replicas)
 
+    def _place(self, kind: str) -> tuple[Any, ...]:
+        """The first columns of every row."""
+        offset, pos, op, judged = self._where
+        return self._run, offset, pos, op, kind, judged, self._level
+
     # --- topics and partitions --------------------------------------------------------------
 
     def _topic_row(self, kind: str, topic_id: UUID, part: int | None = None) -> None:
-        offset, pos, op, judged = self._where
         name = self._names.get(topic_id)
-        self._topics.append(
-            (self._run, offset, pos, op, kind, judged, self._level, name, self._id(topic_id), part)
-        )
+        self._topics.append((*self._place(kind), name, self._id(topic_id), part))
 
     def _partition_row(self, kind: str, topic_id: UUID, part: int, *fields: Any) -> None:
-        offset, pos, op, judged = self._where
         self._partitions.append(
             (
-                self._run,
-                offset,
-                pos,
-                op,
-                kind,
-                judged,
-                self._level,
+                *self._place(kind),
                 self._elr,
                 self._effective_min_isr(topic_id),
                 self._names.get(topic_id),
@@ -316,16 +307,9 @@ class _Reader:
     # --- brokers ----------------------------------------------------------------------------
 
     def _broker_row(self, kind: str, broker: int, epoch: int, *fields: Any) -> None:
-        offset, pos, op, judged = self._where
         self._brokers.append(
             (
-                self._run,
-                offset,
-                pos,
-                op,
-                kind,
-                judged,
-                self._level,
+                *self._place(kind),
                 self._entry.unseen_from if self._mv is None else self._entry.clean_from,
                 broker,
                 epoch,
