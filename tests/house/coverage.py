@@ -23,7 +23,7 @@ DONE, PARTLY, NOT = "done", "partly", "not"
 # The limits of an API that is served; every other one that a machine serves is done.
 SERVED_IN_PART = {
     "Produce": "no transactions",
-    "Fetch": "no sessions, no preferred read replica",
+    "Fetch": "no transactions, no tiered storage",
     "ListOffsets": "no tiered storage, no transactions",
     "Metadata": "no authorization",
     **dict.fromkeys(

@@ -119,8 +119,8 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         f"{_TEXTS}kip_841_how_much_an_ineligible_member_refuses",
     ),
     "new_leader_elected_by_reassignment_only": (
-        f"{_TEXTS}kip_841_which_change_tells_of_a_new_leader",
-        f"{_TEXTS}kip_841_a_finished_reassignment_tells_of_a_new_leader_either_way",
+        f"{_TEXTS}kip_841_which_change_reports_a_new_leader",
+        f"{_TEXTS}kip_841_a_finished_reassignment_reports_a_new_leader_either_way",
     ),
     "amend_ends_controlled_shutdown": (
         f"{_TEXTS}kip_841_registering_again_in_controlled_shutdown",
@@ -169,7 +169,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         f"{_QUORUM}z58_a_snapshot_below_the_own_tail_is_installed_or_fatal",
     ),
     "parked_fetch_outlives_leadership": (
-        f"{_QUORUM}z59_a_fetch_parked_at_a_deposed_leader_fails_or_is_answered_in_its_name",
+        f"{_QUORUM}z59_a_fetch_parked_at_a_deposed_leader_fails_or_completes_in_its_name",
     ),
     "reader_keeps_position_after_truncation": (
         f"{_QUORUM}z61_voters_written_below_a_truncated_tail_are_read_or_missed",

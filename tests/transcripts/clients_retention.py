@@ -64,15 +64,15 @@ def first_retention_ms(steps: Iterable[Mapping[str, Any]]) -> int:
     for step in steps:
         if "api" in step:
             requests[step["n"]] = step["request"]
-        for answer in step["answers"]:
-            if "response" not in answer:
+        for item in step["answers"]:
+            if "response" not in item:
                 continue
-            api, response = answer["api"], answer["response"]
+            api, response = item["api"], item["response"]
             for emptied in _signs(logs, api, response):
                 if emptied:
                     return (not_before + int(step["ms"])) // 2
                 not_before = int(step["ms"])
-            logs.learn(api, requests.get(answer["step"]), response)
+            logs.learn(api, requests.get(item["step"]), response)
     return max(USUAL_MS, not_before + _LATER_MS)
 
 

@@ -31,7 +31,6 @@ from minicluster.protocol.messages import (
 UNKNOWN_MEMBER_ID = ""
 CONSUMER_PROTOCOL_TYPE = "consumer"
 CLASSIC = "classic"
-NO_TIMESTAMP = -1
 
 Protocols = tuple[JoinGroupRequest.JoinGroupRequestProtocol, ...]
 RespondJoin = Callable[[JoinGroupResponse], None]

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 from minicluster.coordinator.group.classic.group import (
     CONSUMER_PROTOCOL_TYPE,
-    NO_TIMESTAMP,
     ClassicGroup,
     GroupState,
     Member,
     MemberOrder,
 )
+from minicluster.log.batch import NO_TIMESTAMP
 from minicluster.protocol.coordinator_records.classic_group import (
     GroupMetadataKey,
     GroupMetadataValue,
