@@ -208,11 +208,7 @@ class MiniCluster(ClusterRoles):
 
         Errors:  UserError for a cluster without listeners, or before its start.
         """
-        if self.listeners is None:
-            raise UserError("bootstrap_servers: start the cluster with listeners=True")
-        if isinstance(self.rt, PacedRuntime):
-            self.rt.run_alone()
-        return self.listeners.endpoints.bootstrap_servers
+        return self._open_to_clients("bootstrap_servers").bootstrap_servers
 
     @property
     def bootstrap_controllers(self) -> str:
@@ -220,11 +216,15 @@ class MiniCluster(ClusterRoles):
 
         Errors:  UserError for a cluster without listeners, or before its start.
         """
+        return self._open_to_clients("bootstrap_controllers").bootstrap_controllers
+
+    def _open_to_clients(self, name: str) -> Endpoints:
+        """The endpoints that ``name`` needs; from now on a paced cluster runs by itself."""
         if self.listeners is None:
-            raise UserError("bootstrap_controllers: start the cluster with listeners=True")
+            raise UserError(f"{name}: start the cluster with listeners=True")
         if isinstance(self.rt, PacedRuntime):
             self.rt.run_alone()
-        return self.listeners.endpoints.bootstrap_controllers
+        return self.listeners.endpoints
 
     def stop(self) -> None:
         """Stop everything.
