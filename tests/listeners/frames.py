@@ -12,7 +12,7 @@ from minicluster.protocol import decode, decode_prefix, encode
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.messages import RequestHeader, UnregisterBrokerRequest
 from minicluster.protocol.schema import FieldSpec, Struct
-from tests.listeners.wire import sized
+from tests.listeners.raw_client import sized
 
 WAIT_MAX_MS = 5
 _WAITS = ("max_wait_ms", "timeout_ms", "session_timeout_ms", "rebalance_timeout_ms")

@@ -23,7 +23,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.scenario import ScenarioError, parse_scenario
 from minicluster.scenario.reading import scenario_of
-from tests.listeners.raw import LIMIT_S, RawClient
+from tests.listeners.raw_client import LIMIT_S, RawClient
 
 METADATA = MetadataRequest(topics=())
 VERSION = 9

@@ -17,7 +17,7 @@ from minicluster.protocol.records import RegisterBrokerRecord
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.rules import Rules
-from tests.listeners.raw_client import RawClient, framed_request, read_response
+from tests.listeners.raw_client import SOFTWARE, RawClient, read_response, request_bytes
 
 # ApiKeys.apisForListener(CONTROLLER) of Apache Kafka 4.3.0: key, lowest and highest version.
 KAFKA_4_3_CONTROLLER = {
@@ -28,7 +28,6 @@ KAFKA_4_3_CONTROLLER = {
     62: (0, 4), 63: (0, 2), 64: (0, 0), 67: (0, 0), 70: (0, 0), 73: (0, 0), 80: (0, 1), 81: (0, 0),
     82: (0, 0),
 }  # fmt: skip
-SOFTWARE = m.ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 PRINCIPAL = struct.pack(">h", 0) + encode(
     m.DefaultPrincipalData(type="User", name="ANONYMOUS", token_authenticated=False), 0
 )
@@ -67,20 +66,20 @@ def standby(cluster: MiniCluster) -> Iterator[RawClient]:
 
 
 def client_of(cluster: MiniCluster, node_id: int) -> Iterator[RawClient]:
-    assert cluster.listeners is not None
-    client = RawClient(cluster.listeners.endpoints.nodes[node_id])
-    yield client
-    client.close()
+    with RawClient(cluster, node_id) as client:
+        yield client
 
 
 def enveloped(client: RawClient, request: Any, version: int, **more: Any) -> Any:
     """The response to a request that a broker forwards, or the envelope with an error."""
     fields = {"request_principal": PRINCIPAL, "client_host_address": bytes(4), **more}
-    data = framed_request(request, version, "app")
-    envelope = client.send(m.EnvelopeRequest(request_data=data, **fields))
+    data = request_bytes(request, version, 7, "app")
+    envelope = client.request(m.EnvelopeRequest(request_data=data, **fields))
     if envelope.error_code:
         return ErrorCode(envelope.error_code)
-    return read_response(request, version, envelope.response_data)
+    correlation_id, response = read_response(request, version, envelope.response_data)
+    assert correlation_id == 7
+    return response
 
 
 def creation(name: str) -> m.CreateTopicsRequest:
@@ -94,7 +93,7 @@ def test_a_controller_advertises_what_kafkas_does() -> None:
 
 
 def test_a_controller_responds_with_its_versions_and_features(active: RawClient) -> None:
-    response = active.send(SOFTWARE)
+    response = active.request(SOFTWARE)
     assert {k.api_key for k in response.api_keys} == set(KAFKA_4_3_CONTROLLER)
     assert {f.name for f in response.supported_features} >= {"kraft.version", "metadata.version"}
     assert {f.name for f in response.finalized_features} >= {"metadata.version"}
@@ -112,7 +111,7 @@ def test_the_metadata_log_comes_as_batches_with_the_real_endpoints(
         max_bytes=1_000_000,
         topics=(m.FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
     )
-    [topic] = active.send(request, 17).responses
+    [topic] = active.request(request, 17).responses
     [fetched] = topic.partitions
     batches = Records.of(fetched.records).batches
     assert batches[0].is_control and batches[0].base_offset == 0
@@ -131,9 +130,9 @@ def active_epoch(cluster: MiniCluster) -> int:
 def test_a_topic_is_created_directly_and_through_an_envelope(
     cluster: MiniCluster, active: RawClient, standby: RawClient
 ) -> None:
-    assert active.send(creation("direct")).topics[0].error_code == 0
+    assert active.request(creation("direct")).topics[0].error_code == 0
     assert enveloped(active, creation("forwarded"), 7).topics[0].error_code == 0
-    assert standby.send(creation("no")).topics[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert standby.request(creation("no")).topics[0].error_code == ErrorCode.NOT_CONTROLLER
     assert enveloped(standby, creation("no"), 7) is ErrorCode.NOT_CONTROLLER
     cluster.wait_until(lambda: cluster.image.topics.named("forwarded"))
     assert cluster.image.topics.named("no") is None
@@ -156,17 +155,17 @@ def test_an_envelope_that_is_none_is_refused(
         assert enveloped(active, request_, version, **more) is ErrorCode[error]
         return
     envelope = m.EnvelopeRequest(request_principal=PRINCIPAL, client_host_address=bytes(4), **more)
-    assert active.send(envelope).error_code == ErrorCode[error]
+    assert active.request(envelope).error_code == ErrorCode[error]
 
 
 def test_the_quorum_is_described_by_its_leader_only(active: RawClient, standby: RawClient) -> None:
     partition = m.DescribeQuorumRequest.PartitionData(partition_index=0)
     topic = m.DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
     request = m.DescribeQuorumRequest(topics=(topic,))
-    voters = active.send(request).topics[0].partitions[0].current_voters
+    voters = active.request(request).topics[0].partitions[0].current_voters
     assert [voter.replica_id for voter in voters] == [101, 102, 103]
     assert enveloped(active, request, 2).topics[0].partitions[0].leader_epoch > 0
-    refused = standby.send(request).topics[0].partitions[0].error_code
+    refused = standby.request(request).topics[0].partitions[0].error_code
     assert refused == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert enveloped(standby, request, 2) is ErrorCode.NOT_CONTROLLER
 
@@ -175,14 +174,14 @@ def test_a_controller_describes_the_registered_controllers_and_no_brokers(
     cluster: MiniCluster, active: RawClient
 ) -> None:
     cluster.wait_until(lambda: len(cluster.image.cluster.controllers) == 3)
-    described = active.send(m.DescribeClusterRequest(endpoint_type=2))
+    described = active.request(m.DescribeClusterRequest(endpoint_type=2))
     found = ",".join(f"{each.host}:{each.port}" for each in described.brokers)
     assert found == cluster.bootstrap_controllers
     assert described.controller_id == active_id(cluster)
-    brokers = active.send(m.DescribeClusterRequest(endpoint_type=1))
+    brokers = active.request(m.DescribeClusterRequest(endpoint_type=1))
     assert brokers.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-    assert active.send(m.DescribeClusterRequest(), 0).error_code == ErrorCode.INVALID_REQUEST
-    unknown = active.send(m.DescribeClusterRequest(endpoint_type=3))
+    assert active.request(m.DescribeClusterRequest(), 0).error_code == ErrorCode.INVALID_REQUEST
+    unknown = active.request(m.DescribeClusterRequest(endpoint_type=3))
     assert unknown.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
@@ -198,4 +197,4 @@ def test_a_controller_describes_the_registered_controllers_and_no_brokers(
 def test_what_a_controller_does_not_do_is_refused(
     active: RawClient, request_: Any, error: ErrorCode
 ) -> None:
-    assert active.send(request_).error_code == error
+    assert active.request(request_).error_code == error

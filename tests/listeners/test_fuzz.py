@@ -12,7 +12,7 @@ from minicluster import MiniCluster
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.protocol.messages import ListOffsetsRequest
 from tests.listeners.frames import Frames
-from tests.listeners.wire import RawClient, frame
+from tests.listeners.raw_client import RawClient, frame
 
 FRAMES_PER_CONNECTION = 5
 FRAMES_PER_CHECK = 100
@@ -40,7 +40,7 @@ def check(cluster: MiniCluster, bystander: RawClient) -> None:
             ),
         ),
     )
-    bystander.send(frame(request, 5, 9))
+    bystander.write(frame(request, 5, 9))
     bystander.response(request, 5)
     cluster.rt.check()
 
@@ -59,7 +59,7 @@ def test_no_frame_disturbs_the_cluster(cluster: MiniCluster, seed: int, count: i
                 break
             with RawClient(cluster) as fuzzing:
                 try:
-                    fuzzing.send(some)
+                    fuzzing.write(some)
                     fuzzing.socket.shutdown(socket.SHUT_WR)
                     while fuzzing.socket.recv(65_536):
                         pass

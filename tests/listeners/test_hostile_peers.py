@@ -24,7 +24,7 @@ from minicluster.protocol.messages import (
     MetadataRequest,
     RequestHeader,
 )
-from tests.listeners.wire import RawClient, frame, sized
+from tests.listeners.raw_client import RawClient, frame, sized
 
 MAX_REQUEST = 1_000_000
 ALL_TOPICS = MetadataRequest(topics=None)
@@ -89,7 +89,7 @@ def test_what_is_no_request_ends_its_connection_with_one_line(
     data, named = HOSTILE[name]
     before = lines(cluster, "connection.closed")
     with RawClient(cluster) as hostile:
-        hostile.send(data)
+        hostile.write(data)
         assert hostile.is_closed_by_the_broker()
     [line] = lines(cluster, "connection.closed")[len(before) :]
     assert named in line
@@ -100,7 +100,7 @@ def test_a_version_of_api_versions_that_is_not_served_gets_version_0(
     cluster: MiniCluster, bystander: RawClient
 ) -> None:
     with RawClient(cluster) as newer:
-        newer.send(sized(header(18, 99)))
+        newer.write(sized(header(18, 99)))
         data = newer.receive_frame()
         assert int.from_bytes(data[:4], "big") == 5
         response = decode(ApiVersionsResponse, data[4:], 0)
@@ -115,7 +115,7 @@ def test_a_client_of_one_byte_at_a_time_is_served_at_the_end(
     request = frame(ALL_TOPICS, 9, 7)
     with RawClient(cluster) as slow:
         for at in range(len(request)):
-            slow.send(request[at : at + 1])
+            slow.write(request[at : at + 1])
             bystander.round_trip()  # the byte has been read: one thread serves both in turn
         assert slow.response(ALL_TOPICS, 9)[0] == 7
 
@@ -124,7 +124,7 @@ def test_a_client_that_ends_its_side_gets_the_responses_to_what_it_has_sent(
     cluster: MiniCluster, bystander: RawClient
 ) -> None:
     with RawClient(cluster) as ending:
-        ending.send(b"".join(frame(ALL_TOPICS, 9, number) for number in range(3)) + b"\0\0")
+        ending.write(b"".join(frame(ALL_TOPICS, 9, number) for number in range(3)) + b"\0\0")
         ending.socket.shutdown(socket.SHUT_WR)
         assert [ending.response(ALL_TOPICS, 9)[0] for _ in range(3)] == [0, 1, 2]
         assert ending.is_closed_by_the_broker()
@@ -136,7 +136,7 @@ def test_pipelined_requests_get_their_responses_in_order(
     count = 1_000
     with RawClient(cluster) as eager:
         data = b"".join(frame(ALL_TOPICS, 9, number) for number in range(count))
-        sender = threading.Thread(target=eager.send, args=(data,))
+        sender = threading.Thread(target=eager.write, args=(data,))
         sender.start()
         assert [eager.response(ALL_TOPICS, 9)[0] for _ in range(count)] == [*range(count)]
         sender.join()
@@ -157,7 +157,7 @@ def test_a_client_that_never_reads_costs_one_response(
     before = set(cluster.listeners._connections)
     listeners = cluster.listeners
     with RawClient(cluster, receive_buffer=4_096) as deaf:
-        sender = threading.Thread(target=deaf.send, args=(data,))
+        sender = threading.Thread(target=deaf.write, args=(data,))
         sender.start()
         cluster.wait_until(lambda: listeners._connections - before)
         [connection] = listeners._connections - before
@@ -223,7 +223,7 @@ def test_with_max_connections_open_the_next_client_waits_for_one_to_leave() -> N
             first.round_trip()
             second.round_trip()
             third = RawClient(cluster)
-            third.send(frame(ALL_TOPICS, 9, 7))
+            third.write(frame(ALL_TOPICS, 9, 7))
             cluster.wait_until(lambda: lines(cluster, "connection.waits"))
             first.round_trip()
         with third:
