@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.runtime import chance
 from minicluster.errors import UserError
 
 Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold"]
 Distribution = Literal["fixed", "uniform", "exponential"]
 
+PEER_LINKS_MAX = 10_000  # without a disturbance
 OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
 
 
@@ -101,3 +103,54 @@ class Link:
         self.epoch = 0  # packets of an older epoch are lost
         self.arrivals: dict[str, int] = {}  # the latest arrival of each API
         self.conditions: list[Condition] = []
+
+
+class Links:
+    """The links of a network.
+
+    Peers choose their ids, as clients and as replicas. The links that only their packets have
+    used are therefore bounded: the one used longest ago is forgotten, unless it is disturbed.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._links: dict[tuple[int, int], Link] = {}
+        self._of_peers: dict[tuple[int, int], None] = {}  # the one used longest ago first
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def get(self, src: int, dst: int) -> Link | None:
+        return self._links.get((src, dst))
+
+    def between(self, src: int, dst: int) -> Link:
+        """The link between two nodes."""
+        link = self._links.get((src, dst))
+        if link is None:
+            link = Link(chance.key(self._seed, f"link/{src}>{dst}"))
+            self._links[src, dst] = link
+        return link
+
+    def of_peer(self, src: int, dst: int) -> Link:
+        """The link of a packet that belongs to a peer's connection."""
+        key = src, dst
+        if key in self._of_peers:
+            del self._of_peers[key]
+        elif key in self._links:
+            return self._links[key]  # of nodes, or disturbed before its peer came
+        elif len(self._of_peers) >= PEER_LINKS_MAX:
+            self._forget_one()
+        self._of_peers[key] = None
+        return self.between(src, dst)
+
+    def to(self, dst: int) -> list[Link]:
+        """The links to a node."""
+        return [link for (_, target), link in self._links.items() if target == dst]
+
+    def _forget_one(self) -> None:
+        for key in list(self._of_peers):
+            del self._of_peers[key]
+            if not self._links[key].conditions:
+                del self._links[key]
+                return
+            self._of_peers[key] = None

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from minicluster.actors.links import Condition, Link, Packet, is_client
+from minicluster.actors.links import Condition, Link, Links, Packet, is_client
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
@@ -76,7 +76,7 @@ class Network:
         self.base_delay_ms = base_delay_ms
         self.wire = wire
         self.endpoints: dict[int, Endpoint] = {}
-        self.links: dict[tuple[int, int], Link] = {}
+        self.links = Links(rt.seed)
         self.conditions: list[Condition] = []
         self.on_packet: Callable[[Packet], None] | None = None
         # A process listens, or is gone with or without a reset of its connections.
@@ -111,9 +111,8 @@ class Network:
             endpoint = self.endpoints.pop(node, None)
             if self.on_node is not None:
                 self.on_node(node, False, reset)
-            for (_, dst), link in self.links.items():
-                if dst == node:
-                    link.epoch += 1
+            for link in self.links.to(node):
+                link.epoch += 1
             if endpoint is not None:
                 for exchange in list(endpoint.exchanges.values()):
                     self._later(self._disconnected, exchange)
@@ -212,7 +211,7 @@ class Network:
         """Let a condition hold for its link; a ``cut`` of all APIs loses the packets in flight."""
         with self._lock:
             self.conditions.append(condition)
-            link = self._link(condition.src, condition.dst)
+            link = self.links.between(condition.src, condition.dst)
             link.conditions.append(condition)
             if condition.kind == "cut" and not condition.apis:
                 link.epoch += 1
@@ -224,7 +223,7 @@ class Network:
             for condition in conditions:
                 if condition in self.conditions:
                     self.conditions.remove(condition)
-                    self._link(condition.src, condition.dst).conditions.remove(condition)
+                    self.links.between(condition.src, condition.dst).conditions.remove(condition)
             for condition in conditions:
                 self.release(condition)
             ended, self._unreset = self._unreset, []
@@ -247,19 +246,12 @@ class Network:
 
     def blocked(self, src: int, dst: int, api: str = "") -> bool:
         """True when a ``cut`` stops packets (of an API) from one node to another."""
-        link = self.links.get((src, dst))
+        link = self.links.get(src, dst)
         return link is not None and any(
             c.kind == "cut" and (c.covers(api) if api else not c.apis) for c in link.conditions
         )
 
     # From sender to receiver.
-
-    def _link(self, src: int, dst: int) -> Link:
-        link = self.links.get((src, dst))
-        if link is None:
-            link = Link(chance.key(self.rt.seed, f"link/{src}>{dst}"))
-            self.links[(src, dst)] = link
-        return link
 
     def _travel(self, packet: Packet) -> str:
         """Decide the fate of a packet on its link, and return the fate's name."""
@@ -268,11 +260,9 @@ class Network:
         if self.on_packet is not None:
             self.on_packet(packet)
         exchange = packet.exchange
-        link = packet.link = (
-            self._link(exchange.dst, exchange.src)
-            if packet.is_response
-            else self._link(exchange.src, exchange.dst)
-        )
+        link_of = self.links.between if exchange.connection is None else self.links.of_peer
+        src, dst = exchange.src, exchange.dst
+        link = packet.link = link_of(dst, src) if packet.is_response else link_of(src, dst)
         packet.epoch = link.epoch
         link.count = count = link.count + 1
         draw = count * DRAWS_PER_PACKET

@@ -46,7 +46,9 @@ class ClusterRoles(Cluster):
     @property
     def clients(self) -> tuple[ClientNode, ...]:
         """Kafka's clients that have sent a request so far."""
-        return tuple(ClientNode(self, node_id) for node_id in self.client_nodes.ids)
+        found = self.client_nodes.ids
+        self.client_nodes.keep(found)
+        return tuple(ClientNode(self, node_id) for node_id in found)
 
     def topic(self, name: str) -> Topic:
         """A topic by its name.
@@ -76,7 +78,9 @@ class ClusterRoles(Cluster):
         """The ids of nodes, of which some may be clients."""
         alone = isinstance(nodes, HasId | Selector | str | int)
         items: Iterable[HasId | Selector | str | int] = (nodes,) if alone else nodes  # type: ignore[assignment]
-        return tuple(node_id for item in items for node_id in self._ids_of(item))
+        found = tuple(node_id for item in items for node_id in self._ids_of(item))
+        self.client_nodes.keep(found)
+        return found
 
     def own_ids(self, nodes: Nodes) -> tuple[int, ...]:
         """The ids of named nodes whose processes and disks are here.

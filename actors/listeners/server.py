@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from minicluster.actors.links import is_client
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import (
     RECEIVE_BYTES,
@@ -80,7 +79,7 @@ class Connection:
         self.machine = machine
         self.exchange: Any = None
         self.outside: int | None = None  # the node of another process that has connected
-        self.client: int | None = None  # the node of the client, from its first request on
+        self.client: int | None = None  # the node of the client, by its latest request
         self.is_stale = (
             False  # its broker's process has ended, and a fault keeps it from the client
         )
@@ -325,9 +324,6 @@ class Listeners:
     def _deliver(self, connection: Connection, deliver: Deliver) -> None:
         self.requests += 1
         src = self._source(connection, deliver)
-        if connection.client is None and is_client(src):
-            connection.client = src
-            self.clients.connected(src, +1)
         self.network.rt.inject(partial(self._send, connection, deliver, src))
 
     def _send(self, connection: Connection, deliver: Deliver, src: int) -> None:
@@ -353,7 +349,8 @@ class Listeners:
             connection.outside = sender
         if connection.outside is not None:
             return connection.outside
-        return self.clients.node(deliver.client_id)
+        connection.client = self.clients.sender(deliver.client_id, connection.client)
+        return connection.client
 
     def _responded(self, completion: Completion) -> None:
         connection: Connection = completion.exchange.context
@@ -419,7 +416,7 @@ class Listeners:
         connection.socket = None
         connection.unsent.clear()
         if connection.client is not None:
-            self.clients.connected(connection.client, -1)
+            self.clients.disconnected(connection.client)
         self._connections.discard(connection)
         self._idle.forget(connection)
         self._quotas.remove(connection.node_id, connection.address)
