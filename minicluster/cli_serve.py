@@ -143,10 +143,6 @@ def _serve(settings: ServeSettings) -> int:
     from minicluster.actors.serve.serving import Report, serve
     from minicluster.actors.serve.stopping import Stopped
 
-    if not settings.listen.is_loopback:
-        complain(
-            f"listening on {settings.listen.host}: every machine that reaches it reads and writes"
-        )
     try:
         with progress() as shown:
             task = shown.add_task("starting the cluster", total=None)

@@ -13,6 +13,7 @@ The actors run while the test's thread waits; simulated ones run only then.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -161,6 +162,12 @@ class MiniCluster(ClusterRoles):
     def _open_listeners(self, address: ListenAddress) -> None:
         self.rt.epoch_ms = int(time.time() * 1000) - self.rt.now()
         endpoints = Endpoints(self.broker_ids, address, self.controller_ids)
+        if not address.is_loopback:
+            open_to_all = (
+                f"listening on {address.host}: every machine that reaches it reads and writes"
+            )
+            self.log.root.warning("listeners.open", actor="listeners", reason=open_to_all)
+            sys.stderr.write(f"{open_to_all}\n")
         if self.runtime_name == "threaded":
             outside = {} if self.quorum is None else self.quorum.controllers
             self.plan = replace(self.plan, addresses={**outside, **endpoints.advertised})

@@ -107,6 +107,18 @@ def test_the_metadata_has_the_advertised_host() -> None:
     assert not at.is_loopback and ListenAddress(host="localhost").is_loopback
 
 
+@pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_a_cluster_that_other_machines_reach_warns_in_one_line(
+    host: str, warns: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ListenAddress(host=host, advertised="127.0.0.1")
+    with MiniCluster(listeners=at, brokers=1, controllers=1) as cluster:
+        logged = [e["reason"] for e in cluster.log.entries if e["event"] == "listeners.open"]
+    line = f"listening on {host}: every machine that reaches it reads and writes"
+    assert logged == [line] * warns
+    assert capsys.readouterr().err.splitlines() == logged
+
+
 def test_an_address_of_the_next_protocol_is_written_in_brackets() -> None:
     if not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")
