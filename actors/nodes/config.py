@@ -147,6 +147,8 @@ class ClusterConfig:
                 values[DURATIONS[name]] = _milliseconds(name, value)
             elif name in COUNTS:
                 values[COUNTS[name]] = _count(name, value)
+                if name in broker_configs():
+                    static[name] = str(values[COUNTS[name]])
             elif name == LOG_DIRS:
                 values["log_dirs"] = _directories(value)
             elif name == METADATA_LOG_DIR:

@@ -47,11 +47,15 @@ class BrokerLevels:
         yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self.dynamic_default
         yield ConfigSource.STATIC_BROKER_CONFIG, self.static
 
+    def given(self, name: str) -> str | None:
+        """The value that is set, None where none is."""
+        return next((level[name] for _, level in self.levels() if name in level), None)
+
     def value(self, name: str) -> str | None:
         """The value that holds, the default where none is set."""
-        for _, level in self.levels():
-            if name in level:
-                return level[name]
+        given = self.given(name)
+        if given is not None:
+            return given
         key = broker_configs().keys.get(name)
         return None if key is None else key.default
 

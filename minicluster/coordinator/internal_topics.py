@@ -1,4 +1,4 @@
-"""The two internal topics, and the partition of a key in them.
+"""The internal topics, and the partition of a key in them.
 
 Source:  Topic, GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor.
 """
@@ -9,10 +9,15 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.java_order import string_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.messages import CreateTopicsRequest
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.protocol.topics import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 _Config = CreateTopicsRequest.CreatableTopicConfig
+_BY_CONTROLLER = -1
 
 
 def partition_of(key: str, partitions: int) -> int:
@@ -37,11 +42,15 @@ def partition_count(name: str, image: MetadataImage, broker: BrokerLevels) -> in
 
 
 def creatable_topic(name: str, broker: BrokerLevels) -> CreatableTopic:
-    """An internal topic as a broker creates it when it is first needed; any other by defaults.
+    """A topic as a broker creates it when it is first needed.
+
+    An internal one has configs of its own. Of any other the broker names the counts that are among
+    its configs, and the controller has defaults for the rest.
 
     Source:  DefaultAutoTopicCreationManager.creatableTopic,
              GroupCoordinatorService.groupMetadataTopicConfigs,
-             TransactionStateManager.transactionTopicConfigs.
+             TransactionStateManager.transactionTopicConfigs,
+             ShareCoordinatorService.shareGroupStateTopicConfigs.
     """
 
     def number(config: str) -> int:
@@ -63,8 +72,22 @@ def creatable_topic(name: str, broker: BrokerLevels) -> CreatableTopic:
             "segment.bytes": str(number("transaction.state.log.segment.bytes")),
         }
         counts = "transaction.state.log.num.partitions", "transaction.state.log.replication.factor"
+    elif name == SHARE_GROUP_STATE_TOPIC:
+        prefix = "share.coordinator.state.topic"
+        configs = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "segment.bytes": str(number(f"{prefix}.segment.bytes")),
+            "min.insync.replicas": str(number(f"{prefix}.min.isr")),
+            "retention.ms": "-1",
+        }
+        counts = f"{prefix}.num.partitions", f"{prefix}.replication.factor"
     else:
-        return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        return CreatableTopic(
+            name=name,
+            num_partitions=int(broker.given("num.partitions") or _BY_CONTROLLER),
+            replication_factor=int(broker.given("default.replication.factor") or _BY_CONTROLLER),
+        )
     return CreatableTopic(
         name=name,
         num_partitions=number(counts[0]),
