@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -115,7 +116,7 @@ class Links:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._links: dict[tuple[int, int], Link] = {}
-        self._of_peers: dict[tuple[int, int], None] = {}  # the one used longest ago first
+        self._of_peers = OrderedDict[tuple[int, int], None]()  # the one used longest ago first
 
     def __len__(self) -> int:
         return len(self._links)
@@ -135,12 +136,11 @@ class Links:
         """The link of a packet that belongs to a peer's connection."""
         key = src, dst
         if key in self._of_peers:
-            del self._of_peers[key]
-        elif key in self._links:
-            return self._links[key]  # of nodes, or disturbed before its peer came
-        elif len(self._of_peers) >= PEER_LINKS_MAX:
-            self._forget_one()
-        self._of_peers[key] = None
+            self._of_peers.move_to_end(key)
+        elif key not in self._links:  # else of nodes, or disturbed before its peer came
+            if len(self._of_peers) >= PEER_LINKS_MAX:
+                self._forget_one()
+            self._of_peers[key] = None
         return self.between(src, dst)
 
     def to(self, dst: int) -> list[Link]:
@@ -148,8 +148,8 @@ class Links:
         return [link for (_, target), link in self._links.items() if target == dst]
 
     def _forget_one(self) -> None:
-        for key in list(self._of_peers):
-            del self._of_peers[key]
+        for _ in range(len(self._of_peers)):
+            key, _ = self._of_peers.popitem(last=False)
             if not self._links[key].conditions:
                 del self._links[key]
                 return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 
 FIRST_CLIENT = -2  # ids descend from here; -1 is the cluster's own client
@@ -24,7 +25,8 @@ class ClientNodes:
         self._client_ids: dict[int, str] = {}
         self._connections: dict[int, int] = {}
         self._kept: set[int] = set()
-        self._left: dict[int, None] = {}  # without a connection and not kept, the oldest first
+        # Without a connection and not kept, the one that left longest ago first.
+        self._left = OrderedDict[int, None]()
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -92,6 +94,6 @@ class ClientNodes:
             return
         self._left[node_id] = None
         if len(self._left) > LEFT_CLIENTS_MAX:
-            oldest = next(iter(self._left))
-            del self._left[oldest], self._connections[oldest]
+            oldest, _ = self._left.popitem(last=False)
+            del self._connections[oldest]
             del self._nodes[self._client_ids.pop(oldest)]

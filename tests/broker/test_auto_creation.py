@@ -39,6 +39,7 @@ def simulated(**more: Any) -> MiniCluster:
 def cluster() -> Iterator[MiniCluster]:
     with simulated() as built:
         built.create_topic("there", partitions=1, replicas=1)
+        built.run_for("1s")  # until every broker has published it
         yield built
 
 

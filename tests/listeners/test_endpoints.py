@@ -27,10 +27,18 @@ def free_ports(count: int) -> int:
 
 @pytest.fixture
 def taken() -> Iterator[socket.socket]:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield listening
+    """A socket that listens at a port, with a free one before it."""
+    while True:
+        with socket.socket() as listening, socket.socket() as before:
+            listening.bind(("127.0.0.1", 0))
+            try:
+                before.bind(("127.0.0.1", listening.getsockname()[1] - 1))
+            except OSError:  # in use, or a connection of another test has just ended there
+                continue
+            before.close()
+            listening.listen()
+            yield listening
+            return
 
 
 def test_brokers_listen_on_consecutive_ports() -> None:

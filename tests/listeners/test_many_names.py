@@ -52,7 +52,8 @@ def test_ten_thousand_client_ids_over_a_few_connections(cluster: MiniCluster) ->
             live.request(SOFTWARE, 3)
             cluster.delay("clients", cluster.brokers, mean="1ms")
             before = cluster.client_nodes.known
-        flood(cluster, 10_000, 3, lambda number: (SOFTWARE, f"app-{number}"))
+        request = ListOffsetsRequest(replica_id=-1)
+        flood(cluster, 10_000, 5, lambda number: (request, f"app-{number}"))
         known = cluster.client_nodes.known
         assert before.items() <= known.items()  # connected, named by a test, or disturbed
         assert cluster.client("named") == named
