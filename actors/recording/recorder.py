@@ -26,6 +26,7 @@ from minicluster.protocol import encode
 
 KEPT_FOR_PEOPLE = 400
 FOLD_AT = 100_000  # events
+FOLD_EVENTS = 1_000  # at a time, since the actor that records the last one waits
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
 ROWS_IN_MEMORY = 40_000  # of each table, and a chunk or two more
 CHUNK_ROWS = 20_000
@@ -41,7 +42,8 @@ class Recorder:
         self.run_id = run_id
         self.clock = clock
         self.fold_at_bytes = FOLD_AT_BYTES
-        self.fold_at, self.rows_in_memory, self.chunk_rows = FOLD_AT, ROWS_IN_MEMORY, CHUNK_ROWS
+        self.fold_at, self.fold_events = FOLD_AT, FOLD_EVENTS
+        self.rows_in_memory, self.chunk_rows = ROWS_IN_MEMORY, CHUNK_ROWS
         self._shelf = Shelf()
         self._count = itertools.count(1)
         self._folded = 0
@@ -69,7 +71,7 @@ class Recorder:
             self._held_bytes += bytes_of_producer(details[1][0])
         if len(events) >= self.fold_at or self._held_bytes >= self.fold_at_bytes:
             with self._lock:
-                self._fold()
+                self._fold(self.fold_events)
         return sequence
 
     @property
@@ -106,17 +108,21 @@ class Recorder:
         found = [event for event in list(self._events) if _is_reported(event)]
         return [_readable(event) for event in [*self._recent, *found][-count:]]
 
-    def _fold(self) -> None:
+    def _fold(self, count: int | None = None) -> None:
         """Take the events into the hash, keep the latest for people, put old rows on the shelf.
 
         From then on the messages of these events have sizes in place of their record batches.
+
+        Shapes:  count: of the oldest events, all where none is given.
         """
         self._take_responses()
         waiting, self._unresponded = self._unresponded, []
         for exchange in waiting:
             self._strip(exchange)
-        events, self._events = self._events, []
-        self._held_bytes = 0
+        events = self._events[:count]
+        del self._events[: len(events)]  # in place: another thread may be about to append
+        released = sum(bytes_of_producer(event[4][0]) for event in events if event[2] == "request")
+        self._held_bytes = self._held_bytes - released if self._events else 0
         if events:
             self._folded = events[-1][0]
         for event in events:

@@ -133,9 +133,8 @@ class ReplicaStore:
         self.delete_future(name)
         self._disk.logs.pop(name, None)
         self._disk.files.pop(_partition_file(name), None)
-        checkpoint = self.high_watermarks()
-        if name in checkpoint:
-            self._disk.files[_CHECKPOINT] = {n: hw for n, hw in checkpoint.items() if n != name}
+        # In place: a topic of n partitions is deleted with n steps, not n times as many.
+        self._disk.files.get(_CHECKPOINT, {}).pop(name, None)
 
     # --- future logs --------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from minicluster import MiniCluster
+from minicluster.actors.recording.recorder import Recorder
 from minicluster.trace import TABLES
 
 CHUNK = 64
@@ -66,3 +67,18 @@ def test_rows_are_read_back_as_they_were_written() -> None:
         assert list(spilled.recorder.table("rpc")) == list(whole.recorder.table("rpc"))
         late = [row for row in spilled.recorder.table("rpc") if row["resp_seq"] is None]
         assert late, "no request was left without an answer"
+
+
+def test_no_event_waits_until_all_before_it_are_folded() -> None:
+    """A fold of 100,000 events took seconds, in which no actor took a step."""
+    whole, bounded = Recorder("run", lambda: 0), Recorder("run", lambda: 0)
+    bounded.fold_at, bounded.fold_events = 500, 20
+    held = []
+    for number in range(2_000):
+        for recorder in (whole, bounded):
+            recorder.event("crash", number)
+        held.append(len(bounded._events))
+    assert max(held) < bounded.fold_at
+    assert min(held[bounded.fold_at :]) >= bounded.fold_at - bounded.fold_events
+    assert bounded.last_events(50) == whole.last_events(50)
+    assert bounded.trace_hash == whole.trace_hash

@@ -65,6 +65,9 @@ def test_no_frame_disturbs_the_cluster(cluster: MiniCluster, seed: int, count: i
                         pass
                 except ConnectionError:
                     pass
+                except TimeoutError:
+                    cluster.rt.check()  # an actor that has failed ends no connection
+                    raise
             if number % (FRAMES_PER_CHECK // FRAMES_PER_CONNECTION) == 0:
                 check(cluster, bystander)
         check(cluster, bystander)
