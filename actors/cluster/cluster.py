@@ -116,7 +116,9 @@ class Cluster:
         self.rules, self.faults = rules_and_faults(rules, faults)
         self.given_config = dict(config or {})
         threaded = runtime == "threaded"
-        self.config = config_of(self.given_config, controllers=controllers, threaded=threaded)
+        self.config = config_of(
+            self.given_config, brokers=brokers, controllers=controllers, threaded=threaded
+        )
         self.metadata_version = version_of(metadata_version, self.rules)
         levels = default_features(self.metadata_version) if features is None else dict(features)
         if self.config.eligible_leader_replicas is not None:

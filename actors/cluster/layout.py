@@ -20,6 +20,8 @@ from minicluster.scenario.bounds import (
     whole_number,
 )
 
+INTERNAL_REPLICATION_FACTOR = 3  # Kafka's default for its internal topics
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideQuorum:
@@ -59,12 +61,22 @@ def pace_of(pace: object, *, runtime: str, listeners: bool) -> float | None:
     return checked_pace(pace)
 
 
-def config_of(given: Mapping[str, Any], *, controllers: int, threaded: bool) -> ClusterConfig:
-    """The settings of a cluster.
+def config_of(
+    given: Mapping[str, Any], *, brokers: int, controllers: int, threaded: bool
+) -> ClusterConfig:
+    """The settings of a cluster; those of groups fit its size, as in Kafka's quick start.
+
+    With Kafka's defaults a group on fewer than three brokers would wait for its topic for ever, and
+    the first member of each group three seconds for others.
 
     Errors:  UserError for a setting that is unknown or out of range.
     """
-    config = (THREADED if threaded else ClusterConfig()).with_settings(given)
+    fitting = {"group.initial.rebalance.delay.ms": 0}
+    if 0 < brokers < INTERNAL_REPLICATION_FACTOR:
+        fitting["offsets.topic.replication.factor"] = brokers
+        fitting["transaction.state.log.replication.factor"] = brokers
+        fitting["transaction.state.log.min.isr"] = min(2, brokers)
+    config = (THREADED if threaded else ClusterConfig()).with_settings({**fitting, **given})
     if config.kraft_version > 1:
         raise UserError(f"kraft.version: {config.kraft_version} is not one of 0, 1")
     if config.initial_controllers > controllers:

@@ -26,7 +26,9 @@ def test_records_have_the_time_of_day(more: dict[str, Any], kind: str) -> None:
         producer = confluent_kafka.Producer(servers)
         producer.produce("orders", "first", on_delivery=lambda error, _: errors.append(error))
         assert producer.flush(LIMIT_S) == 0 and errors == [None]
-        consumer = confluent_kafka.Consumer({**servers, "group.id": "unused"})
+        consumer = confluent_kafka.Consumer(
+            {**servers, "group.id": "unused", "enable.auto.commit": False}
+        )
         consumer.assign([confluent_kafka.TopicPartition("orders", 0, 0)])
         found = consumer.consume(2, timeout=LIMIT_S)
         consumer.close()
