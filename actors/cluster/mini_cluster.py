@@ -67,6 +67,7 @@ class MiniCluster(ClusterRoles):
 
     _started = False
     listeners: Listeners | None = None
+    online_checks: OnlineChecks | None = None
 
     # Actions: functions of a cluster, each declared once as a step (minicluster/scenario/actions).
 
@@ -147,7 +148,9 @@ class MiniCluster(ClusterRoles):
     def _start_nodes(self) -> None:
         followers: list[CommitFollower] = [self.committed]
         if self.online:
-            followers.append(OnlineChecks(self.rt, self.run_id, rules=self.rules))
+            self.online_checks = OnlineChecks(self.rt, self.run_id, rules=self.rules)
+            followers.append(self.online_checks)
+            self.recorder.follower = self.online_checks
         followers += self.checks
         self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers))
         directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)
@@ -236,12 +239,22 @@ class MiniCluster(ClusterRoles):
     def stop(self) -> None:
         """Stop everything.
 
-        Errors:  ActorCrashed if an actor crashed and no wait has raised it; LeakedThread.
+        Errors:  ActorCrashed if an actor crashed and no wait has raised it; LeakedThread;
+                 InvariantViolated for what clients received.
         """
         crashes = list(self.rt.crashes)
         self.rt.close()
         if crashes and not self.rt.raised:
             self.rt.check()
+        self.check_clients()
+
+    def check_clients(self) -> None:
+        """Judge the records that clients received up to now (F9); the other rules do it at once.
+
+        Errors:  InvariantViolated.
+        """
+        if self.online_checks is not None:
+            self.online_checks.check_values(self.recorder.table("client_record"))
 
     def __enter__(self) -> Self:
         return self if self._started else self.start()

@@ -88,6 +88,7 @@ def play_once(
     try:
         player.start()
         player.play()
+        cluster.check_clients()
         failure = at_end(cluster)
     except StepFailed as failed:
         failure = failed.failure

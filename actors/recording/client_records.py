@@ -1,15 +1,17 @@
 """The trace rows of what Kafka's clients were returned (``client_record``), response by response.
 
-They are derived from the exchanges when the trace is read or saved, so a client pays nothing.
+They are derived from the exchanges when the trace is read or saved, so a client pays nothing. The
+online checks take one row for each batch, without its values, as the response leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.log.batch import RecordBatch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
@@ -19,15 +21,22 @@ from minicluster.protocol.uuids import ZERO_UUID, format_uuid
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
 Row = dict[str, Any]
+Entry = tuple[int, int, int, str | None]  # index in the request, offset, leader epoch, value
+Entries = Callable[[Any], Iterator[Entry]]
 
 
-def client_rows(exchange: Exchange) -> Iterator[Row]:
-    """The rows of one response: records that were acknowledged or read, and high watermarks."""
+def client_rows(exchange: Exchange, *, of_batches: bool = False) -> Iterator[Row]:
+    """The rows of one response: records that were acknowledged or read, and high watermarks.
+
+    Shapes:  of_batches: of each batch its last record alone, without the value, so that nothing is
+             decompressed.
+    """
+    entries = _last_records if of_batches else _records
     request = exchange.request
     if isinstance(request, ProduceRequest):
-        rows = _sent(request, exchange.response)
+        rows = _sent(request, exchange.response, entries)
     elif isinstance(request, FetchRequest):
-        rows = _fetched(request, exchange.response)
+        rows = _fetched(request, exchange.response, entries)
     elif isinstance(request, ListOffsetsRequest):
         rows = _listed(request, exchange.response)
     else:
@@ -43,7 +52,7 @@ def client_rows(exchange: Exchange) -> Iterator[Row]:
         yield {**of_the_exchange, **row}
 
 
-def _sent(request: ProduceRequest, response: Any) -> Iterator[Row]:
+def _sent(request: ProduceRequest, response: Any, entries: Entries) -> Iterator[Row]:
     """Records that were acknowledged; the offset of a duplicate may be unknown (-1)."""
     sent = {
         (topic.name, topic.topic_id, partition.index): partition.records
@@ -55,13 +64,13 @@ def _sent(request: ProduceRequest, response: Any) -> Iterator[Row]:
             place = topic.name, topic.topic_id, partition.index
             if partition.error_code != ErrorCode.NONE or partition.base_offset < 0:
                 continue
-            for index, (_, _, value) in enumerate(_values(sent.get(place))):
+            for index, _, _, value in entries(sent.get(place)):
                 yield _row("send", *place, partition.base_offset + index, value) | {
                     "acks": request.acks
                 }
 
 
-def _fetched(request: FetchRequest, response: Any) -> Iterator[Row]:
+def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator[Row]:
     """Records that a consumer read; a follower reads beyond the high watermark."""
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         return
@@ -72,7 +81,7 @@ def _fetched(request: FetchRequest, response: Any) -> Iterator[Row]:
             place = topic.topic, topic.topic_id, partition.partition_index
             returned = {"high_watermark": partition.high_watermark}
             yield _row("fetch", *place, None, None) | returned
-            for offset, leader_epoch, value in _values(partition.records):
+            for _, offset, leader_epoch, value in entries(partition.records):
                 yield (
                     _row("read", *place, offset, value) | returned | {"leader_epoch": leader_epoch}
                 )
@@ -111,12 +120,29 @@ def _row(
     }
 
 
-def _values(records: Any) -> Iterator[tuple[int, int, str]]:
-    """Offset, leader epoch and value of each record, as ``replica_log`` has the values."""
-    try:
-        for batch in Records.of(records).batches:
+def _records(records: Any) -> Iterator[Entry]:
+    """Every record, with its value as ``replica_log`` has it."""
+    index = 0
+    for batch in _batches(records):
+        try:
             for record in batch.records:
                 value = (record.value or b"").decode("utf-8", "backslashreplace")
-                yield record.offset, batch.leader_epoch, value
+                yield index, record.offset, batch.leader_epoch, value
+                index += 1
+        except InvalidBatch:
+            return
+
+
+def _last_records(records: Any) -> Iterator[Entry]:
+    """The last record of each batch."""
+    index = -1
+    for batch in _batches(records):
+        index += batch.count
+        yield index, batch.last_offset, batch.leader_epoch, None
+
+
+def _batches(records: Any) -> tuple[RecordBatch, ...]:
+    try:
+        return Records.of(records).batches
     except InvalidBatch:
-        return
+        return ()

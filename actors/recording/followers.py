@@ -1,11 +1,14 @@
-"""The followers of a running cluster's committed metadata log: checks, and streams onto disk."""
+"""The followers of a running cluster: checks of its log and clients, and streams onto disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from minicluster.actors.recording.client_records import client_rows
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.errors import MiniclusterError, UserError
 from minicluster.log.batch import RecordBatch
@@ -19,31 +22,60 @@ if TYPE_CHECKING:
 
 
 class InvariantViolated(MiniclusterError, AssertionError):
-    """The committed log breaks a rule; ``findings`` name the rule and the offset."""
+    """The run breaks a rule; ``findings`` name the rule, and the offset or the partition."""
 
     def __init__(self, findings: list[Finding], seed: int) -> None:
         first = findings[0]
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        super().__init__(
-            f"rule {first.rule} is broken at offset {first.offset}: {first.message}{more}; "
-            f"seed {seed}"
-        )
+        where = f"at offset {first.offset}"
+        if first.offset < 0:  # only the trace shows it
+            where = f"in {first.topic}-{first.partition}"
+        super().__init__(f"rule {first.rule} is broken {where}: {first.message}{more}; seed {seed}")
         self.findings = findings
 
 
 class OnlineChecks:
-    """The log-only rules, over every batch as it commits; the first finding ends the run."""
+    """The rules over every batch as it commits and every response to a client as it leaves.
+
+    The first finding ends the run. Actors on threads report to it, so each call is one step.
+    """
 
     def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
         from minicluster.verify import OnlineChecker
 
         self.checker = OnlineChecker(run, rules=rules)
         self._rt = rt
+        self._lock = threading.Lock()
         self._interrupted = False
 
     def on_committed(self, batch: RecordBatch) -> None:
         """Judge the batch; the first finding interrupts the test's thread."""
-        findings = self.checker.commit(batch)
+        with self._lock:
+            self._interrupt([*self.checker.commit(batch), *self.checker.clients.on_commit()])
+
+    def on_partition_event(self, row: Mapping[str, Any]) -> None:
+        """Judge what a replica is, beside what clients received before."""
+        with self._lock:
+            self._interrupt(self.checker.clients.on_partition_event(row))
+
+    def on_response(self, exchange: Exchange) -> None:
+        """Judge what a client receives."""
+        with self._lock:
+            rows = client_rows(exchange, of_batches=True)
+            self._interrupt(self.checker.clients.on_response(rows))
+
+    def check_values(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Judge the records that clients received in the whole run.
+
+        Errors:  InvariantViolated for the first finding of the run.
+        """
+        with self._lock:
+            findings = self.checker.clients.on_values(rows)
+        if findings and not self._interrupted:
+            self._interrupted = True
+            raise InvariantViolated(findings, self._rt.seed)
+
+    def _interrupt(self, findings: list[Finding]) -> None:
         if findings and not self._interrupted:
             self._interrupted = True
             self._rt.interrupted(InvariantViolated(findings, self._rt.seed))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_of_producer, without_records
@@ -35,12 +35,23 @@ CLIENT_ROWS_MAX = 50_000  # of the records that clients sent and read: the first
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
 
+class RunFollower(Protocol):
+    """A receiver of replicas' events and of responses to clients, in order for each broker."""
+
+    def on_partition_event(self, row: Mapping[str, Any]) -> None:
+        """A row of ``partition_event``."""
+
+    def on_response(self, exchange: Exchange) -> None:
+        """A response to a client leaves."""
+
+
 class Recorder:
     """The recorder that all of a cluster's actors share."""
 
     def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
         self.run_id = run_id
         self.clock = clock
+        self.follower: RunFollower | None = None
         self.fold_at_bytes = FOLD_AT_BYTES
         self.fold_at, self.fold_events = FOLD_AT, FOLD_EVENTS
         self.rows_in_memory, self.chunk_rows = ROWS_IN_MEMORY, CHUNK_ROWS
@@ -89,6 +100,8 @@ class Recorder:
         event = (next(self._count), self.clock(), table, row)
         self._events.append(event)
         self.rows[table].append(event)
+        if table == "partition_event" and self.follower is not None:
+            self.follower.on_partition_event(row)
         return event[0]
 
     def fault_hit(self, fault: str, node: int) -> None:
@@ -192,6 +205,8 @@ class Recorder:
     def responded(self, exchange: Exchange) -> None:
         """Take a response to a client, whose rows are made when its records are dropped."""
         self._responded.append((self.clock(), exchange))
+        if self.follower is not None:
+            self.follower.on_response(exchange)
 
     def _take_responses(self) -> None:
         """Make the rows of the responses to clients, up to a number of them."""

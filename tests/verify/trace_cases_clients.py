@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.verify.build import change
 from tests.verify.build_run import TOPIC_ID, RunBuilder
 from tests.verify.trace_cases_logs import f18_bad, f18_listed, f18_listed_early, f18_near
 from tests.verify.trace_kit import EVERYBODY, plain_run
@@ -27,8 +28,12 @@ def _client(run: RunBuilder, kind: str, **values: object) -> RunBuilder:
     return run.row("client_record", {**defaults, **values})
 
 
-def _leads(run: RunBuilder, *, broker: int = 1, epoch: int = 0, end: int = 2) -> RunBuilder:
-    """A leader whose log ends, and whose high watermark is, at an offset."""
+def leads(
+    run: RunBuilder, *, broker: int = 1, epoch: int = 0, end: int = 2, commit: bool = True
+) -> RunBuilder:
+    """A leader whose log ends, and whose high watermark is, at an offset; one record elects it."""
+    if epoch and commit:
+        run.log.op(change(leader=broker))
     run.partition("become_leader", broker=broker, leader_epoch=epoch, leo=end, **EVERYBODY)
     known = dict.fromkeys((1, 2, 3), (end, epoch, 5))
     return run.partition(
@@ -47,36 +52,36 @@ def _holds(run: RunBuilder, broker: int, values: dict[int, str]) -> RunBuilder:
     return run
 
 
-def _sent(run: RunBuilder, offset: int, value: str, *, acks: int = -1) -> RunBuilder:
+def sent(run: RunBuilder, offset: int, value: str, *, acks: int = -1) -> RunBuilder:
     return _client(run, "send", offset=offset, value=value, acks=acks)
 
 
-def _read(run: RunBuilder, offset: int, value: str, hw: int = 2, **more: object) -> RunBuilder:
+def read(run: RunBuilder, offset: int, value: str, hw: int = 2, **more: object) -> RunBuilder:
     return _client(run, "read", offset=offset, value=value, high_watermark=hw, **more)
 
 
 def f1_bad() -> RunBuilder:
     """The next leader's log ends below what the first one acknowledged."""
-    run = _sent(_leads(plain_run(), end=2), 1, "b")
-    return _holds(_leads(run, broker=2, epoch=1, end=1), 2, {0: "a"})
+    run = sent(leads(plain_run(), end=2), 1, "b")
+    return _holds(leads(run, broker=2, epoch=1, end=1), 2, {0: "a"})
 
 
 def f1_other() -> RunBuilder:
     """The next leader has another record at that offset."""
-    run = _sent(_leads(plain_run(), end=2), 1, "b")
-    return _holds(_leads(run, broker=2, epoch=1, end=2), 2, {0: "a", 1: "c"})
+    run = sent(leads(plain_run(), end=2), 1, "b")
+    return _holds(leads(run, broker=2, epoch=1, end=2), 2, {0: "a", 1: "c"})
 
 
 def f1_near() -> RunBuilder:
     """acks=1 may be lost; compaction took offset 0; 1 lost its copy, but no longer leads."""
-    run = _sent(_sent(_leads(plain_run(), end=3), 0, "a"), 1, "b")
-    _sent(run, 2, "c", acks=1)
-    return _holds(_leads(run, broker=2, epoch=1, end=2), 2, {1: "b"})
+    run = sent(sent(leads(plain_run(), end=3), 0, "a"), 1, "b")
+    sent(run, 2, "c", acks=1)
+    return _holds(leads(run, broker=2, epoch=1, end=2), 2, {1: "b"})
 
 
 def f1_deleted() -> RunBuilder:
     """The leader's replica was deleted with its topic."""
-    run = _sent(_sent(_leads(plain_run(), end=2), 0, "a"), 1, "b")
+    run = sent(sent(leads(plain_run(), end=2), 0, "a"), 1, "b")
     run.partition("delete", broker=1, leo=0)
     # Another partition stays, so that there is a case.
     run.partition("become_leader", broker=1, part=1, leo=2, **EVERYBODY)
@@ -84,52 +89,52 @@ def f1_deleted() -> RunBuilder:
 
 
 def f6_bad() -> RunBuilder:
-    return _read(_leads(plain_run()), 2, "c", hw=3)
+    return read(leads(plain_run()), 2, "c", hw=3)
 
 
 def f6_beyond_the_response() -> RunBuilder:
-    return _read(_leads(plain_run()), 1, "b", hw=1)
+    return read(leads(plain_run()), 1, "b", hw=1)
 
 
 def f6_raised() -> RunBuilder:
     """No record, but a high watermark that the replica does not have."""
-    run = _read(_leads(plain_run()), 1, "b")
+    run = read(leads(plain_run()), 1, "b")
     return _client(run, "fetch", high_watermark=3)
 
 
 def f6_near() -> RunBuilder:
     """The last committed record, by the topic's id; a follower has a lower high watermark."""
-    run = _read(_leads(plain_run()), 1, "b", topic=None, topic_id=TOPIC_ID)
+    run = read(leads(plain_run()), 1, "b", topic=None, topic_id=TOPIC_ID)
     run.partition("become_follower", broker=2, leo=2)
     run.partition("hw", broker=2, leo=2, hw_old=0, hw_new=1)
-    _read(run, 0, "a", hw=1, broker=2)
+    read(run, 0, "a", hw=1, broker=2)
     return _client(run, "list", high_watermark=2)
 
 
 def f9_bad() -> RunBuilder:
-    return _read(_read(_leads(plain_run()), 1, "b"), 1, "c", client_id="app-2")
+    return read(read(leads(plain_run()), 1, "b"), 1, "c", client_id="app-2")
 
 
 def f9_acknowledged() -> RunBuilder:
-    return _read(_sent(_leads(plain_run()), 1, "b"), 1, "c")
+    return read(sent(leads(plain_run()), 1, "b"), 1, "c")
 
 
 def f9_near() -> RunBuilder:
     """acks=1 promises no offset; another partition has its own records."""
-    run = _sent(_read(_leads(plain_run()), 1, "b"), 1, "c", acks=1)
+    run = sent(read(leads(plain_run()), 1, "b"), 1, "c", acks=1)
     run.partition("become_leader", part=1, leo=2, **EVERYBODY)
-    return _read(_read(run, 1, "c", part=1), 1, "b")
+    return read(read(run, 1, "c", part=1), 1, "b")
 
 
 def f18_client() -> RunBuilder:
-    run = _client(_leads(plain_run(), end=5), "fetch", high_watermark=5)
+    run = _client(leads(plain_run(), end=5), "fetch", high_watermark=5)
     return _client(run, "list", high_watermark=4)
 
 
 def f18_client_near() -> RunBuilder:
     """The next leader may begin below, and so may a follower."""
-    run = _client(_leads(plain_run(), end=5), "fetch", high_watermark=5)
-    _client(_leads(run, broker=2, epoch=1, end=4), "fetch", high_watermark=4, broker=2)
+    run = _client(leads(plain_run(), end=5), "fetch", high_watermark=5)
+    _client(leads(run, broker=2, epoch=1, end=4), "fetch", high_watermark=4, broker=2)
     run.partition("become_follower", broker=3, leo=5)
     run.partition("hw", broker=3, leo=5, hw_old=0, hw_new=3)
     return _client(run, "fetch", high_watermark=3, broker=3)

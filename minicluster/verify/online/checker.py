@@ -16,6 +16,7 @@ from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import Operation, OperationDivider
 from minicluster.verify.online.batch_rules import BatchRules
 from minicluster.verify.online.broker_rules import on_broker_record, on_registration
+from minicluster.verify.online.client_checker import ClientChecker
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.log_state import LogState
 from minicluster.verify.online.operation_rules import end_of_operation
@@ -36,7 +37,8 @@ class OnlineChecker:
 
     Shapes:  ``commit`` returns the new findings; ``looked_at`` and ``findings`` add up.
              rules: those that the cluster plays by, None where they are not recorded.
-             node, begins_well: as in ``BatchRules``.
+             node, begins_well: as in ``BatchRules``; clients: beside this log, what clients of a
+             running cluster received.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class OnlineChecker:
         self._divider = OperationDivider()
         self._batches = BatchRules(self._new, node, begins_well)
         self._state = LogState(self._new)
+        self.clients = ClientChecker(run, self._state)
         self._in_transaction = False
         self._skip_to = 0
 

@@ -103,6 +103,8 @@ class PartitionHistory:
     since: dict[int, int] = field(default_factory=dict)
     step: Step | None = None
     fenced_inside: set[int] = field(default_factory=set)  # members found fenced since that step
+    leader_epoch: int = -1
+    was_unclean: bool = False  # an unclean election came, now or earlier
 
 
 @dataclass(slots=True, kw_only=True)

@@ -83,8 +83,13 @@ def add_step(
         **epochs,
     )
     history.state, history.step = after, step
+    history.was_unclean = history.was_unclean or step.unclean
     if kind in ("Partition", "RemoveTopic"):
         history.alive = kind == "Partition"
+    if step.leader_epoch is not None:
+        history.leader_epoch = step.leader_epoch
+    elif kind == "Change" and sets["leader"] is not None:
+        history.leader_epoch += 1
     history.fenced_inside.clear()
     state.operation.steps[topic_id, part] = step
     if step.unclean:

@@ -1,0 +1,215 @@
+"""The rules about responses to Kafka's clients in Python, while a cluster runs (F1, F6, F9, F18).
+
+The rows are those of the trace, ``partition_event`` and ``client_record``, in the order of their
+events. The state of a partition is of one size, whatever was produced and read. A partition that
+has lost records, by an unclean election or with its last ISR member, promises nothing; a doubt is
+decided for the cluster, since the trace in Spark knows more (the log of the last leader).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from minicluster.protocol.uuids import parse_uuid
+from minicluster.verify.online.findings import Findings
+from minicluster.verify.online.log_state import LogState
+from minicluster.verify.rules import BY_ID
+from minicluster.verify.rules.model import Finding
+from minicluster.verify.rules.trace.broker_requests import WATERMARKS_OF_CLIENTS
+
+Row = Mapping[str, Any]
+Place = tuple[str, int]  # topic id as the trace has it, partition
+
+RULE_IDS = ("F1", "F6", "F9", "F18")
+_TRACE_ONLY = -1  # the offset of a finding that no record of the metadata log shows
+_FALL = BY_ID["F18"].checks.index(WATERMARKS_OF_CLIENTS)
+
+
+@dataclass(slots=True)
+class _Replica:
+    """One replica as its broker's latest events have it."""
+
+    high_watermark: int | None = None
+    leads: bool = False
+    leadership: tuple[str | None, int] | None = None  # incarnation, leader epoch
+    returned: int | None = None  # the highest high watermark that clients received in it
+
+
+@dataclass(slots=True)
+class _Partition:
+    """One partition: the marks below which every later leader must have the records."""
+
+    topic: str
+    acknowledged: int = -1  # the highest offset that acks=all has acknowledged
+    high_watermark: int = 0  # the highest of a leader
+    leader_epoch: int = -1
+    may_have_lost: bool = False
+    replicas: dict[int, _Replica] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _ShortLog:
+    """A new leader whose log ends below a mark, until its election is seen in the log."""
+
+    broker: int
+    leader_epoch: int
+    log_end: int
+    acknowledged: int
+
+
+class ClientChecker:
+    """Judges responses to clients beside the events of the replicas and the committed log.
+
+    Shapes:  log: the fold of the committed log, which its owner keeps up to date; each method
+             returns the new findings.
+    """
+
+    def __init__(self, run: str, log: LogState) -> None:
+        counts = (dict.fromkeys(RULE_IDS, 0), dict.fromkeys(RULE_IDS, 0))
+        self._new = Findings(run, log.findings.promises, _TRACE_ONLY, *counts)
+        self.looked_at = self._new.looked_at
+        self._log = log
+        self._partitions: dict[Place, _Partition] = {}
+        self._ids: dict[str, str | None] = {}  # topic name -> id; None: several topics had it
+        self._short: dict[Place, _ShortLog] = {}
+
+    def on_partition_event(self, row: Row) -> list[Finding]:
+        """An event of a replica."""
+        place, topic = (row["topic_id"], row["part"]), row["topic"]
+        partition = self._partitions.get(place)
+        if partition is None:
+            partition = self._partitions[place] = _Partition(topic)
+            if self._ids.setdefault(topic, place[0]) != place[0]:
+                self._ids[topic] = None
+        kind, broker = row["kind"], row["broker"]
+        if kind == "delete":
+            partition.replicas.pop(broker, None)
+            return []
+        replica = partition.replicas.setdefault(broker, _Replica())
+        if row.get("hw_new") is not None:
+            replica.high_watermark = row["hw_new"]
+        if kind in ("become_leader", "become_follower"):
+            leadership = (row.get("incarnation"), row["leader_epoch"])
+            replica.leads = kind == "become_leader"
+            if leadership != replica.leadership:
+                replica.leadership, replica.returned = leadership, None
+        if kind == "become_leader":
+            self._on_leader(place, partition, row)
+        elif kind == "hw" and replica.leads and row["hw_new"] > partition.high_watermark:
+            partition.high_watermark = row["hw_new"]
+        return self._new.take_new()
+
+    def on_commit(self) -> list[Finding]:
+        """More of the metadata log is committed: elections that were not yet in it may be."""
+        for place in list(self._short):
+            self._judge_short_log(place)
+        return self._new.take_new()
+
+    def on_response(self, rows: Iterable[Row]) -> list[Finding]:
+        """A response to a client; rows of whole batches name the last offset of each (F6, F18)."""
+        for row in rows:
+            partition = self._partition_of(row)
+            if partition is None or partition.may_have_lost:
+                continue
+            if row["f"] == "send":
+                if row["acks"] == -1:
+                    partition.acknowledged = max(partition.acknowledged, row["offset"])
+                continue
+            replica = partition.replicas.get(row["broker"])
+            if replica is not None and not self._was_unclean(self._place_of(row)):
+                self._judge_returned(partition, replica, row)
+        return self._new.take_new()
+
+    def on_values(self, rows: Iterable[Row]) -> list[Finding]:
+        """All records that clients read, with their values (F9).
+
+        Acknowledgements are left to Spark: a batch with the sequence of an earlier one is
+        acknowledged at that one's offset, whatever it holds (KIP-98).
+        """
+        values: dict[tuple[Place, int], str] = {}
+        for row in rows:
+            place, partition = self._place_of(row), self._partition_of(row)
+            if row["f"] != "read" or place is None or partition is None:
+                continue
+            if partition.may_have_lost or place in self._short or self._was_unclean(place):
+                continue
+            self._new.look("F9", 0, None)
+            if values.setdefault((place, row["offset"]), row["value"]) != row["value"]:
+                self._find("F9", 0, partition, row["part"], row["broker"], row["offset"])
+        return self._new.take_new()
+
+    def _judge_returned(self, partition: _Partition, replica: _Replica, row: Row) -> None:
+        """Records and high watermarks beside those of the replica that responds (F6, F18)."""
+        part, broker, returned = row["part"], row["broker"], row["high_watermark"]
+        own = replica.high_watermark
+        if row["f"] == "read":
+            self._new.look("F6", 0, None)
+            if own is not None and row["offset"] >= min(own, returned):
+                self._find("F6", 0, partition, part, broker, row["offset"])
+            return
+        self._new.look("F6", 1, None)
+        if own is not None and returned > own:
+            self._find("F6", 1, partition, part, broker, returned)
+        before = replica.returned
+        if replica.leads and before is not None:
+            self._new.looked_at["F18"] += 1
+            if returned < before:
+                self._find("F18", _FALL, partition, part, broker, returned)
+        replica.returned = returned if before is None else max(before, returned)
+
+    def _on_leader(self, place: Place, partition: _Partition, row: Row) -> None:
+        """A broker leads: its log has what the leaders before it acknowledged (F1)."""
+        epoch, log_end = row["leader_epoch"], row["leo"]
+        is_new = epoch > partition.leader_epoch
+        partition.leader_epoch = max(epoch, partition.leader_epoch)
+        if partition.acknowledged >= 0 and is_new:
+            self._new.look("F1", 0, None)
+        if log_end >= max(partition.high_watermark, partition.acknowledged + 1):
+            return
+        if not is_new:  # started again in the epoch that it led, as the last ISR member may be
+            partition.may_have_lost = True
+            return
+        self._short[place] = _ShortLog(row["broker"], epoch, log_end, partition.acknowledged)
+        self._judge_short_log(place)
+
+    def _judge_short_log(self, place: Place) -> None:
+        """A leader's short log beside the election that made it the leader."""
+        short, partition = self._short[place], self._partitions[place]
+        elected = self._log.partitions.get((parse_uuid(place[0]), place[1]))
+        if elected is None or elected.leader_epoch < short.leader_epoch:
+            return
+        del self._short[place]
+        state = elected.state
+        candidates = {*(state["isr"] or ()), *(state["elr"] or ())}
+        is_clean = (
+            elected.leader_epoch == short.leader_epoch
+            and state["leader"] == short.broker
+            and short.broker in candidates
+            and len(candidates) > 1
+            and not elected.was_unclean
+            and self._log.level >= self._new.promises.new_incarnation_leaves_from
+        )
+        if not is_clean or short.log_end > short.acknowledged:
+            partition.may_have_lost = True
+        elif not partition.may_have_lost:
+            self._find("F1", 0, partition, place[1], short.broker, short.acknowledged)
+
+    def _was_unclean(self, place: Place | None) -> bool:
+        """An unclean election of the partition is in the committed log."""
+        found = place and self._log.partitions.get((parse_uuid(place[0]), place[1]))
+        return bool(found and found.was_unclean)
+
+    def _place_of(self, row: Row) -> Place | None:
+        topic_id = row["topic_id"] or self._ids.get(row["topic"])
+        return None if topic_id is None else (topic_id, row["part"])
+
+    def _partition_of(self, row: Row) -> _Partition | None:
+        place = self._place_of(row)
+        return None if place is None else self._partitions.get(place)
+
+    def _find(
+        self, rule: str, check: int, partition: _Partition, part: int, broker: int, number: int
+    ) -> None:
+        self._new.find(rule, check, topic=partition.topic, part=part, broker=broker, number=number)

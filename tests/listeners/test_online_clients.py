@@ -1,0 +1,101 @@
+"""The rules about responses to clients, while a cluster with listeners runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.cluster.views import Partition
+from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.log.batch import Record, RecordBatch
+from minicluster.log.records import Records
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
+from tests.listeners.raw import RawClient
+
+PRODUCE, FETCH, LIST = 9, 12, 6  # versions that name the topic
+
+
+def produce(client: RawClient, value: bytes, *, acks: int) -> int:
+    """Produce one record to orders-0; its offset."""
+    batch = RecordBatch.of([Record(0, 0, None, value)], leader_epoch=-1)
+    partition = ProduceRequest.PartitionProduceData(index=0, records=Records((batch,)))
+    data = ProduceRequest.TopicProduceData(name="orders", partition_data=(partition,))
+    request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=(data,))
+    [responded] = client.request(request, PRODUCE).responses[0].partition_responses
+    assert responded.error_code == ErrorCode.NONE
+    return int(responded.base_offset)
+
+
+def fetch(client: RawClient) -> Any:
+    """Fetch orders-0 from its start."""
+    wanted = FetchRequest.FetchPartition(
+        partition=0, fetch_offset=0, current_leader_epoch=-1, partition_max_bytes=1 << 20
+    )
+    topic = FetchRequest.FetchTopic(topic="orders", partitions=(wanted,))
+    request = FetchRequest(topics=(topic,), session_epoch=-1, max_bytes=1 << 20, min_bytes=0)
+    [responded] = client.request(request, FETCH).responses[0].partitions
+    return responded
+
+
+def list_latest(client: RawClient) -> int:
+    """The end offset of orders-0."""
+    wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topic = ListOffsetsRequest.ListOffsetsTopic(name="orders", partitions=(wanted,))
+    request = ListOffsetsRequest(replica_id=-1, topics=(topic,))
+    return int(client.request(request, LIST).topics[0].partitions[0].offset)
+
+
+def led_by(cluster: MiniCluster, partition: Partition) -> RawClient:
+    """A client of the leader."""
+    leader = partition.leader
+    assert leader is not None
+    return RawClient(cluster, leader.id, "app-1")
+
+
+@pytest.mark.parametrize("shape", [{"runtime": "threaded"}, {"pace": 20}])
+def test_clients_of_two_leaders_receive_nothing_wrong(shape: dict[str, Any]) -> None:
+    with MiniCluster(seed=3, controllers=1, listeners=True, **shape) as cluster:
+        orders = cluster.create_topic("orders", min_isr=2)
+        with led_by(cluster, orders[0]) as app:
+            assert [produce(app, b"first", acks=-1), produce(app, b"second", acks=-1)] == [0, 1]
+            assert fetch(app).high_watermark == list_latest(app) == 2
+        first = orders[0].leader
+        cluster.kill(first)
+        cluster.wait_until(lambda: orders[0].leader not in (None, first), within="60s")
+        with led_by(cluster, orders[0]) as app:
+            assert produce(app, b"third", acks=-1) == 2
+            assert fetch(app).high_watermark == list_latest(app) == 3
+        assert cluster.online_checks is not None
+        looked_at = cluster.online_checks.checker.clients.looked_at
+    assert all(looked_at.values()), looked_at
+
+
+def test_a_read_above_the_high_watermark_ends_the_run() -> None:
+    with (
+        pytest.raises(InvariantViolated, match="rule F6 is broken in orders-0"),
+        MiniCluster(seed=3, controllers=1, listeners=True, pace=20, faults=["S31"]) as cluster,
+    ):
+        orders = cluster.create_topic("orders", min_isr=2)
+        with led_by(cluster, orders[0]) as app:
+            cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
+            produce(app, b"first", acks=1)
+            fetch(app)
+            cluster.run_for("1s")
+
+
+def test_an_acknowledged_record_that_the_next_leader_lacks_ends_the_run() -> None:
+    with (
+        pytest.raises(InvariantViolated, match="rule F1 is broken in orders-0"),
+        MiniCluster(seed=3, controllers=1, listeners=True, pace=20, faults=["S32"]) as cluster,
+    ):
+        orders = cluster.create_topic("orders", min_isr=2)
+        with led_by(cluster, orders[0]) as app:
+            cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
+            produce(app, b"first", acks=-1)
+        first = orders[0].leader
+        cluster.kill(first)
+        cluster.wait_until(lambda: orders[0].leader not in (None, first), within="60s")
+        cluster.run_for("5s")
