@@ -17,6 +17,7 @@ from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid
+from minicluster.replica.requests.read_from_log import CONSUMER
 
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
@@ -89,8 +90,8 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
 
 def _listed(request: ListOffsetsRequest, response: Any) -> Iterator[Row]:
     """The end of a partition as a consumer sees it that reads uncommitted transactions."""
-    if request.replica_id >= 0 or request.isolation_level:
-        return
+    if request.replica_id != CONSUMER or request.isolation_level:
+        return  # another id receives the log's end, that of a debugging consumer as well
     wanted = {
         (topic.name, partition.partition_index)
         for topic in request.topics

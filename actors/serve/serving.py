@@ -173,6 +173,7 @@ def _run(session: Session) -> Response | None:
     """Perform steps until the end; the reason that the run is not as it should be, if any."""
     try:
         session.run()
+        session.cluster.check_clients()
     except InvariantViolated as violation:
         return Response(text=shortened(str(violation)), exit_code=EXIT_INVALID)
     except ActorCrashed as crash:

@@ -93,7 +93,7 @@ def test_an_acknowledged_record_that_the_next_leader_lacks_ends_the_run() -> Non
     ):
         orders = cluster.create_topic("orders", min_isr=2)
         with led_by(cluster, orders[0]) as app:
-            cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
+            cluster.cut(cluster.brokers, cluster.brokers)
             produce(app, b"first", acks=-1)
         first = orders[0].leader
         cluster.kill(first)
