@@ -17,7 +17,7 @@ from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.log_state import LogState
 from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import Finding
-from minicluster.verify.rules.trace.broker_requests import WATERMARKS_OF_CLIENTS
+from minicluster.verify.rules.trace.client_records import WATERMARKS_OF_CLIENTS
 
 Row = Mapping[str, Any]
 Place = tuple[str, int]  # topic id as the trace has it, partition
