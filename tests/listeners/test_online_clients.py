@@ -13,7 +13,7 @@ from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
-from tests.listeners.raw import RawClient
+from tests.listeners.raw_client import RawClient
 
 PRODUCE, FETCH, LIST = 9, 12, 6  # versions that name the topic
 
@@ -52,7 +52,7 @@ def led_by(cluster: MiniCluster, partition: Partition) -> RawClient:
     """A client of the leader."""
     leader = partition.leader
     assert leader is not None
-    return RawClient(cluster, leader.id, "app-1")
+    return RawClient(cluster, leader.id, client_id="app-1")
 
 
 def test_clients_of_two_leaders_receive_nothing_wrong() -> None:
