@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import uuid
 from collections.abc import Iterator, Mapping
@@ -45,6 +46,24 @@ class Frames:
                 body = self._damaged(body)
             if not _is_left_out(body):
                 yield sized(body)
+
+    def connections(self, count: int, most: int) -> Iterator[list[bytes]]:
+        """So many frames, by connection: the one that ends a connection is its last.
+
+        Shapes:  most: frames of one connection.
+        """
+        frames: list[bytes] = []
+        for frame in itertools.islice(self, count):
+            frames.append(frame)
+            if len(frames) == most or not self._is_served(frame[4:]):
+                yield frames
+                frames = []
+        if frames:
+            yield frames
+
+    def _is_served(self, body: bytes) -> bool:
+        key, version = int.from_bytes(body[:2], "big"), int.from_bytes(body[2:4], "big")
+        return version in self.served.get(key, ()) and _decoded(body) is not None
 
     def _request(self) -> bytes:
         key = self.chance.choice(sorted(self.served))
@@ -126,13 +145,18 @@ class Frames:
 
 def _is_left_out(body: bytes) -> bool:
     """A request that waits long, because damage has hit its time; or that ends the broker."""
+    request = _decoded(body)
+    if isinstance(request, UnregisterBrokerRequest):
+        return request.broker_id == 1
+    return any(getattr(request, name, 0) > WAIT_MAX_MS for name in _WAITS)
+
+
+def _decoded(body: bytes) -> Any:
+    """The request of these bytes, None where they are no request."""
     try:
         key, version = int.from_bytes(body[:2], "big"), int.from_bytes(body[2:4], "big")
         api = APIS[key]
         _, end = decode_prefix(RequestHeader, body, api.request_header_version(version))
-        request = decode(api.request, body[end:], version, rest_allowed=True)
+        return decode(api.request, body[end:], version, rest_allowed=True)
     except (MiniclusterError, KeyError):
-        return False
-    if isinstance(request, UnregisterBrokerRequest):
-        return request.broker_id == 1
-    return any(getattr(request, name, 0) > WAIT_MAX_MS for name in _WAITS)
+        return None

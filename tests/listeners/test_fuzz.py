@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import socket
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from tests.listeners.frames import Frames
 from tests.listeners.raw_client import RawClient, frame
 
 FRAMES_PER_CONNECTION = 5
-FRAMES_PER_CHECK = 100
+CONNECTIONS_PER_CHECK = 40
 
 
 @pytest.fixture
@@ -51,15 +50,14 @@ def check(cluster: MiniCluster, bystander: RawClient) -> None:
 def test_no_frame_disturbs_the_cluster(cluster: MiniCluster, seed: int, count: int) -> None:
     topics = cluster.image.topics
     ids = tuple(topics.named(name).id for name in ("orders", "compacted"))  # type: ignore[union-attr]
-    frames = itertools.islice(Frames(seed, supported_versions(cluster.rules), ids), count)
+    frames = Frames(seed, supported_versions(cluster.rules), ids)
+    assert cluster.listeners is not None
+    before = cluster.listeners.requests
     with RawClient(cluster) as bystander:
-        for number in itertools.count():
-            some = b"".join(itertools.islice(frames, FRAMES_PER_CONNECTION))
-            if not some:
-                break
+        for number, some in enumerate(frames.connections(count, FRAMES_PER_CONNECTION)):
             with RawClient(cluster) as fuzzing:
                 try:
-                    fuzzing.write(some)
+                    fuzzing.write(b"".join(some))
                     fuzzing.socket.shutdown(socket.SHUT_WR)
                     while fuzzing.socket.recv(65_536):
                         pass
@@ -68,6 +66,7 @@ def test_no_frame_disturbs_the_cluster(cluster: MiniCluster, seed: int, count: i
                 except TimeoutError:
                     cluster.rt.check()  # an actor that has failed ends no connection
                     raise
-            if number % (FRAMES_PER_CHECK // FRAMES_PER_CONNECTION) == 0:
+            if number % CONNECTIONS_PER_CHECK == 0:
                 check(cluster, bystander)
         check(cluster, bystander)
+    assert cluster.listeners.requests - before > count // 3  # the others are no requests
