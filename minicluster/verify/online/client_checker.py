@@ -2,8 +2,8 @@
 
 The rows are those of the trace, ``partition_event`` and ``client_record``, in the order of their
 events. The state of a partition is of one size, whatever was produced and read. A partition that
-has lost records, by an unclean election or with its last ISR member, promises nothing; a doubt is
-decided for the cluster, since the trace in Spark knows more (the log of the last leader).
+has lost records, by an unclean election or with its last ISR member, promises nothing. A doubt is
+decided for the cluster: Spark has the whole trace, with the log of the last leader.
 """
 
 from __future__ import annotations
