@@ -195,6 +195,18 @@ def test_offsets_of_an_empty_group_expire_and_the_group_with_them(cluster: MiniC
     assert (group.committed(), group.state) == ([], "Dead")
 
 
+def test_a_retention_past_the_largest_long_wraps_around(cluster: MiniCluster) -> None:
+    """OffsetMetadataManager.expireTimestampMs adds two longs."""
+    group = Group(cluster)
+    partition = m.OffsetCommitRequest.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5
+    )
+    topic = m.OffsetCommitRequest.OffsetCommitRequestTopic(name="orders", partitions=(partition,))
+    request = m.OffsetCommitRequest(group_id="g", retention_time_ms=(1 << 63) - 1, topics=(topic,))
+    response = group.send(request, 2)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
 def test_offsets_of_a_deleted_topic_go_with_it(cluster: MiniCluster) -> None:
     group = Group(cluster)
     assert group.commit(5) == ErrorCode.NONE

@@ -40,6 +40,11 @@ class _Topic:
     partitions: Sequence[Any]
 
 
+def _plus(now_ms: int, retention_ms: int) -> int:
+    """The sum as Java's long holds it: past the largest one it goes on from the least."""
+    return (now_ms + retention_ms + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 class _Response:
     """Partition by partition, topics in the order of their first one.
 
@@ -131,7 +136,7 @@ def _commit(
 ) -> Result:
     _validate(shard, request, version, now_ms)
     retention_ms = request.retention_time_ms
-    expires_ms = None if retention_ms == _DEFAULT_RETENTION else now_ms + retention_ms
+    expires_ms = None if retention_ms == _DEFAULT_RETENTION else _plus(now_ms, retention_ms)
     records = []
     errors = []
     for topic in topics:
