@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from minicluster.coordinator.runtime.internal_log import AppendFailed, Producer
+from minicluster.coordinator.runtime.internal_log import AppendFailed
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
@@ -33,7 +33,6 @@ class Log:
         self,
         partition: int,
         records: Sequence[tuple[bytes, bytes | None]],
-        producer: Producer | None,
         now_ms: int,
     ) -> int:
         if self.refusal is not None:

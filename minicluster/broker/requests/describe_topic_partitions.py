@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.broker.requests.authorized_operations import ON_TOPIC
 from minicluster.broker.requests.metadata import offline_replicas
 from minicluster.broker.state.api_state import ApiState
+from minicluster.metadata.authorized_operations import ON_TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response

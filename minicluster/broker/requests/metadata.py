@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from minicluster.broker.requests.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from minicluster.broker.state.api_state import ApiState
+from minicluster.metadata.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode

@@ -9,25 +9,11 @@ Source:  PartitionWriter, CoordinatorPartitionWriter, CoordinatorLoaderImpl.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from minicluster.errors import MiniclusterError
 from minicluster.log import RecordBatch
 from minicluster.protocol import ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class Producer:
-    """The transactional producer on whose behalf records are written.
-
-    Shapes:  transaction_version is that of AddPartitionsToTxn: 2 is KIP-890's.
-    """
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    transaction_version: int = 0
 
 
 class AppendFailed(MiniclusterError):
@@ -48,7 +34,6 @@ class InternalLog(Protocol):
         self,
         partition: int,
         records: Sequence[tuple[bytes, bytes | None]],
-        producer: Producer | None,
         now_ms: int,
     ) -> int:
         """Append records as the leader; the offset behind the last one."""

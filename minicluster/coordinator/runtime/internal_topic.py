@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minicluster.coordinator.runtime.internal_log import AppendFailed, Producer
+from minicluster.coordinator.runtime.internal_log import AppendFailed
 from minicluster.log import Record, RecordBatch
-from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.leader_log import ACKS_ALL, append_records_to_leader
@@ -31,7 +30,6 @@ class InternalTopic:
         self,
         partition: int,
         records: Sequence[tuple[bytes, bytes | None]],
-        producer: Producer | None,
         now_ms: int,
     ) -> int:
         """Append one batch as with acks=all; the offset behind it.
@@ -39,16 +37,7 @@ class InternalTopic:
         Errors:  AppendFailed with the error that a producer would get.
         """
         made = [Record(i, now_ms, key, value) for i, (key, value) in enumerate(records)]
-        if producer is None:
-            batch = RecordBatch.of(made, leader_epoch=-1)
-        else:
-            batch = RecordBatch.of(
-                made,
-                leader_epoch=-1,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
-                attributes=TRANSACTIONAL_BIT,
-            )
+        batch = RecordBatch.of(made, leader_epoch=-1)
         state = self._state
         key = self._key(partition)
         try:

@@ -19,11 +19,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from minicluster.coordinator.runtime.internal_log import AppendFailed, InternalLog, Producer
+from minicluster.coordinator.runtime.internal_log import AppendFailed, InternalLog
 from minicluster.coordinator.runtime.shard import OperationError, Result, Shard
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import RETRY_BACKOFF_MS, ShardTimers, Timers
 from minicluster.log import InvalidBatch
+from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import (
@@ -157,7 +158,7 @@ class CoordinatorRuntime(Generic[S]):
                 continue
             read = decode_coordinator_record(shard.record_types, record.key, record.value)
             if read is not None:
-                producer_id = batch.producer_id if batch.is_transactional else -1
+                producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
                 shard.replay(read, offset, producer_id, batch.producer_epoch)
         context.next_offset = batch.next_offset
 
@@ -198,8 +199,6 @@ class CoordinatorRuntime(Generic[S]):
         operation: Operation[S],
         done: Done,
         now_ms: int,
-        *,
-        producer: Producer | None = None,
     ) -> None:
         """Decide, append, apply; the response follows once the records are committed.
 
@@ -219,7 +218,7 @@ class CoordinatorRuntime(Generic[S]):
             return
         if result.records:
             try:
-                self._append(partition, context, result, producer, now_ms)
+                self._append(partition, context, result, now_ms)
             except AppendFailed as failure:
                 if result.on_append is not None:
                     result.on_append(failure.error, now_ms)
@@ -279,19 +278,16 @@ class CoordinatorRuntime(Generic[S]):
         partition: int,
         context: _Context[S],
         result: Result,
-        producer: Producer | None,
         now_ms: int,
     ) -> None:
         encoded = [encode_coordinator_record(record) for record in result.records]
-        end = self._log.append(partition, encoded, producer, now_ms)
+        end = self._log.append(partition, encoded, now_ms)
         context.last_written = end
         if result.is_applied:
             return
         first = end - len(result.records)
-        producer_id = -1 if producer is None else producer.producer_id
-        epoch = -1 if producer is None else producer.producer_epoch
         for offset, record in enumerate(result.records, first):
-            context.shard.replay(record, offset, producer_id, epoch)
+            context.shard.replay(record, offset, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
     def _defer(self, context: _Context[S], result: Result, done: Done, now_ms: int) -> None:
         is_open = True

@@ -13,13 +13,11 @@ from typing import Any
 from minicluster.coordinator.group.classic.group import ClassicGroup, GroupState
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.metadata.authorized_operations import ON_GROUP
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 
 _NOT_FOUND_FROM = 6
-_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS = 3, 6, 8, 10, 11
-ON_GROUP = sum(1 << op for op in (_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS))
-"""All operations on a group, since no broker here has an authorizer."""
 
 Described = DescribeGroupsResponse.DescribedGroup
 

@@ -136,7 +136,7 @@ class _GroupFetch:
                 image = self.state.image.topics.get(topic.topic_id)
                 if image is None:
                     error = ErrorCode.UNKNOWN_TOPIC_ID
-                    refused = [_no_offset(i, error, "") for i in topic.partition_indexes]
+                    refused = [_no_offset(i, error) for i in topic.partition_indexes]
                     unknown.append(self._topic(topic.name, topic.topic_id, refused))
                     continue
                 name = image.name
@@ -156,9 +156,9 @@ class _GroupFetch:
 
     def _partition(self, shard: GroupShard, key: OffsetKey, value: OffsetAndMetadata | None) -> Any:
         if self.stable and shard.offsets.is_pending(key):
-            return _no_offset(key[2], ErrorCode.UNSTABLE_OFFSET_COMMIT, "")
+            return _no_offset(key[2], ErrorCode.UNSTABLE_OFFSET_COMMIT)
         if value is None:
-            return _no_offset(key[2], ErrorCode.NONE, "")
+            return _no_offset(key[2], ErrorCode.NONE)
         return Partition(
             partition_index=key[2],
             committed_offset=value.offset,
@@ -171,12 +171,12 @@ def _is_of_other_topic(value: OffsetAndMetadata, topic_id: Any) -> bool:
     return ZERO_UUID not in (value.topic_id, topic_id) and value.topic_id != topic_id
 
 
-def _no_offset(index: int, error: ErrorCode, metadata: str) -> Any:
+def _no_offset(index: int, error: ErrorCode) -> Any:
     return Partition(
         partition_index=index,
         committed_offset=_NO_OFFSET,
         committed_leader_epoch=-1,
-        metadata=metadata,
+        metadata="",
         error_code=error,
     )
 
@@ -187,7 +187,7 @@ def _failed(group: Any, error: ErrorCode, version: int) -> Any:
     topics = tuple(
         Topic(
             name=topic.name,
-            partitions=tuple(_no_offset(i, error, "") for i in topic.partition_indexes),
+            partitions=tuple(_no_offset(i, error) for i in topic.partition_indexes),
         )
         for topic in group.topics
     )
