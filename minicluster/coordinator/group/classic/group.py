@@ -45,7 +45,10 @@ def hash_order(member_ids: Collection[str]) -> Sequence[str]:
 
 
 class GroupState(enum.Enum):
-    """Shapes: the values are the names that clients see."""
+    """The states of a group.
+
+    Shapes:  the values are the names that clients see.
+    """
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -92,6 +95,8 @@ class ClassicGroup:
     Units:   state_since_ms is the time of the last change of state.
     """
 
+    type = CLASSIC
+
     def __init__(self, group_id: str, now_ms: int | None, order: MemberOrder = hash_order) -> None:
         self.group_id = group_id
         self._order = order
@@ -107,8 +112,6 @@ class ClassicGroup:
         self.pending_sync: set[str] = set()
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
-
-    type = CLASSIC
 
     # --- members ------------------------------------------------------------------------------
 

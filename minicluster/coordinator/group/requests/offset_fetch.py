@@ -10,6 +10,7 @@ Source:    KafkaApis.handleOffsetFetchRequest, GroupCoordinatorService.fetchOffs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
@@ -58,7 +59,7 @@ def handle_offset_fetch(
         state.respond(context.token, OffsetFetchResponse())
     for place, group in enumerate(groups):
         fetch = _GroupFetch(state, group, version, stable=request.require_stable)
-        fetch.run(lambda result, place=place: finish(place, result), now_ms)  # type: ignore[misc]
+        fetch.run(partial(finish, place), now_ms)
 
 
 def _groups_of(request: OffsetFetchRequest, version: int) -> Sequence[Any]:
