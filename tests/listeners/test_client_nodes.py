@@ -64,6 +64,7 @@ def test_a_cut_makes_a_connection_silent_and_what_it_stopped_arrives_after_it(
     orders = cluster.create_topic("orders", replicas=1)
     leader = orders[0].leader
     assert leader is not None
+    cluster.wait_until(lambda: orders[0].high_watermark == 0, within="60s")  # it leads
     with RawClient(cluster, leader.id, "app-1") as app, RawClient(cluster, leader.id, "b") as other:
         assert has_response(app)
         ends = ("client(app-1)", leader) if direction == "requests" else (leader, "client(app-1)")

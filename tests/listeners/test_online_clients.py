@@ -49,7 +49,8 @@ def list_latest(client: RawClient) -> int:
 
 
 def led_by(cluster: MiniCluster, partition: Partition) -> RawClient:
-    """A client of the leader."""
+    """A client of the leader, once its broker leads: a raw client does not send again."""
+    cluster.wait_until(lambda: partition.high_watermark >= 0, within="60s")
     leader = partition.leader
     assert leader is not None
     return RawClient(cluster, leader.id, client_id="app-1")
