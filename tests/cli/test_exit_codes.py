@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster.actors.play.performer import Failure
-from minicluster.cli import _exit_code
+from minicluster.cli.playing import _exit_code
 from minicluster.verify import Report, Verdict
 
 VALID, INVALID, UNKNOWN = 0, 1, 2

@@ -6,7 +6,7 @@ import re
 
 import click
 
-from minicluster import cli
+from minicluster.cli import app
 from minicluster.faults import Faults
 from minicluster.rules import Rules
 from minicluster.scenario.actions.action import Argument, arguments_of
@@ -63,8 +63,8 @@ def _faults() -> str:
 
 def cli_parts() -> dict[str, str]:
     """The generated parts of docs/cli.md: what ``--help`` prints."""
-    found = {"minicluster": _help(cli.app, "minicluster")}
-    for name, command in cli.app.commands.items():
+    found = {"minicluster": _help(app, "minicluster")}
+    for name, command in app.commands.items():
         if not command.hidden:
             found[name] = _help(command, f"minicluster {name}")
     return found

@@ -11,8 +11,8 @@ import click
 from click.shell_completion import CompletionItem
 from rich.markup import escape
 
+from minicluster.cli.terminal import complain, print_line, progress
 from minicluster.errors import UserError
-from minicluster.terminal import complain, print_line, progress
 
 if TYPE_CHECKING:
     from minicluster.actors.serve.serving import ServeSettings

@@ -1,0 +1,74 @@
+"""Commands over what runs leave: ``verify`` and ``log``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from minicluster.cli.exit_codes import EXIT_FILES
+from minicluster.cli.options import (
+    JSON,
+    TEXT,
+    format_option,
+    limits_option,
+    path_type,
+    rules_option,
+)
+from minicluster.cli.reports import command_name, show_report, write_report
+from minicluster.cli.terminal import print_line, print_lines, progress
+from minicluster.errors import UserError, printable
+from minicluster.log.format.limits import ReadLimits
+
+
+@click.command("verify")
+@click.argument("paths", type=path_type, nargs=-1, required=True)
+@format_option
+@click.option("--html", type=path_type, help="Also write the report as one HTML page.")
+@click.option("--master", help="Spark master to use instead of a local JVM.")
+@click.option("--remote", help="Spark Connect server to use.")
+@rules_option
+@limits_option
+def verify_paths(
+    paths: tuple[Path, ...],
+    form: str,
+    html: Path | None,
+    master: str | None,
+    remote: str | None,
+    every_rule: bool,
+    limits: ReadLimits,
+) -> int:
+    """Let Spark judge PATHS: runs, controller folders, metadata logs (Apache Kafka's too)."""
+    from minicluster.verify import verify
+
+    if html is not None and not html.parent.is_dir():  # before the work, not after it
+        raise UserError(f"{html}: cannot be written: there is no folder {html.parent}")
+    with progress() as shown:
+        shown.add_task("verifying in Spark", total=None)
+        report = verify(*paths, master=master, remote=remote, limits=limits)
+    written = html is None or write_report(html, report.to_html())
+    show_report(report, form, every_rule)
+    if form == TEXT and not report.valid:
+        accused = {finding.run for finding in report.findings}
+        for run in report.runs:
+            if run.repeat and (run.name in accused or not accused):
+                print_line(f"repeat  {command_name()} {run.repeat}")
+    return report.exit_code if written else EXIT_FILES
+
+
+@click.command("log")
+@click.argument("path", type=path_type)
+@format_option
+@limits_option
+def show_log(path: Path, form: str, limits: ReadLimits) -> int:
+    """Show the metadata log at PATH: a run, a controller folder, a log folder or one file."""
+    from minicluster.log.directory import locate
+    from minicluster.log.dump import dump_json, dump_text
+
+    located = locate(path, limits=limits)
+    if form == JSON:
+        print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(located))
+    else:
+        print_lines(map(printable, dump_text(located)))
+    return 0

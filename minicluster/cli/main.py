@@ -1,0 +1,65 @@
+"""The command line: play a scenario, verify runs and logs, show a log.
+
+Exit codes: 0 valid, 1 invalid, 2 unknown; 64 and above where nothing was judged or not all could be
+written, with one line that names the mistake; 70 for a fault of this program. click parses and
+rich shows the progress: both are kept up by large projects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from minicluster.cli.campaigns import chaos
+from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INTERNAL, EXIT_UNKNOWN, EXIT_USAGE
+from minicluster.cli.judging import show_log, verify_paths
+from minicluster.cli.playing import demo, replay, run_scenario
+from minicluster.cli.serving import do_command, serve_command
+from minicluster.cli.terminal import complain, err, prepare, report_crash, shown_os_error
+from minicluster.errors import MiniclusterError, UserError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="minicluster")
+def app() -> None:
+    """An Apache Kafka KRaft cluster inside a Python process, with chaos and proofs."""
+
+
+for command in (
+    run_scenario, demo, replay, chaos, verify_paths, show_log, serve_command, do_command,
+):  # fmt: skip
+    app.add_command(command)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command.
+
+    Shapes:  arguments -> exit code. A user's mistake is one line on standard error, and so is a
+             fault of the program, whose traceback goes to a file.
+    """
+    prepare()
+    try:
+        code = app(args=list(arguments), standalone_mode=False, prog_name="minicluster")
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        err.print(error.ctx.get_help() if error.ctx else "", markup=False)
+        return EXIT_USAGE
+    except click.ClickException as error:
+        complain(f"minicluster: {error.format_message()}")
+        return EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        complain("minicluster: stopped")
+        return 130
+    except UserError as error:
+        complain(f"minicluster: {error}")
+        return error.exit_code
+    except MiniclusterError as error:
+        complain(f"minicluster: {error}")
+        return EXIT_UNKNOWN
+    except OSError as error:
+        complain(f"minicluster: {shown_os_error(error)}")
+        return EXIT_FILES
+    except Exception as error:  # a fault of this program, never of its input
+        report_crash(error, arguments)
+        return EXIT_INTERNAL

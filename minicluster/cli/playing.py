@@ -1,0 +1,109 @@
+"""Commands that play a scenario: ``run``, ``demo`` and ``replay``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.markup import escape
+
+from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID, EXIT_UNKNOWN
+from minicluster.cli.options import TEXT, format_option, rules_option, runs_option
+from minicluster.cli.reports import PAGE, command_name, leave_report, show_report
+from minicluster.cli.terminal import complain, err, print_line, progress
+from minicluster.errors import UserError, instead
+
+if TYPE_CHECKING:
+    from minicluster.actors.play.performer import Failure
+    from minicluster.verify import Report
+
+
+@click.command("run")
+@click.argument("scenario", type=path_type)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
+@click.option("--twice", is_flag=True, help="Play it twice, so that rule X1 can compare.")
+@runs_option
+@format_option
+@rules_option
+def run_scenario(
+    scenario: Path, seed: int | None, twice: bool, runs: Path, form: str, every_rule: bool
+) -> int:
+    """Play SCENARIO (a YAML file), verify what it left, and print the place of the report."""
+    return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule)
+
+
+@click.command("demo", hidden=True)
+@click.argument("scenario", type=path_type)
+@runs_option
+def demo(scenario: Path, runs: Path) -> int:
+    """Play the example of ``make demo``; its description is printed before it runs."""
+    from minicluster.scenario import load_scenario
+
+    loaded = load_scenario(scenario)
+    print_line(f"{loaded.name}: {loaded.description}".rstrip(": "))
+    return _play(scenario, None, runs, TEXT, twice=True, every_rule=True)
+
+
+@click.command("replay")
+@click.argument("run", type=path_type)
+@runs_option
+def replay(run: Path, runs: Path) -> int:
+    """Play the scenario of RUN (a run folder) again from its seed and compare the traces."""
+    from minicluster.actors.play.player import replay_run
+
+    first, again = replay_run(run, runs=runs)
+    if first == again.trace_hash:
+        print_line(f"the same trace: {first}  ({again.path})")
+        return 0
+    complain(f"another trace: {first} then, {again.trace_hash} now ({again.path})")
+    return 1
+
+
+def _play(
+    path: Path, seed: int | None, runs: Path, form: str, *, twice: bool, every_rule: bool
+) -> int:
+    from minicluster.actors.play.player import play
+    from minicluster.scenario import load_scenario
+    from minicluster.verify import verify
+    from minicluster.verify.rules import BY_ID as RULES_BY_ID
+    from minicluster.verify.spark import session
+
+    scenario = load_scenario(path)
+    for rule_id in scenario.exercises:
+        if rule_id not in RULES_BY_ID:
+            what = instead(rule_id, RULES_BY_ID)
+            raise UserError(f"{path}: exercises: {rule_id!r} is no rule; {what}")
+    session.warm_up(training=True)  # the JVM starts while the scenario plays
+    with progress() as shown:
+        task = shown.add_task("starting the cluster", total=len(scenario.steps))
+
+        def show(done: int, text: str, now_ms: int) -> None:
+            line = f"{now_ms / 1000:8.1f}s  {text}"
+            shown.update(task, completed=done, description=escape(line))
+            if not err.is_terminal:  # nothing moves there: one line per step
+                complain(line)
+
+        try:
+            played = play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
+        except UserError as error:
+            error.args = (f"{path}: {error}",)
+            raise
+        shown.update(task, description="verifying in Spark")
+        report = verify(played.path)
+    written = leave_report(played.path, report)
+    show_report(report, form, every_rule)
+    if played.failure is not None:
+        complain(f"the scenario did not go as written: {played.failure.text}", style="red")
+    if form == TEXT:
+        print_line(f"run     {played.path}")
+        print_line(f"report  {(played.path / PAGE).resolve().as_uri()}")
+        print_line(f"repeat  {command_name()} replay {played.path}")
+    return _exit_code(report, played.failure) if written else EXIT_FILES
+
+
+def _exit_code(report: Report, failure: Failure | None) -> int:
+    """The report's code; a scenario that went another way is no longer valid."""
+    if failure is None or report.exit_code != 0:
+        return report.exit_code
+    return EXIT_UNKNOWN if failure.is_unknown else EXIT_INVALID

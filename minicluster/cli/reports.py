@@ -1,0 +1,51 @@
+"""Reports of a command: on the terminal, and as files of a run folder."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minicluster.cli.options import JSON
+from minicluster.cli.terminal import complain, out, print_lines
+
+if TYPE_CHECKING:
+    from minicluster.verify import Report
+
+PAGE = "report.html"
+
+
+def show_report(report: Report, form: str, every_rule: bool) -> None:
+    if form == JSON:
+        print_lines([report.to_json()])
+    else:
+        from minicluster.verify.reporting.text import print_report
+
+        print_report(out, report, every_rule=every_rule)
+
+
+def leave_report(run: Path, report: Report) -> bool:
+    """Write the report of a run into its folder; False where that is impossible."""
+    written = [
+        write_report(run / PAGE, report.to_html()),
+        write_report(run / "report.json", report.to_json() + "\n"),
+    ]
+    return all(written)
+
+
+def write_report(path: Path, text: str) -> bool:
+    """Write a report; False, after one line that gives the reason, where that is impossible."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        complain(f"minicluster: {path}: cannot be written: {error.strerror or error}")
+        return False
+    return True
+
+
+def command_name() -> str:
+    """The name of this command as it was called, so that the line to repeat can be pasted."""
+    called = sys.argv[0]
+    here = Path(called).name == "minicluster" and shutil.which("minicluster") is None
+    return called if here else "minicluster"
