@@ -9,7 +9,7 @@ import click
 from rich.markup import escape
 
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID, EXIT_UNKNOWN
-from minicluster.cli.options import TEXT, format_option, rules_option, runs_option
+from minicluster.cli.options import TEXT, format_option, path_type, rules_option, runs_option
 from minicluster.cli.reports import PAGE, command_name, leave_report, show_report
 from minicluster.cli.terminal import complain, err, print_line, progress
 from minicluster.errors import UserError, instead
