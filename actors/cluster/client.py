@@ -97,6 +97,7 @@ class ProduceOperation(Operation):
     partition: int
     value: str
     acks: AcksWord
+    key: str | None = None
     to: int | None = None  # the node to send to in place of the leader
     invoke_seq: int = 0
     offset: int | None = None
@@ -123,6 +124,7 @@ class Load:
     from_ms: int
     until_ms: int
     acks: AcksWord
+    key: str | None = None
     operations: list[ProduceOperation] = field(default_factory=list)
     stopped: bool = False
 
@@ -157,6 +159,7 @@ class Client(ClusterActor):
         *,
         acks: AcksWord,
         deadline_ms: int,
+        key: str | None = None,
         to: int | None = None,
         producer: Producer | None = None,
     ) -> ProduceOperation:
@@ -169,6 +172,7 @@ class Client(ClusterActor):
             partition=partition,
             value=f"{topic}-{partition}/{number}",
             acks=acks,
+            key=key,
             to=to,
             producer=producer,
         )
@@ -235,7 +239,11 @@ class Client(ClusterActor):
             load.next_ms < load.until_ms and load.next_ms <= now_ms
         ):  # above 1,000 per second: several in one millisecond
             operation = self.new_operation(
-                load.topic, load.partition, acks=load.acks, deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS
+                load.topic,
+                load.partition,
+                acks=load.acks,
+                deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS,
+                key=load.key,
             )
             load.operations.append(operation)
             self._produce(operation)
@@ -259,8 +267,9 @@ class Client(ClusterActor):
             self._send(operation, leader, given, INIT_PRODUCER_ID_VERSION)
             return
         numbered = producer or Producer(sequence=-1)
+        key = None if operation.key is None else operation.key.encode()
         batch = RecordBatch.of(
-            [Record(0, self.rt.record_time_ms(), None, operation.value.encode())],
+            [Record(0, self.rt.record_time_ms(), key, operation.value.encode())],
             leader_epoch=-1,
             producer_id=numbered.id,
             producer_epoch=numbered.epoch,

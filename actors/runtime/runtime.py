@@ -164,7 +164,6 @@ class Runtime(ABC):
         self.seed = seed
         self.name_for_new_actor = ""
         self.crashes: list[Crash] = []
-        self.on_crash: Callable[[Crash], None] | None = None
         self._actors: dict[str, ClusterActor] = {}
         self._bound: dict[type[ClusterActor], type[ClusterActor]] = {}
         self._spawning = threading.RLock()
@@ -243,8 +242,6 @@ class Runtime(ABC):
         self.crashes.append(crash)
         if self._actors.get(actor.name) is actor:
             del self._actors[actor.name]
-        if self.on_crash is not None:
-            self.on_crash(crash)
 
     def interrupted(self, error: BaseException) -> None:
         """Keep an error that must leave through the test's thread (KeyboardInterrupt, a skip)."""

@@ -51,6 +51,13 @@ def test_a_record_that_is_acknowledged_is_on_every_replica(cluster: MiniCluster)
     assert ends == [5, 5, 5]
 
 
+def test_a_compacted_topic_takes_records_with_a_key_alone(cluster: MiniCluster) -> None:
+    latest = cluster.create_topic("latest", configs={"cleanup.policy": "compact"})
+    [refused] = cluster.produce(latest)
+    [taken] = cluster.produce(latest, key="customer-1")
+    assert (refused.failure, taken.offset) == ("INVALID_RECORD", 0)
+
+
 def test_a_follower_that_cannot_fetch_leaves_the_isr_and_comes_back(cluster: MiniCluster) -> None:
     orders = cluster.create_topic("orders", min_isr=2)
     cluster.produce(orders, rate=10)

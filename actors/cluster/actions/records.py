@@ -31,6 +31,7 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
             do.partition,
             acks=cast(declared.AcksWord, do.acks),
             deadline_ms=deadline_ms,
+            key=do.key,
             to=target,
             producer=producer,
         )
@@ -59,6 +60,7 @@ def _start_load(cluster: ClusterRoles, do: declared.Produce, rate: float) -> lis
         from_ms=cluster.now_ms,
         until_ms=cluster.now_ms + lasting_ms,
         acks=cast(declared.AcksWord, do.acks),
+        key=do.key,
     )
     cluster.loads.append(load)
     cluster.own_client.deliver(load)

@@ -151,8 +151,8 @@ class Produce(Action):
              each. With a rate: records per second, for ``lasting`` or until ``pause_load``; the
              list fills while they are sent. ``idempotent`` numbers the records of a count, so that
              they can be sent again without coming twice (KIP-98). Each try has 30s; a record has as
-             long, or 2m if it is sent again, or ``within``. ``to`` names a node
-             to send to, leader or not.
+             long, or 2m if it is sent again, or ``within``. ``key`` is the key of every record,
+             which a compacted topic needs. ``to`` names a node to send to, leader or not.
     """
 
     topic: TopicName | OfTopic
@@ -161,6 +161,7 @@ class Produce(Action):
     count: Records | None = None
     rate: Rate | None = None
     acks: Acks = "all"
+    key: Text | None = None
     idempotent: Flag = False
     lasting: Duration | None = None
     to: Nodes | None = None
