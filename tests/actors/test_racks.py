@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster import MiniCluster
-from minicluster.actors.network import Exchange
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.requests.preferred_read_replica import RACK_AWARE
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from minicluster.actors.recording.recorder import Exchange, Recorder
+from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.recorder import Recorder
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.protocol.messages import FetchResponse, ProduceRequest
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from minicluster import cli
 from minicluster.cli import run
+from minicluster.cli.exit_codes import EXIT_INTERNAL
 from minicluster.errors import printable
 from minicluster.log.batch import metadata_batch
 from minicluster.log.format.limits import ReadLimits
@@ -50,7 +50,7 @@ def test_a_fault_of_the_program_is_70_with_one_line_and_a_file(
 
     monkeypatch.setattr("minicluster.log.directory.locate", fail)
     monkeypatch.setattr("tempfile.mkstemp", functools.partial(tempfile.mkstemp, dir=tmp_path))
-    assert run(["log", str(SMOKE)]) == cli.EXIT_INTERNAL == 70
+    assert run(["log", str(SMOKE)]) == EXIT_INTERNAL == 70
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     line = err.strip()

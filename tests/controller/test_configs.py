@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller.settings import MIN_ISR, UNCLEAN_ELECTION
-from minicluster.metadata.image.configs import BROKER, TOPIC
+from minicluster.controller.settings import UNCLEAN_ELECTION
+from minicluster.metadata.image.configs import BROKER, MIN_ISR, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord

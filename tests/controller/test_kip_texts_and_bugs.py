@@ -128,8 +128,8 @@ def test_a_last_known_leader_that_is_fenced(on: bool) -> None:
     for broker in (1, 2):  # both have lost their logs, so both leave the ELR
         cluster.register(broker, number=1)
     partition = cluster.partition("foo")
-    broker = cluster.machine.image.cluster.broker(1)
-    assert broker is not None and broker.fenced
+    registration = cluster.machine.image.cluster.broker(1)
+    assert registration is not None and registration.fenced
     assert (partition.leader, partition.elr) == (1 if on else NO_LEADER, ())
     assert partition.last_known_elr == (() if on else (1,))
     cluster.heartbeat(1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.network import Completion
-from minicluster.actors.recording.recorder import Exchange
+from minicluster.actors.recording.exchange import Exchange
 
 CLIENT = -9
 WITHIN_MS = 30_000

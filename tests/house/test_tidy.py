@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,7 @@ def test_machines_have_no_clock_thread_socket_or_chance() -> None:
         for name, line in imports_of(path):
             if name.split(".")[0] in CLOCKS_THREADS_SOCKETS_CHANCE:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
+        node: Any
         for node in ast.walk(tree_of(path)):
             called = getattr(node, "attr", None) or getattr(node, "id", None)
             if called in CHANCE_CALLS:

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.listeners.connection import READ_AHEAD_BYTES
-from minicluster.actors.listeners.server import RECEIVE_BYTES
+from minicluster.actors.listeners.connection import READ_AHEAD_BYTES, RECEIVE_BYTES
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode, decode, encode
 from minicluster.protocol.messages import (

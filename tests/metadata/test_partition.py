@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -95,7 +96,7 @@ FULL = registration(
 def test_b61_a_record_carries_what_its_version_can(version: MetadataVersion) -> None:
     losses: list[str] = []
     written = FULL.to_record(TOPIC, 5, version, True, losses.append)
-    record = written.record
+    record: Any = written.record
     assert written.version == version.partition_record_version
     assert (record.topic_id, record.partition_id, record.isr) == (TOPIC, 5, (0,))
     has_elr = version.level >= 23
@@ -117,10 +118,10 @@ def test_b61_a_loss_is_an_error_unless_somebody_takes_it() -> None:
 
 def test_b62_an_empty_elr_is_not_written_nor_any_while_the_feature_is_off() -> None:
     version = MetadataVersion.V4_0_IV1
-    empty = registration().to_record(TOPIC, 0, version, True)
+    empty: Any = registration().to_record(TOPIC, 0, version, True)
     assert empty.version == 2
     assert (empty.record.eligible_leader_replicas, empty.record.last_known_elr) == (None, None)
-    off = FULL.to_record(TOPIC, 0, version, False)
+    off: Any = FULL.to_record(TOPIC, 0, version, False)
     assert (off.record.eligible_leader_replicas, off.record.last_known_elr) == (None, None)
 
 

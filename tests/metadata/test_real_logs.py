@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,7 +147,7 @@ def test_our_bootstrap_records_are_those_that_kafka_wrote_and_replayed(
     controller = next(path for path in CONTROLLERS if path.parent.name == run)
     files = locate(controller).logs[0]
     assert files.bootstrap is not None
-    written = read_checkpoint(files.bootstrap).records
+    written: Any = read_checkpoint(files.bootstrap).records
     if run in ("jbod", "divergent"):
         features = {v.record.name: v.record.feature_level for v in written[1:]}
     ours = bootstrap_records(MetadataVersion(level), features)

@@ -73,7 +73,7 @@ def test_sections_come_in_kafkas_order_and_rows_by_name() -> None:
         "UserScramCredential",
         "DelegationToken",
     ]
-    records = [versioned.record for versioned in image_records(image)]
+    records: list[Any] = [versioned.record for versioned in image_records(image)]
     assert [r.name for r in records[:4]] == [
         "metadata.version",
         "eligible.leader.replicas.version",

@@ -65,12 +65,12 @@ def _narrate_send(send: qx.SendTo) -> str | None:
     if isinstance(send.request, BeginQuorumEpochRequest):
         return f"-> {to} begin epoch {send.request.topics[0].partitions[0].leader_epoch}"
     if isinstance(send.request, EndQuorumEpochRequest):
-        part = send.request.topics[0].partitions[0]
-        preferred = [each.candidate_id for each in part.preferred_candidates]
-        return f"-> {to} end epoch {part.leader_epoch}, preferred {preferred}"
+        ended = send.request.topics[0].partitions[0]
+        preferred = [each.candidate_id for each in ended.preferred_candidates]
+        return f"-> {to} end epoch {ended.leader_epoch}, preferred {preferred}"
     if isinstance(send.request, FetchSnapshotRequest):
-        part = send.request.topics[0].partitions[0]
-        return f"-> {to} fetch snapshot from byte {part.position}"
+        fetched = send.request.topics[0].partitions[0]
+        return f"-> {to} fetch snapshot from byte {fetched.position}"
     return None
 
 

@@ -37,7 +37,7 @@ LOCAL_CONFIGS = frozenset(
         "metadata.log.dir",
     }
 )
-_SORTED = {  # API -> field -> by what its items are put in order
+_SORTED: dict[str, dict[str, tuple[str, ...]]] = {  # API -> field -> the order of its items
     "Metadata": {"topics": ("name", "topicId"), "brokers": ("nodeId",)},
     "DeleteTopics": {"responses": ("name", "topicId")},  # Kafka shuffles them
     "ListGroups": {"groups": ("groupId",)},

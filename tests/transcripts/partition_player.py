@@ -163,7 +163,7 @@ class PartitionPlayer:
         """Start an incarnation over the log."""
         context = self._context
         context.delayed = self._delayed = _Delayed(context.effects)
-        self.completed: list[Json] = []
+        self.completed = []
         self._partition = Partition(
             context,
             topic="transcript",

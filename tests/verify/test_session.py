@@ -69,7 +69,7 @@ def test_local_users_cannot_join_the_session_without_its_secret(spark: Any) -> N
 
 
 def test_a_session_that_cannot_be_reached_is_one_clear_line() -> None:
-    with pytest.raises(session.SparkUnavailable) as raised:
+    with pytest.raises(jvm.SparkUnavailable) as raised:
         session.spark_session(remote="sc://127.0.0.1:1")
 
     assert str(raised.value).startswith("Spark: ")

@@ -11,9 +11,8 @@ import pytest
 
 from minicluster.errors import UserError
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.rules import RULES
+from minicluster.verify.rules import RULES, VIEWS
 from minicluster.verify.rules.model import View
-from minicluster.verify.spark import queries
 from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.trace_cases import b2_bad, c6_near
@@ -220,7 +219,7 @@ def test_a_query_that_crashes_leaves_its_rules_unknown(
     paths: Paths, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:
     broken = View(name="topic_states", sql="select no_such_column from topics")
-    monkeypatch.setitem(queries.VIEWS, "topic_states", broken)
+    monkeypatch.setitem(VIEWS, "topic_states", broken)
     report = verify(paths["clean"])
 
     assert report.rule("E25").verdict is Verdict.UNKNOWN

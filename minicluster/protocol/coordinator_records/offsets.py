@@ -9,6 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.uuids import ZERO_UUID
 
 
 @s.message(api_key=0, kind="coordinator-key", versions="0", flexible="none")
@@ -47,4 +48,4 @@ class OffsetCommitValue(s.Message):
     metadata: str = s.string("0+", default="")
     commit_timestamp: int = s.int64("0+", default=0)
     expire_timestamp: int = s.int64("1", default=-1, ignorable=True)
-    topic_id: UUID = s.uuid("4+", tag=0, ignorable=True)
+    topic_id: UUID = s.uuid("4+", default=ZERO_UUID, tag=0, ignorable=True)
