@@ -16,6 +16,7 @@ from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
+from minicluster.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Log:
         self.end_offset = start_offset
         self.flushed_offset = start_offset
         self.epochs = LeaderEpochs()
+        self.transactions = TransactionIndex()
         self.snapshots: dict[SnapshotId, bytes] = {}
         self.segments: list[Segment] = [Segment(start_offset)]
         self.modified_ms = 0
@@ -130,6 +132,11 @@ class Log:
         index = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset)
         return self.segments[index].base_offset if index < len(self.segments) else None
 
+    def segment_base(self, offset: int) -> int:
+        """The base offset of the segment that holds an offset."""
+        index = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset)
+        return self.segments[max(index - 1, 0)].base_offset
+
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """Where an epoch ends in this log: (largest epoch not above it, end offset)."""
         return self.epochs.end_offset_for(epoch, self.end_offset)
@@ -184,6 +191,7 @@ class Log:
         self.flushed_offset = min(self.flushed_offset, offset)
         self.cleaned_offset = min(self.cleaned_offset, offset)
         self.epochs.truncate_from_end(offset)
+        self.transactions.truncate(offset)
         return cut or entries != self.epochs.entries
 
     def truncate_fully(self, offset: int) -> None:
@@ -191,6 +199,7 @@ class Log:
         self._batches.clear()
         self._last_offsets.clear()
         self.epochs.clear()
+        self.transactions.truncate(0)
         self.segments = [Segment(offset)]
         self.cleaned_offset = offset
         self.start_offset = self.end_offset = self.flushed_offset = offset
@@ -208,13 +217,19 @@ class Log:
         self.start_offset = offset
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             del self.segments[0]
+        self.transactions.delete_before(self.segments[0].base_offset)
         self.epochs.truncate_from_start(offset)
         return True
 
     def replace_below(
-        self, offset: int, batches: Sequence[RecordBatch], segments: Sequence[Segment]
+        self,
+        offset: int,
+        batches: Sequence[RecordBatch],
+        segments: Sequence[Segment],
+        aborted: Sequence[AbortedTransaction],
     ) -> None:
         """Put what compaction has left in place of everything below the begin of a segment."""
+        self.transactions.replace_below(offset, aborted)
         kept = bisect_left(self._last_offsets, offset)
         self._batches[:kept] = batches
         self._last_offsets[:kept] = [batch.last_offset for batch in batches]

@@ -37,6 +37,7 @@ class LogConfig:
     timestamp_after_max_ms: int = 3_600_000
     segment_bytes: int = 1 << 30
     segment_ms: int = 604_800_000
+    index_interval_bytes: int = 4_096
     retention_bytes: int = -1
     retention_ms: int = 604_800_000
     delete_retention_ms: int = 86_400_000
@@ -71,6 +72,7 @@ class LogConfig:
             timestamp_after_max_ms=int(text("message.timestamp.after.max.ms")),
             segment_bytes=int(text("segment.bytes")),
             segment_ms=int(text("segment.ms")),
+            index_interval_bytes=int(text("index.interval.bytes")),
             retention_bytes=int(text("retention.bytes")),
             retention_ms=int(text("retention.ms")),
             delete_retention_ms=int(text("delete.retention.ms")),

@@ -30,6 +30,7 @@ from minicluster.replica.partition.isr_state import (
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.partition.trace import trace
+from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests import read_from_log
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
@@ -235,8 +236,8 @@ def _s03(
 
 
 @plant(leader_log.validate_producer, "s34_repeats_are_appended")
-def _s34(right: Right, partition: Partition, batch: RecordBatch) -> None:
-    if right(partition, batch) is not None:
+def _s34(right: Right, partition: Partition, batch: RecordBatch, how: AppendCheck) -> None:
+    if right(partition, batch, how) is not None:
         partition.hit("S34")
 
 
@@ -252,7 +253,7 @@ def _s32_counts(right: Right, partition: Partition, last_offset: int) -> None:
     right(partition, last_offset)
 
 
-@plant(reads.read_committed, "s31_reads_above_hw")
+@plant(reads.read_replicated, "s31_reads_above_hw")
 def _s31(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
     info = reads.read_local_log(partition, *args)
     if info.records.batches and info.records.batches[-1].last_offset >= partition.high_watermark:

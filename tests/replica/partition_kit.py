@@ -33,6 +33,7 @@ from minicluster.replica.partition.leadership import make_follower, make_leader
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import fetch_records
 from minicluster.replica.partition.results import LogAppendInfo, LogReadInfo
+from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
 from minicluster.replica.state.broker_context import BrokerContext, OnAlterPartition
 from minicluster.rules import Rules
@@ -198,8 +199,9 @@ class Bench:
         return make_follower(self.partition, registration(leader=leader, **fields))
 
     def append(self, count: int, acks: int = 1, **producer: int) -> LogAppendInfo:
-        """Take a produce."""
-        return append_records_to_leader(self.partition, batch(count, **producer), acks, self.now_ms)
+        """Take a produce, whose transaction needs no verification."""
+        given, how = batch(count, **producer), AppendCheck(verifies=False)
+        return append_records_to_leader(self.partition, given, acks, self.now_ms, how=how)
 
     def seed(self, records: int) -> None:
         """Fill the log, one record a batch, before the partition has a role."""

@@ -17,6 +17,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.appending.log_validator import validate
 from minicluster.replica.errors import InvalidRecords, ReplicaError
 from minicluster.replica.log_config import DEFAULT, LogConfig
+from minicluster.replica.producers.append_checks import AppendOrigin
 
 NOW_MS = 1_000_000
 HOUR_MS = 3_600_000
@@ -54,7 +55,7 @@ def damaged() -> RecordBatch:
 
 
 def taken(batch: RecordBatch, **config: Any) -> RecordBatch:
-    return validate(batch, LogConfig(**config), "orders-0", NOW_MS)
+    return validate(batch, AppendOrigin.CLIENT, LogConfig(**config), "orders-0", NOW_MS)
 
 
 REFUSALS = [

@@ -16,7 +16,6 @@ from minicluster.replica.partition.isr_state import (
     PendingExpandIsr,
     PendingRecovery,
 )
-from minicluster.replica.partition.unclean_recovery import open_transactions
 from minicluster.rules import Rules, UncleanRecovery
 from tests.replica.partition_kit import LEADER, Bench
 
@@ -83,7 +82,7 @@ def test_in_the_text_it_first_aborts_what_the_election_left_undecided() -> None:
         (71, 3, 6),
     ]
     assert [r.name for m in markers for r in control_records(m)] == ["Abort", "Abort"]
-    assert open_transactions(bench.partition.log.batches) == ()
+    assert bench.partition.replica_log.producers.open_transactions == ()
     kinds = [row["kind"] for row in bench.rows("become_leader", "append", "isr_pending")]
     assert kinds == ["become_leader", "append", "append", "isr_pending"]
 
@@ -100,7 +99,8 @@ def test_a_transaction_begun_under_this_leader_is_not_aborted_by_later_metadata(
     bench = elected(TEXT)
     bench.append(1, producer_id=70, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL_BIT)
     bench.lead(**{**UNCLEAN, "partition_epoch": 5})
-    assert open_transactions(bench.partition.log.batches) == ((70, 0),)
+    (begun,) = bench.partition.replica_log.producers.open_transactions
+    assert (begun.producer_id, begun.epoch) == (70, 0)
 
 
 @pytest.mark.parametrize("by", ["fetch", "shrink"])

@@ -18,11 +18,14 @@ from minicluster.log.records import packed
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
 from minicluster.replica.log_config import LogConfig
+from minicluster.replica.producers.append_checks import AppendOrigin
 
 _NO_KEY = "Compacted topic cannot accept message without key in topic partition"
 
 
-def validate(batch: RecordBatch, config: LogConfig, partition: str, now_ms: int) -> RecordBatch:
+def validate(
+    batch: RecordBatch, origin: AppendOrigin, config: LogConfig, partition: str, now_ms: int
+) -> RecordBatch:
     """The batch to append: that of the producer, or another one with its records.
 
     Shapes:  partition: its name (``orders-0``), for messages. Offsets and leader epoch are not
@@ -39,7 +42,7 @@ def validate(batch: RecordBatch, config: LogConfig, partition: str, now_ms: int)
     codec = batch.attributes & CODEC_MASK
     if codec > max(Codec):
         raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known")
-    _check_header(batch)
+    _check_header(batch, origin)
     try:
         found = scan(batch)
         _check_records(batch, found, config, partition, now_ms)
@@ -58,11 +61,13 @@ def _check_size(batch: RecordBatch, config: LogConfig) -> None:
         raise ReplicaError(ErrorCode.MESSAGE_TOO_LARGE, f"{batch.size} bytes")
 
 
-def _check_header(batch: RecordBatch) -> None:
-    """Refuse a header whose numbers contradict each other.
+def _check_header(batch: RecordBatch, origin: AppendOrigin) -> None:
+    """Refuse a client's header whose numbers contradict each other.
 
     Source:  LogValidator.validateBatch.
     """
+    if origin is not AppendOrigin.CLIENT:
+        return
     from_offsets = batch.last_offset - batch.base_offset + 1
     if from_offsets <= 0 or batch.count <= 0 or from_offsets != batch.count:
         raise ReplicaError(
@@ -142,7 +147,7 @@ def _to_append(
 ) -> RecordBatch:
     """The batch with the log's timestamps and compression.
 
-    A batch of the log's compression is taken as it is; any other one is written anew.
+    A batch of the log's compression is taken as it is, and a marker; any other one is written anew.
 
     Source:  LogValidator.assignOffsetsNonCompressed, validateMessagesAndAssignOffsetsCompressed,
              buildRecordsAndAssignOffsets.
@@ -150,7 +155,7 @@ def _to_append(
     source = batch.attributes & CODEC_MASK
     target = source if config.compression is None else config.compression
     highest = now_ms if config.log_append_time else max(NO_TIMESTAMP, found.highest_timestamp)
-    is_plain = source == target == Codec.NONE
+    is_plain = source == Codec.NONE and (target == Codec.NONE or batch.is_control)
     if is_plain or (source == target and found.are_consecutive):
         return batch.with_timestamps(log_append_time=config.log_append_time, max_timestamp=highest)
     written = _written_anew(batch, target, config, highest)

@@ -17,6 +17,8 @@ from minicluster.log.batch import (
     TRANSACTIONAL_BIT,
 )
 from minicluster.log.records import packed
+from minicluster.replica.cleaning.transactions import CleanedTransactions
+from minicluster.replica.producers.entry import ProducerStateEntry
 
 _KEPT_BITS = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
@@ -25,13 +27,14 @@ _KEPT_BITS = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 class BatchFilter:
     """The batches that a compaction leaves.
 
-    Shapes:  last_offsets: by key, those of the dirty records below end_offset; last_of_producers:
-             by producer id.
+    Shapes:  last_offsets: by key, those of the dirty records below end_offset. It is called once
+             for each batch, in their order.
     """
 
     last_offsets: Mapping[bytes, int]
     end_offset: int
-    last_of_producers: Mapping[int, int]
+    producers: Mapping[int, ProducerStateEntry]
+    transactions: CleanedTransactions
     delete_retention_ms: int
     now_ms: int
 
@@ -41,16 +44,32 @@ class BatchFilter:
         A batch that loses all of its records stays, empty, where its producer's last sequence
         number or the end of the cleaned part would go with it.
         """
-        kept = tuple(record for record in batch.records if self._stays(batch, record))
-        if not kept:
-            is_last = self.last_of_producers.get(batch.producer_id) == batch.last_offset
-            return _empty(batch) if is_last or batch.next_offset == self.end_offset else None
+        may_go = self.transactions.may_go(batch)
         horizon_ms = batch.delete_horizon_ms
-        if horizon_ms is None and any(r.value is None for r in kept) and not batch.is_control:
+        is_due = horizon_ms is not None and horizon_ms <= self.now_ms
+        goes = may_go and (is_due or not batch.is_control)
+        kept = () if goes else tuple(r for r in batch.records if self._stays(batch, r))
+        if not kept:
+            stays = self._is_last_of_producer(batch) or batch.next_offset == self.end_offset
+            return _empty(batch) if stays else None
+        has_tombstones = may_go if batch.is_control else any(r.value is None for r in kept)
+        if horizon_ms is None and has_tombstones:
             horizon_ms = self.now_ms + self.delete_retention_ms
         if len(kept) == batch.count and horizon_ms == batch.delete_horizon_ms:
             return batch
         return _with_records(batch, kept, horizon_ms)
+
+    def _is_last_of_producer(self, batch: RecordBatch) -> bool:
+        """The batch has the last sequence number of a producer, or else its epoch.
+
+        Source:  UnifiedLog.lastRecordsOfActiveProducers, Cleaner.cleanInto.
+        """
+        entry = self.producers.get(batch.producer_id)
+        if entry is None:
+            return False
+        if entry.batches:
+            return entry.last_data_offset == batch.last_offset
+        return batch.is_control and batch.producer_epoch == entry.epoch
 
     def _stays(self, batch: RecordBatch, record: Record) -> bool:
         if batch.is_control or record.offset >= self.end_offset:

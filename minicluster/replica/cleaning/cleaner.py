@@ -5,21 +5,22 @@
     log start        cleaned_offset         first uncleanable offset
 
 The offsets of the last records of the dirty keys decide about every record below, clean ones
-included. The active segment and what is not committed stay as they are.
+included. The active segment and what is not stable stay as they are.
 
-Leaves out: transactions (markers and aborted records stay), the limits of memory and of input and
-            output, the choice of the filthiest log: each cleanable log is cleaned at once.
+Leaves out: the limits of memory and of input and output, the choice of the filthiest log: each
+            cleanable log is cleaned at once.
 Source:     LogCleanerManager.grabFilthiestCompactedLog, cleanableOffsets, LogToClean, Cleaner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from minicluster.log.log import Segment
 from minicluster.replica.cleaning.batch_filter import BatchFilter
 from minicluster.replica.cleaning.segments import SegmentView, segments_of
+from minicluster.replica.cleaning.transactions import CleanedTransactions
 from minicluster.replica.log_config import LogConfig
 from minicluster.replica.partition.partition import Partition
 
@@ -58,7 +59,7 @@ def compact(partition: Partition, now_ms: int) -> None:
 
 
 def log_to_clean(partition: Partition, now_ms: int) -> LogToClean:
-    """The dirty part of a log, up to the high watermark, the active segment and the lag.
+    """The dirty part of a log, up to the last stable offset, the active segment and the lag.
 
     Source:  LogCleanerManager.cleanableOffsets, maxCompactionDelay, calculateCleanableBytes.
     """
@@ -69,7 +70,7 @@ def log_to_clean(partition: Partition, now_ms: int) -> LogToClean:
     segments = segments_of(log)
     active = segments[-1].base_offset
     inactive = [s for s in segments[:-1] if s.next_offset > first_dirty]
-    limits = [partition.high_watermark, active]
+    limits = [partition.last_stable_offset, active]
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
         limits += [s.base_offset for s in inactive if s.largest_timestamp > youngest_ms]
@@ -92,11 +93,13 @@ def _clean(partition: Partition, found: LogToClean, now_ms: int) -> None:
     Source:  Cleaner.doClean, cleanSegments.
     """
     log, config = partition.log, partition.log_config
-    producers = partition.replica_log.producers
+    aborted = log.transactions.collect(log.start_offset, found.end_offset)
+    transactions = CleanedTransactions(aborted)
     keeps = BatchFilter(
-        last_offsets=_last_offsets(found.segments, found.first_dirty_offset),
+        last_offsets=_last_offsets(found, CleanedTransactions(aborted)),
         end_offset=found.end_offset,
-        last_of_producers={entry.producer_id: entry.batches[-1].last_offset for entry in producers},
+        producers={entry.producer_id: entry for entry in partition.replica_log.producers},
+        transactions=transactions,
         delete_retention_ms=config.delete_retention_ms,
         now_ms=now_ms,
     )
@@ -109,19 +112,24 @@ def _clean(partition: Partition, found: LogToClean, now_ms: int) -> None:
             grouped.append(starts[segment.base_offset])
             size = 0
         size += segment.size
-    log.replace_below(found.end_offset, kept, grouped)
+    log.replace_below(found.end_offset, kept, grouped, transactions.retained)
 
 
-def _last_offsets(segments: Iterable[SegmentView], first_dirty_offset: int) -> Mapping[bytes, int]:
-    """The offset of the last record of each dirty key.
+def _last_offsets(found: LogToClean, transactions: CleanedTransactions) -> Mapping[bytes, int]:
+    """The offset of the last record of each dirty key, those of aborted transactions left out.
 
     Source:  Cleaner.buildOffsetMap.
     """
-    return {
-        record.key: record.offset
-        for segment in segments
-        for batch in segment.batches
-        if batch.last_offset >= first_dirty_offset and not batch.is_control
-        for record in batch.records
-        if record.key is not None and record.offset >= first_dirty_offset
-    }
+    first_dirty = found.first_dirty_offset
+    offsets: dict[bytes, int] = {}
+    for segment in found.segments:
+        for batch in segment.batches:
+            if batch.last_offset < first_dirty:
+                continue
+            may_go = transactions.may_go(batch)
+            if may_go or batch.is_control:
+                continue
+            for record in batch.records:
+                if record.key is not None and record.offset >= first_dirty:
+                    offsets[record.key] = record.offset
+    return offsets

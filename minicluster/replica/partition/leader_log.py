@@ -12,25 +12,33 @@ from minicluster.replica.appending.log_validator import validate
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.producer_state import BatchMetadata
 from minicluster.replica.partition.results import (
     LogAppendInfo,
     LogDeleteRecordsResult,
     ReplicasReached,
 )
 from minicluster.replica.partition.trace import trace
+from minicluster.replica.producers.append_checks import AppendOrigin
+from minicluster.replica.producers.entry import BatchMetadata
+from minicluster.replica.producers.states import AppendCheck
 
 HIGH_WATERMARK = -1  # as the offset of a deletion
 ACKS_ALL = -1
+BY_CLIENT = AppendCheck()
 
 
 def append_records_to_leader(
-    partition: Partition, batch: RecordBatch, acks: int, now_ms: int
+    partition: Partition,
+    batch: RecordBatch,
+    acks: int,
+    now_ms: int,
+    *,
+    how: AppendCheck = BY_CLIENT,
 ) -> LogAppendInfo:
     """Append a producer's batch; a duplicate of an idempotent producer is acknowledged as before.
 
     Errors:  NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS (acks=all below the minimum), those of
-             ``log_validator.validate``, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+             ``log_validator.validate`` and of ``ProducerStates.check``.
     Source:  Partition.appendRecordsToLeader, UnifiedLog.append.
     """
     partition.require_leader()
@@ -40,8 +48,8 @@ def append_records_to_leader(
             f"{len(partition.isr_state.isr)} in sync, {partition.effective_min_isr} needed",
         )
     config = partition.log_config
-    taken = validate(batch, config, partition.name, now_ms)
-    duplicate = validate_producer(partition, taken)
+    taken = validate(batch, how.origin, config, partition.name, now_ms)
+    duplicate = validate_producer(partition, taken, how)
     if duplicate is not None:
         return LogAppendInfo(
             first_offset=duplicate.first_offset,
@@ -66,15 +74,17 @@ def append_records_to_leader(
 
 
 @step
-def validate_producer(partition: Partition, batch: RecordBatch) -> BatchMetadata | None:
-    """The duplicate in the log; a new batch must continue the sequence.
+def validate_producer(
+    partition: Partition, batch: RecordBatch, how: AppendCheck
+) -> BatchMetadata | None:
+    """The duplicate in the log; a new batch must continue the sequence and the transaction.
 
-    Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+    Errors:  as ProducerStates.check.
     """
     producers = partition.replica_log.producers
-    duplicate = producers.find_duplicate(batch)
+    duplicate = producers.find_duplicate(batch) if how.origin is AppendOrigin.CLIENT else None
     if duplicate is None:
-        producers.check(batch)
+        producers.check(batch, how)
     return duplicate
 
 

@@ -12,7 +12,7 @@ The rules are functions of a partition, one file for each subject:
 A function that refuses raises ``ReplicaError`` and has changed nothing. Effects are added to
 ``context.effects`` in the order in which they happen.
 
-Leaves out: tiered storage, transactions, a future log while directories change (KIP-113).
+Leaves out: tiered storage, a future log while directories change (KIP-113).
 Source:     KIP-101, KIP-279, KIP-320, KIP-497, KIP-704, KIP-841, KIP-903; Partition.scala.
 """
 
@@ -139,6 +139,11 @@ class Partition:
     def high_watermark(self) -> int:
         """The end of the committed records, as known here."""
         return self.replica_log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what a consumer with read_committed may read."""
+        return self.replica_log.last_stable_offset
 
     @property
     def latest_epoch(self) -> int | None:

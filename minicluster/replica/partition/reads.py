@@ -6,7 +6,10 @@ Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchS
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from minicluster.log import Records
+from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
@@ -128,29 +131,63 @@ def consumer_fetch_records(
     last_fetched_epoch: int | None = None,
     max_bytes: int,
     min_one_batch: bool = True,
+    read_committed: bool = False,
 ) -> LogReadInfo:
-    """Read below the high watermark, for a consumer.
+    """Read below the high watermark, or below the last stable offset, for a consumer.
 
     Errors:  as fetch_records; NOT_LEADER_OR_FOLLOWER on a follower unless any replica may serve it.
     """
     partition.require_epoch(current_leader_epoch, leader_only=not any_replica)
-    return read_committed(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch)
+    read = read_stable if read_committed else read_replicated
+    return read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch)
 
 
 @step
-def read_committed(
+def read_replicated(
     partition: Partition,
     fetch_offset: int,
     last_fetched_epoch: int | None,
     max_bytes: int,
     min_one_batch: bool,
 ) -> LogReadInfo:
-    """Read batches below the high watermark."""
+    """Read batches below the high watermark (read_uncommitted)."""
+    limit = _locate_high_watermark(partition)
+    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
+
+
+@step
+def read_stable(
+    partition: Partition,
+    fetch_offset: int,
+    last_fetched_epoch: int | None,
+    max_bytes: int,
+    min_one_batch: bool,
+) -> LogReadInfo:
+    """Read batches below the last stable offset, with the aborted transactions among them.
+
+    A consumer drops the records of these (read_committed).
+
+    Source:  KIP-98; FetchIsolation.TXN_COMMITTED, LocalLog.addAbortedTransactions.
+    """
+    _locate_high_watermark(partition)
+    limit = partition.last_stable_offset
+    info = _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
+    if info.diverging_epoch is not None or info.first_incomplete:
+        return info
+    aborted: tuple[AbortedTransaction, ...] = ()
+    if fetch_offset < limit:
+        aborted = partition.replica_log.aborted_transactions(
+            fetch_offset, info.records.size, partition.log_config.index_interval_bytes
+        )
+    return replace(info, aborted_transactions=aborted)
+
+
+def _locate_high_watermark(partition: Partition) -> int:
     old = partition.high_watermark
     limit = partition.replica_log.locate_high_watermark()
     if limit != old:
         trace(partition, "hw", hw_old=old)
-    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
+    return limit
 
 
 def read_local_log(
@@ -189,6 +226,7 @@ def _read(
         high_watermark=partition.high_watermark,
         log_start_offset=partition.log_start_offset,
         log_end_offset=partition.log_end_offset,
+        last_stable_offset=partition.last_stable_offset,
         diverging_epoch=diverging,
         first_incomplete=found is not None and found.first_incomplete,
     )
@@ -224,12 +262,14 @@ def list_offsets(
     *,
     timestamp: int,
     from_replica: bool = False,
+    read_committed: bool = False,
     current_leader_epoch: int | None = None,
     leader_only: bool = True,
 ) -> OffsetAndEpoch | None:
     """The offset of a special timestamp, or the first one of a record that is not older.
 
-    A replica gets the log end, all others the high watermark.
+    A replica gets the log end, a consumer the high watermark, with read_committed the last stable
+    offset.
 
     Shapes:  -> None if no record is as young.
     Errors:  as fetch_records; OFFSET_NOT_AVAILABLE while the high watermark of a new leader lies
@@ -242,7 +282,10 @@ def list_offsets(
         earliest = partition.log.epochs.entries[:1]
         known = bool(earliest) and earliest[0][1] <= log_start
         return OffsetAndEpoch(log_start, earliest[0][0] if known else None)
-    end = partition.log_end_offset if from_replica else partition.high_watermark
+    if from_replica:
+        end = partition.log_end_offset
+    else:
+        end = partition.last_stable_offset if read_committed else partition.high_watermark
     start = partition.leader_epoch_start_offset
     lags = not from_replica and start is not None and start > partition.high_watermark
     if timestamp == LATEST_TIMESTAMP and not lags:

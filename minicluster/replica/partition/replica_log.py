@@ -5,7 +5,7 @@ high watermark is restored from a checkpoint, which may be old.
 
 A segment has no file of its own. It decides what retention deletes and compaction leaves alone.
 
-Leaves out: transactions (the last stable offset is the high watermark), jitter of segments.
+Leaves out: jitter of segments.
 Source:     UnifiedLog, LocalLog.
 """
 
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 from minicluster.log import Log, RecordBatch, Records
 from minicluster.log.batch import NO_TIMESTAMP
+from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
 from minicluster.replica.log_config import LogConfig
-from minicluster.replica.partition.producer_state import ProducerStates
+from minicluster.replica.producers.states import ProducerStates
 from minicluster.rules import Rules
 
 _NO_RECORDS = Records()
@@ -56,7 +57,7 @@ class ReplicaLog:
     def __init__(self, log: Log, rules: Rules, high_watermark_checkpoint: int = 0) -> None:
         self.log = log
         self._rules = rules
-        self.producers = ProducerStates()
+        self.producers = ProducerStates(log.transactions)
         self._active: _ActiveSegment | None = None  # None: to be looked up
         self.high_watermark = log.start_offset
         log.epochs.truncate_from_end(log.end_offset)
@@ -72,6 +73,7 @@ class ReplicaLog:
         """
         old = self.high_watermark
         self.high_watermark = min(max(offset, self.log.start_offset), self.log.end_offset)
+        self.producers.on_offset_passed(self.high_watermark)
         return old != self.high_watermark
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
@@ -95,6 +97,17 @@ class ReplicaLog:
         if rules.read_finds_batch_base and rules.high_watermark_falls_to_batch_base:
             self.high_watermark = self._batch_base(self.high_watermark)
         return self.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which all is committed and of no open transaction.
+
+        Source:  UnifiedLog.lastStableOffset, maybeIncrementFirstUnstableOffset.
+        """
+        unstable = self.producers.first_unstable_offset
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log.start_offset), self.high_watermark)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -133,6 +146,36 @@ class ReplicaLog:
         fits = after is not None and after.last_offset < limit
         tail = after.encoded[:left] if after is not None and fits else b""
         return Read(Records(batches, tail), found)
+
+    def aborted_transactions(
+        self, offset: int, size: int, index_interval_bytes: int
+    ) -> tuple[AbortedTransaction, ...]:
+        """The aborted transactions of a read that began at an offset and took so many bytes.
+
+        Kafka looks for its end in the index of offsets, which has an entry for some batches only,
+        so that later transactions may be among them.
+
+        Source:  LocalLog.addAbortedTransactions, LogSegment.append, OffsetIndex.
+        """
+        log = self.log
+        if not log.transactions.collect(offset, log.end_offset):
+            return ()
+        end = log.segment_end(offset)
+        segment = log.segment_base(offset)
+        position = since_entry = 0
+        wanted: int | None = None
+        for batch in log.batches_from(segment):
+            if end is not None and batch.base_offset >= end:
+                break
+            if wanted is None and batch.last_offset >= offset:
+                wanted = position + size
+            if since_entry > index_interval_bytes:
+                if wanted is not None and position >= wanted:
+                    return tuple(log.transactions.collect(offset, batch.last_offset))
+                since_entry = 0
+            position += batch.size
+            since_entry += batch.size
+        return tuple(log.transactions.collect(offset, log.end_offset if end is None else end))
 
     def first_at(self, timestamp: int) -> tuple[int, int, int] | None:
         """The first record whose timestamp is not below: (offset, timestamp, leader epoch)."""
@@ -231,7 +274,7 @@ class ReplicaLog:
 
     def roll(self, base_offset: int, now_ms: int) -> None:
         """Begin a segment, with a snapshot of the producers."""
-        self.log.roll(Segment(base_offset, now_ms, tuple(self.producers)))
+        self.log.roll(Segment(base_offset, now_ms, self.producers.snapshot()))
         self._active = None
 
     def _find_active(self) -> _ActiveSegment:
@@ -282,4 +325,7 @@ class ReplicaLog:
                 f"the log cannot begin at {offset}, above high watermark {self.high_watermark}",
             )
         self._active = None
-        return self.log.delete_before(offset)
+        moved = self.log.delete_before(offset)
+        if moved:
+            self.producers.on_offset_passed(self.log.start_offset)
+        return moved

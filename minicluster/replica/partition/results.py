@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minicluster.log import Records
+from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.protocol import ErrorCode
 
 
@@ -22,6 +23,7 @@ class LogReadInfo:
 
     Shapes:  with ``diverging_epoch`` the logs of leader and follower diverge; records are empty.
              fetch_offset: where the read began by Kafka's account (``Read.found_offset``).
+             aborted_transactions: None where they were not looked up.
     """
 
     records: Records
@@ -29,13 +31,10 @@ class LogReadInfo:
     high_watermark: int
     log_start_offset: int
     log_end_offset: int
+    last_stable_offset: int
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = None
     diverging_epoch: EpochEndOffset | None = None
     first_incomplete: bool = False
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Without transactions, the high watermark."""
-        return self.high_watermark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,7 @@ class DelayedFetch(DelayedOperation):
             partition.leader_epoch,
             partition.partition_epoch,
             partition.high_watermark,
+            partition.last_stable_offset,
             log.start_offset,
             log.end_offset,
         )
@@ -118,7 +119,12 @@ class DelayedFetch(DelayedOperation):
             return None
         if params.leader_only and not partition.is_leader:
             return None
-        end = partition.log_end_offset if params.is_from_follower else partition.high_watermark
+        if params.is_from_follower:
+            end = partition.log_end_offset
+        elif params.reads_committed:
+            end = partition.last_stable_offset
+        else:
+            end = partition.high_watermark
         if end < offset:
             return None
         if data.last_fetched_epoch >= 0:

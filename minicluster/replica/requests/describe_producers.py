@@ -1,8 +1,7 @@
 """DescribeProducers (61): the idempotent producers that a replica's log remembers (KIP-664).
 
-Versions:   0.
-Leaves out: transactions.
-Source:     KafkaApis.handleDescribeProducersRequest, ReplicaManager.activeProducerState.
+Versions: 0.
+Source:   KafkaApis.handleDescribeProducersRequest, ReplicaManager.activeProducerState.
 """
 
 from __future__ import annotations
@@ -14,8 +13,10 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DescribeProducersResponse
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.unclean_recovery import NO_COORDINATOR_EPOCH
+from minicluster.replica.producers.entry import ProducerStateEntry
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+NO_TRANSACTION = -1  # as the start of one
 
 
 def handle_describe_producers(
@@ -58,12 +59,18 @@ def _partition(state: ReplicaManagerState, topic: str, index: int) -> Any:
                 producer_id=producer_id,
                 producer_epoch=by_id[producer_id].epoch,
                 last_sequence=by_id[producer_id].last_sequence,
-                last_timestamp=by_id[producer_id].batches[-1].timestamp,
-                coordinator_epoch=NO_COORDINATOR_EPOCH,
+                last_timestamp=by_id[producer_id].last_timestamp,
+                coordinator_epoch=by_id[producer_id].coordinator_epoch,
+                current_txn_start_offset=_start_offset(by_id[producer_id]),
             )
             for producer_id in hash_map_order(by_id, _long_hash)
         ),
     )
+
+
+def _start_offset(entry: ProducerStateEntry) -> int:
+    offset = entry.current_txn_first_offset
+    return NO_TRANSACTION if offset is None else offset
 
 
 def _long_hash(value: int) -> int:

@@ -26,6 +26,7 @@ from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
 from minicluster.replica.requests.delayed_fetch import DelayedFetch
 from minicluster.replica.requests.read_from_log import (
     NO_RECORDS,
+    READ_COMMITTED,
     FetchedPartition,
     FetchParams,
     read_from_log,
@@ -34,7 +35,6 @@ from minicluster.replica.sessions.fetch_context import FetchContext, new_context
 from minicluster.replica.sessions.fetch_session import PartitionKey
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
-_READ_COMMITTED = 1
 _ANY_REPLICA_FROM = 11
 _REPLICA_STATE_FROM = 15
 
@@ -95,7 +95,7 @@ def _params(state: ReplicaManagerState, request: Any, version: int) -> FetchPara
         max_wait_ms=request.max_wait_ms,
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        reads_committed=request.isolation_level == _READ_COMMITTED,
+        reads_committed=request.isolation_level == READ_COMMITTED,
         rack=request.rack_id if version >= _ANY_REPLICA_FROM else None,
     )
 

@@ -4,7 +4,7 @@ Versions: v0 has a list of offsets per partition, v1 one offset and its timestam
           the isolation level, v4 the leader epoch (KIP-320). v5 has OFFSET_NOT_AVAILABLE
           (KIP-207). The special timestamps come in v7 (-3, KIP-734), v8 (-4, KIP-405), v9 (-5,
           KIP-1005) and v11 (-6, KIP-1023). v10 adds a timeout, for tiered storage.
-Leaves out: the isolation level, tiered storage.
+Leaves out: tiered storage.
 Source:   KIP-79, KIP-207, KIP-734; ReplicaManager.fetchOffset.
 """
 
@@ -26,7 +26,7 @@ from minicluster.replica.partition.reads import (
     list_offsets,
 )
 from minicluster.replica.requests.optional_epoch import optional_epoch
-from minicluster.replica.requests.read_from_log import CONSUMER
+from minicluster.replica.requests.read_from_log import CONSUMER, READ_COMMITTED
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 DEBUGGING_CONSUMER = -2
@@ -62,7 +62,7 @@ def handle_list_offsets(
                     partition_index=index, error_code=ErrorCode.INVALID_REQUEST
                 )
             else:
-                found[index] = _list_offset(state, topic.name, wanted, request.replica_id, version)
+                found[index] = _list_offset(state, topic.name, wanted, request, version)
     response = kind(
         topics=tuple(
             kind.ListOffsetsTopicResponse(name=name, partitions=tuple(found.values()))
@@ -73,10 +73,10 @@ def handle_list_offsets(
 
 
 def _list_offset(
-    state: ReplicaManagerState, topic: str, wanted: Any, replica_id: int, version: int
+    state: ReplicaManagerState, topic: str, wanted: Any, request: Any, version: int
 ) -> Any:
     kind = ListOffsetsResponse.ListOffsetsPartitionResponse
-    index = wanted.partition_index
+    index, replica_id = wanted.partition_index, request.replica_id
     if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
         return kind(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
@@ -84,6 +84,7 @@ def _list_offset(
             state.partition_named(topic, index),
             timestamp=wanted.timestamp,
             from_replica=replica_id != CONSUMER,
+            read_committed=request.isolation_level == READ_COMMITTED,
             current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
             leader_only=replica_id != DEBUGGING_CONSUMER,
         )

@@ -25,6 +25,7 @@ from minicluster.replica.sessions.fetch_session import PartitionKey
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 CONSUMER = -1
+READ_COMMITTED = 1  # the isolation level
 _CURRENT_LEADER_FROM = 16
 _STORAGE_ERROR_FROM = 6
 
@@ -167,6 +168,7 @@ def _read(
         last_fetched_epoch=last_fetched_epoch,
         max_bytes=max_bytes,
         min_one_batch=min_one_batch,
+        read_committed=params.reads_committed,
     )
 
 
@@ -188,6 +190,7 @@ def _offsets_of(partition: Partition, data: Any) -> LogReadInfo:
         high_watermark=partition.high_watermark,
         log_start_offset=partition.log_start_offset,
         log_end_offset=partition.log_end_offset,
+        last_stable_offset=partition.last_stable_offset,
     )
 
 
@@ -198,9 +201,7 @@ def _data(
     records: Records,
     replica: int | None,
 ) -> Any:
-    diverging = info.diverging_epoch
-    # Kafka looks transactions up with the records: no lookup where it reads or keeps none.
-    looked_up = diverging is None and replica is None and not info.first_incomplete
+    diverging, aborted = info.diverging_epoch, info.aborted_transactions
     return FetchResponse.PartitionData(
         partition_index=item.data.partition,
         high_watermark=info.high_watermark,
@@ -209,7 +210,12 @@ def _data(
         diverging_epoch=FetchResponse.EpochEndOffset()
         if diverging is None
         else FetchResponse.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset),
-        aborted_transactions=() if params.reads_committed and looked_up else None,
+        aborted_transactions=None
+        if aborted is None
+        else tuple(
+            FetchResponse.AbortedTransaction(producer_id=a.producer_id, first_offset=a.first_offset)
+            for a in aborted
+        ),
         preferred_read_replica=-1 if replica is None else replica,
         records=records,
     )

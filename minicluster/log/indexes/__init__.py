@@ -1,0 +1,1 @@
+"""The indexes that a log keeps beside its batches."""

@@ -1,0 +1,1 @@
+"""The producers of a log: their sequences and transactions."""
