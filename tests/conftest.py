@@ -1,4 +1,4 @@
-"""What holds for every test: where Spark runs, how properties are drawn, what a run ends with."""
+"""Settings of every test: the worker of Spark, Hypothesis profiles, the summary of a run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def marked_with_spark(source: str) -> frozenset[str] | None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests that start Spark go to one worker, so that one JVM serves them all.
 
-    They are told by the text of their files: marks do not reach the scheduler, and the names that
+    The text of a file shows its marks: the scheduler does not get them, and the names that
     xdist 3.8 gives to groups are lost under pytest 9.2.
     """
     if config.getvalue("dist") != "loadgroup":
@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that starts Spark says so with its mark; for the others no JVM is warmed up."""
+    """Refuse Spark to a test without its mark; no JVM is warmed up for it."""
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError(f"{item.nodeid} starts Spark: mark it with pytest.mark.spark")

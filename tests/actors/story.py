@@ -11,7 +11,7 @@ from minicluster.actors.cluster.mini_cluster import MiniCluster
 
 
 def play(seed: int, *, wire: bool = False) -> str:
-    """Load, cuts, losses, delays, a crash, a restart, a controlled shutdown, a new controller."""
+    """Load, lost links, losses, delays, a crash, a restart, a shutdown, a new controller."""
     with MiniCluster(seed=seed, wire=wire) as cluster:
         orders = cluster.create_topic("orders", partitions=2, min_isr=2)
         cluster.produce(orders, rate=10)

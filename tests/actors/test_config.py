@@ -1,4 +1,4 @@
-"""What a cluster is told reaches the machine that it is meant for."""
+"""Each setting of a cluster takes effect in the machine that has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crash leaves of a disk, and what the cluster's logger keeps."""
+"""The remains of a disk after a crash; the entries that a cluster's logger keeps."""
 
 from __future__ import annotations
 

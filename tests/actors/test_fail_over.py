@@ -62,7 +62,7 @@ def test_what_is_pending_when_the_active_controller_is_isolated_fails_and_is_don
     assert controller.controller.image.topics.named("orders") is not None  # decided, not committed
 
     cluster.wait_until(lambda: cluster.active_controller not in (None, deposed), within="10s")
-    assert controller.controller.is_active  # it has not heard of it yet
+    assert controller.controller.is_active  # no message of the new epoch has reached it
     cluster.heal()
     cluster.wait_until(lambda: not controller.controller.is_active, within="10s")
     cluster.wait_until(lambda: pending.done, within="10s")
@@ -118,7 +118,7 @@ def test_an_isr_change_that_the_lost_controller_held_is_made_by_the_next(
     cluster.produce(orders, rate=10)
     follower = orders[0].followers[0]
     deposed = active(cluster)
-    cluster.cut(deposed, others(cluster), both=True)  # it still hears brokers, and cannot commit
+    cluster.cut(deposed, others(cluster), both=True)  # brokers still reach it; it cannot commit
     cluster.cut(follower, orders[0].leader, api="Fetch")
     cluster.wait_until(lambda: follower not in orders[0].isr, within="60s")
     assert active(cluster) != deposed

@@ -1,4 +1,4 @@
-"""Who follows the committed log while the cluster runs."""
+"""Followers of the committed log while the cluster runs."""
 
 from __future__ import annotations
 

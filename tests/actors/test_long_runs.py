@@ -1,4 +1,4 @@
-"""A long run does not keep its whole trace in memory, and nobody can tell from what it saves."""
+"""A long run moves most of its trace to disk; its saved folder is the same as without."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHUNK = 64
 
 
 def long_run(rows_in_memory: int, fold_at: int = 500) -> MiniCluster:
-    """Under load, with requests that time out and answers that come after all."""
+    """A run under load, with requests that time out and responses that arrive late."""
     cluster = MiniCluster(seed=11)
     cluster.recorder.fold_at = fold_at
     cluster.recorder.rows_in_memory = rows_in_memory
@@ -66,7 +66,7 @@ def test_rows_are_read_back_as_they_were_written() -> None:
             ]
         assert list(spilled.recorder.table("rpc")) == list(whole.recorder.table("rpc"))
         late = [row for row in spilled.recorder.table("rpc") if row["resp_seq"] is None]
-        assert late, "no request was left without an answer"
+        assert late, "each request has a response"
 
 
 def test_no_event_waits_until_all_before_it_are_folded() -> None:

@@ -1,4 +1,4 @@
-"""What the network does to packets: order, delay, loss, duplicates, cuts, holds, dead nodes."""
+"""The network's effect on packets: order, delay, loss, duplicates, holds, dead nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESPONSES: dict[type, Any] = {
 
 
 class Peer(ClusterActor):
-    """Answers every request at once and keeps what it hears."""
+    """Responds to every request at once and keeps all that it receives."""
 
     def __init__(self, node: int, world: World) -> None:
         super().__init__()

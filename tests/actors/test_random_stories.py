@@ -73,7 +73,7 @@ def play(seed: int, shape: dict[str, Any]) -> None:
         cluster.produce(orders, rate=5)
         for _ in range(DISTURBANCES):
             disturb = chance.choice(disturbances(cluster, chance))
-            with contextlib.suppress(UserError):  # nobody may be there to answer
+            with contextlib.suppress(UserError):  # perhaps no node is there to respond
                 disturb()
             cluster.run_for(f"{chance.randint(1, 15)}s")
         mend(cluster)

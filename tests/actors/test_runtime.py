@@ -23,7 +23,7 @@ from minicluster.actors.runtime.threaded import ThreadedRuntime
 
 
 class Echo(ClusterActor):
-    """Keeps what it hears and does what the message says."""
+    """Keeps each message that it receives, then acts on it."""
 
     def __init__(self, peer: pykka.ActorRef[Any] | None = None) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def test_an_actor_that_waits_for_another_is_refused(rt: Runtime) -> None:
     sender = rt.spawn(Echo, "asker", peer)
     with pytest.raises(BlockingCallInActor, match="asker"):
         sender.ask("ask", timeout=5)
-    assert peer.ask("count", timeout=5) == 1  # the question never left
+    assert peer.ask("count", timeout=5) == 1  # the message was never sent
 
 
 def test_an_actor_that_waits_for_a_future_is_refused(rt: Runtime) -> None:

@@ -22,7 +22,7 @@ from minicluster.scenario import Scenario
 
 @pytest.fixture(scope="module")
 def cluster() -> MiniCluster:
-    """Nothing has happened in it; its folder has every file all the same."""
+    """An idle cluster, whose saved folder has every file nevertheless."""
     return MiniCluster(brokers=1, controllers=1, seed=1)
 
 

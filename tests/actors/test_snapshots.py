@@ -1,7 +1,7 @@
 """Snapshots of the metadata log in a running cluster: written, cleaned up, downloaded, loaded.
 
-That each checkpoint of a real Kafka log, and any snapshot with its tail, loads to the image of the
-log is told in tests/metadata (test_real_logs.py, test_image_properties.py).
+Two files of tests/metadata prove that a checkpoint of a real Kafka log, and any snapshot with its
+tail, loads to the image of the log: test_real_logs.py and test_image_properties.py.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_a_broker_that_was_down_for_too_long_deletes_what_the_snapshot_lacks() -
         cluster.produce(gone, count=3)
         cluster.produce(kept, count=3)
         broker = next(b for b in cluster.brokers if b != kept[0].leader)
-        cluster.pause(broker)  # its process lives on, with all that it knows
+        cluster.pause(broker)  # its process keeps its soft state
         cluster.run_for("12s")
         cluster.delete_topic(gone)
         cluster.snapshot(cluster.controllers)

@@ -108,12 +108,12 @@ def test_a_controller_joins_by_itself_where_it_may() -> None:
 
 
 def test_a_static_quorum_is_upgraded_and_then_takes_another_voter() -> None:
-    """UpdateFeatures: refused until every voter has told the leader its directory (KIP-853)."""
+    """UpdateFeatures is refused until every voter has sent UpdateRaftVoter (KIP-853)."""
     with MiniCluster(seed=8, controllers=4, config={"initial.controllers": 3}) as cluster:
         with pytest.raises(RequestRefused) as refusal:
             cluster.add_voter(104)
         assert refusal.value.error is ErrorCode.UNSUPPORTED_VERSION
-        cluster.fail_over()  # the new leader has heard nothing yet
+        cluster.fail_over()  # the new leader has no update of any voter yet
         with pytest.raises(RequestRefused) as refusal:
             cluster.upgrade_kraft_version()
         assert refusal.value.error is ErrorCode.INVALID_UPDATE_VERSION

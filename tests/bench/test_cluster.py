@@ -68,7 +68,7 @@ def test_a_loaded_cluster_is_simulated_fast_with_all_checks_on(benchmark: Any) -
 
 
 def test_alter_partition_round_trips(benchmark: Any) -> None:
-    """A follower is cut off and let in again: each time the ISR shrinks and grows."""
+    """A follower is isolated and healed in turn; each time the ISR shrinks and grows."""
     cluster = MiniCluster(seed=1, config={"replica.lag.time.max.ms": "1s"}).start()
     orders = cluster.create_topic("orders", min_isr=1)
     cluster.produce(orders, rate=10)

@@ -100,7 +100,7 @@ def _seconds(action: Callable[[], Any], times: int) -> float:
 
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], times: int = 200) -> float:
-    """How many times faster ours is: the best of several rounds of each, in turn."""
+    """Their best time over ours, of several alternating rounds."""
     rounds = [(_seconds(ours, times), _seconds(theirs, times)) for _ in range(7)]
     return min(theirs for _, theirs in rounds) / min(ours for ours, _ in rounds)
 

@@ -1,4 +1,4 @@
-"""What the controller's operations cost, and that the cost does not grow with the cluster.
+"""The cost of the controller's operations; it does not grow with the cluster.
 
 Each test times its operation with pytest-benchmark, in seconds of the processor; where two sizes
 are compared they are timed in the same process, alternating, and the ratio is in ``extra_info``.
@@ -116,7 +116,7 @@ class Controller:
         self.take(self.machine.on_claim(1, self.end, 0))
 
     def take(self, effects: list[Any]) -> Any:
-        """Append, commit; the answer."""
+        """Append and commit; the response."""
         response = None
         for effect in effects:
             if isinstance(effect, Append):
@@ -130,7 +130,6 @@ class Controller:
         return response
 
     def request(self, request: Any) -> Any:
-        """The answer to a request."""
         return self.take(self.machine.on_request(1, request, type(request).latest_version, 0))
 
     def flip_isr(self, number: int, index: int) -> None:

@@ -18,7 +18,7 @@ SEEDS = 10
 
 
 class Deposing(Chaos):
-    """Five voters whose leader is killed, cut off or told to go every second or two."""
+    """Five voters whose leader is killed, isolated or made to resign every second or two."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, observers=0, write_ms=(200, 600), step_ms=(800, 2_500))

@@ -1,4 +1,4 @@
-"""What a broker answers from its image, and what it passes on to the controller."""
+"""Responses of a broker from its image, and requests that it forwards to the controller."""
 
 from __future__ import annotations
 

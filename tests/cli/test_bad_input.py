@@ -17,7 +17,7 @@ Bad = Callable[[Path], list[str]]
 
 
 def one_line(capfd: pytest.CaptureFixture[str]) -> str:
-    """What was said on standard error, which is one line; nothing went to standard output."""
+    """The one line on standard error; standard output is empty."""
     out, err = capfd.readouterr()
     assert out == ""
     lines = err.splitlines()

@@ -36,13 +36,13 @@ WORDS = {str(verdict) for verdict in Verdict}
 
 @pytest.fixture(scope="module", autouse=True)
 def narrow_terminal() -> None:
-    """What rich prints does not depend on the terminal of whoever runs this."""
+    """Output of rich is 100 columns wide in every terminal."""
     os.environ["COLUMNS"] = "100"
 
 
 @dataclass(frozen=True)
 class Command:
-    """What a command said and how it ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""How the verdict of a run and the way its scenario went make one exit code."""
+"""One exit code from the verdict of a run and the failures of its scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three clients of Kafka behind one form, so that every story is told once to each of them."""
+"""Three clients of Kafka behind one protocol, so that each story is written once for all."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ QUICK = {
 
 
 class Traffic:
-    """What one client has written, and what it has read."""
+    """Values that one client has written and values that it has read."""
 
     def __init__(self, client: ClientUnderTest, topic: str) -> None:
         self.client = client

@@ -1,4 +1,4 @@
-"""A controller with a log of one voter beside it, and short words for what tests ask of it."""
+"""A controller on the log of one voter, with a short method for each request of the tests."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Cluster:
             faults=self.faults,
         )
         self.log: dict[int, VersionedRecord] = {}
-        self.end = 1  # the LeaderChange of epoch 1 stands at offset 0
+        self.end = 1  # the LeaderChange of epoch 1 is at offset 0
         self.responses: dict[Any, ControllerRespond] = {}
         self.timers: dict[str, int] = {}
         self.hits: list[str] = []
@@ -112,7 +112,7 @@ class Cluster:
             self.take(self.machine.on_claim(1, self.end, self.now_ms))
 
     def take(self, effects: Sequence[Effect]) -> None:
-        """Do what the machine asks."""
+        """Carry out the effects of the machine."""
         appended = False
         for effect in effects:
             match effect:
@@ -147,7 +147,7 @@ class Cluster:
         self.take(self.machine.on_committed(self.end if end is None else end, self.now_ms))
 
     def send(self, request: Any, version: int | None = None, **options: Any) -> int:
-        """Hand a request over; the token that its answer will have."""
+        """Send a request; the token of its response."""
         self._tokens += 1
         if version is None:
             version = type(request).latest_version
@@ -155,7 +155,7 @@ class Cluster:
         return self._tokens
 
     def request(self, request: Any, version: int | None = None, **options: Any) -> Any:
-        """The answer to a request, which must be there at once."""
+        """Send a request; its response, which must come at once."""
         return self.responses[self.send(request, version, **options)].response
 
     def records_of(self, act: Callable[[], Any]) -> list[Any]:
@@ -289,7 +289,7 @@ class Cluster:
     def alter(
         self, name: str, isr: Sequence[int], index: int = 0, version: int = 3, **fields: Any
     ) -> m.AlterPartitionResponse:
-        """As ``propose``, but the whole answer."""
+        """As ``propose``, but the whole response."""
         Request = m.AlterPartitionRequest
         partition = self.partition(name, index)
         sender = fields.pop("broker_id", partition.leader)
@@ -336,7 +336,7 @@ class Cluster:
         return int(response.responses[0].error_code)
 
     def assign_dir(self, broker_id: int, directory: UUID, name: str, index: int) -> ErrorCode:
-        """Say in which directory a broker has a replica; the partition's error."""
+        """Report the directory of a broker's replica; the partition's error."""
         Request = m.AssignReplicasToDirsRequest
         part = Request.PartitionData(partition_index=index)
         topic = Request.TopicData(topic_id=self.topic_id(name), partitions=(part,))

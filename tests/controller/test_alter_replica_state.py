@@ -151,7 +151,7 @@ def test_a_report_completed_before_the_broker_registered_anew_changes_nothing() 
 
 
 def test_what_was_acknowledged_dies_with_the_controller_and_can_be_reported_again() -> None:
-    """Failure mode 3 of the KIP: read, answered, and the controller fails before it acts."""
+    """Failure mode 3 of the KIP: the controller responds, and fails before it acts."""
     cluster = cluster_of_three()
     cluster.request(report(cluster, 1, ("orders", 0)))
     cluster.take(cluster.machine.on_renounce(cluster.now_ms))

@@ -1,4 +1,4 @@
-"""What stands exactly on a border: an offset that is just reached, a level just left out."""
+"""Values exactly on a border: an offset that is just reached, a level just left out."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def offering(*features: tuple[str, int, int]) -> Cluster:
 @pytest.mark.parametrize(
     ("features", "error"),
     [
-        ([], ErrorCode.NONE),  # who does not know a feature does without it
+        ([], ErrorCode.NONE),  # a broker without the feature can do without it
         ([(ELR, 0, 1)], ErrorCode.NONE),
         ([(ELR, 0, 0)], ErrorCode.NONE),
         ([(ELR, 1, 1)], ErrorCode.INVALID_UPDATE_VERSION),

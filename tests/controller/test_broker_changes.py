@@ -357,7 +357,7 @@ def test_a_broker_that_lost_its_last_directory(shipped: bool) -> None:
     cluster.create("foo", (1, 2))
     response = cluster.heartbeat(1, offline_log_dirs=(dir_id(1),))
     broker = cluster.machine.image.cluster.brokers[1]
-    assert broker.log_dirs == (dir_id(1),)  # a change record cannot say "none"
+    assert broker.log_dirs == (dir_id(1),)  # an empty list in a change record means "unchanged"
     assert broker.fenced is response.should_shut_down is (not shipped)
     assert led(cluster.partition("foo")) == (2, (2,))
 

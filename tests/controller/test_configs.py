@@ -100,7 +100,7 @@ def test_list_configs_can_be_added_to_and_taken_from() -> None:
     assert alter(cluster, 3, "cleanup.policy", "compact") == 0
     assert cluster.machine.image.configs.value(TOPIC, "foo", "cleanup.policy") == "delete"
     for operation, value, after in (
-        (2, "compact,,", "delete,compact"),  # nothing stands behind the last entry
+        (2, "compact,,", "delete,compact"),  # trailing empty entries are dropped
         (2, ",", "delete,compact"),
         (3, "delete,delete", "compact"),
         (3, "x", "compact"),

@@ -54,7 +54,7 @@ def test_C30_elr_follows_the_isr() -> None:
     ("first", "then", "order"),
     [
         ((5, 3, 15), (0,), [0, 3, 5, 15]),
-        ((1, 2), (16, 18), [16, 1, 2, 18]),  # 16 stands in slot 0, 18 behind 2
+        ((1, 2), (16, 18), [16, 1, 2, 18]),  # slot 0 holds 16; slot 2 holds 2, then 18
         ((18, 2), (17, 1), [17, 1, 18, 2]),
         (tuple(range(12)), (16,), [*range(12), 16]),  # thirteen need 32 slots
         (tuple(range(11)), (16,), [0, 16, *range(1, 11)]),

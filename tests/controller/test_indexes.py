@@ -33,7 +33,7 @@ FOO, BAR = UUID(int=1_000), UUID(int=2_000)
 
 
 def follow(path: Path, rules: Rules | None = None) -> list[str]:
-    """Apply a transcript's records, and say after which the indexes are wrong."""
+    """The lines of a transcript after whose records the indexes are wrong."""
     lines = read_lines(path)
     header = next(lines)
     state = Player.of(header, rules or RULES[header["kafka"]]).state
@@ -129,7 +129,7 @@ def cluster_of(partitions: int) -> ClusterState:
 
 
 def calls_of(act: Callable[[], object]) -> int:
-    """How many Python functions something calls: a measure of its cost that does not vary."""
+    """The number of functions that an action calls, a measure of its cost that does not vary."""
     count = 0
 
     def profile(frame: FrameType, event: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""UpdateFeatures and kraft.version: the quorum writes it, a NoOp behind it carries the answer."""
+"""UpdateFeatures of kraft.version: the quorum writes it, a NoOp behind it has the response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event model: order, commit, answers, claim and renounce."""
+"""The event model: order, commit, responses, claim and renounce."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_losing_the_leadership_undoes_what_was_not_committed() -> None:
     assert cluster.machine.state.check_indexes() == ()
     assert cluster.responses[token].response.error_code == ErrorCode.NOT_CONTROLLER
     assert cluster.responses[waiting].response.error_code == ErrorCode.NOT_CONTROLLER
-    assert cluster.responses[waiting].records_written == ()  # who knows what becomes of them
+    assert cluster.responses[waiting].records_written == ()  # their outcome is open
     assert not cluster.machine.is_active
     assert cluster.timers == {}
 
@@ -304,7 +304,7 @@ def test_what_is_not_committed_changes_no_list_of_reassignments_and_costs_no_ind
     before = cluster.request(m.ListPartitionReassignmentsRequest())
     assert len(before.topics) == 5
     cluster.held = True
-    monkeypatch.setattr(Indexes, "of", None)  # nothing may be built anew for a question
+    monkeypatch.setattr(Indexes, "of", None)  # no request may build an index anew
     for act in (
         lambda: cluster.send(proposal(cluster, "done", (1, 2, 3))),
         lambda: reassign(cluster, "cancelled", None),
@@ -334,7 +334,7 @@ def test_what_is_not_committed_changes_no_list_of_reassignments_and_costs_no_ind
 def reassign(
     cluster: Cluster, name: str, replicas: tuple[int, ...] | None, index: int = 0
 ) -> int | None:
-    """Start or cancel a reassignment; the partition's error if the answer has left."""
+    """Start or cancel a reassignment; the partition's error if the response has left."""
     Request = m.AlterPartitionReassignmentsRequest
     part = Request.ReassignablePartition(partition_index=index, replicas=replicas)
     topic = Request.ReassignableTopic(name=name, partitions=(part,))
@@ -345,7 +345,7 @@ def reassign(
 
 
 def proposal(cluster: Cluster, name: str, isr: tuple[int, ...]) -> m.AlterPartitionRequest:
-    """What the leader of a partition would ask for."""
+    """The AlterPartition request of a partition's leader for an ISR."""
     Request, state = m.AlterPartitionRequest, cluster.partition(name)
     part = Request.PartitionData(
         partition_index=0,

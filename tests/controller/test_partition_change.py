@@ -316,7 +316,7 @@ def test_B35_B37_the_isr_can_become_empty_and_the_last_leader_is_remembered() ->
 def test_the_last_known_leader_of_3_9_goes_with_the_isr_and_of_4_x_with_the_leader(
     with_isr: bool,
 ) -> None:
-    """Who leads loses its last candidates; or keeps leading while a name still stands there."""
+    """Two cases: the leadership ends; a leader remains, with a last known leader in the record."""
     rules = replace(Rules.KAFKA_4_3, last_known_leader_goes_with_isr=with_isr)
     fenced = registration(replicas=(1, 2), isr=(1, 2), leader=1)
     lost = build(fenced, acceptable=NOBODY, min_isr=1, rules=rules) or {}

@@ -1,7 +1,7 @@
 """AlterPartition and AlterIsr, every version: of the refusals that meet, the earliest wins.
 
 A proposal is right except for what is made wrong in it. Everything that can be wrong is tried
-alone, then every pair, then every triple: the answer is that of the earliest in the order of the
+alone, then every pair, then every triple. The response is that of the earliest in the order of the
 table, and no record is written, neither at once nor later. What is accepted, on the other hand,
 advances the partition epoch by one if it changes something, and by nothing if it does not.
 
@@ -38,7 +38,7 @@ LEADER, FENCED, LEAVING, GONE, NO_REPLICA = 0, 4, 5, 6, 7
 
 @dataclass(kw_only=True)
 class Proposal:
-    """What a leader asks for; by default it is right."""
+    """The proposal of a leader; a valid one by default."""
 
     authorized: bool = True
     sender: int = LEADER
@@ -55,7 +55,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Api:
-    """One form of the request: how it is asked, and what its answer says."""
+    """One version of one request: a function that sends it and reads the response."""
 
     name: str
     version: int
@@ -124,7 +124,7 @@ def send_497(cluster: Cluster, requested: Proposal, version: int) -> tuple[Error
     epoch = cluster.epoch(requested.sender) + requested.broker_epoch_delta
     request = Request(broker_id=requested.sender, broker_epoch=epoch, topics=(topic,))
     response = _outcome(cluster.request(request, version, authorized=requested.authorized))
-    cluster.run(cluster.now_ms)  # what was answered is decided a moment later
+    cluster.run(cluster.now_ms)  # the decision follows the response
     return response
 
 

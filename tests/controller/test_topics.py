@@ -69,7 +69,7 @@ def test_D02_brokers_that_shut_down_cannot_be_in_an_isr() -> None:
 
 
 def shut_down_record(cluster: Cluster, broker_id: int) -> None:
-    """Only the log says that the broker shuts down: what a new controller finds."""
+    """A controlled shutdown that only the log shows, as a new controller finds it."""
     record = BrokerRegistrationChangeRecord(
         broker_id=broker_id, broker_epoch=cluster.epoch(broker_id), in_controlled_shutdown=1
     )

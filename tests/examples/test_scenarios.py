@@ -1,4 +1,4 @@
-"""The example scenarios: each goes as written, proves what it says, and catches its faults."""
+"""The example scenarios: each goes as written, exercises its rules, and catches its faults."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Judged:
         }
 
     def verdict(self, *key: str) -> Verdict:
-        """What a report about this run alone would say."""
+        """The verdict of a report about this run alone."""
         words = self.rules(*key).values()
         if Verdict.INVALID in words:
             return Verdict.INVALID

@@ -1,4 +1,4 @@
-"""The examples that are tests, and the README's: run as they stand, with the fixture."""
+"""The examples that are tests, and the README's, run unchanged with the fixture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built and what is not, read from the machines' own tables."""
+"""The page of coverage: built and not built, read from the machines' own tables."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ LEFT_OUT = {
     866: "its records are decoded; there is no ZooKeeper to migrate from",
     900: "credentials are altered and described; nobody checks them",
 }
-"""What is missing where a KIP is built in part."""
+"""The missing part of each KIP that is built in part."""
 
 BUILT = {106, 380, 482, 516, 836}
 """Built, although no machine cites them: defaults, broker epochs, tagged fields, topic ids."""

@@ -1,4 +1,4 @@
-"""Whether a file, or a test of it, that a page names is there."""
+"""References of pages to files and to the tests in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _names(path: Path) -> frozenset[str]:
 
 
 def is_there(reference: str) -> bool:
-    """Whether ``path`` or ``path::name`` exists in this repository."""
+    """``path`` or ``path::name`` exists in this repository."""
     name, _, inside = reference.partition("::")
     path = ROOT / name
     return path.exists() and (not inside or inside in _names(path))

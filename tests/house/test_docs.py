@@ -1,4 +1,4 @@
-"""The pages in docs/ say what the code says; ``make docs`` writes them anew."""
+"""The pages in docs/ agree with the code; ``make docs`` writes them anew."""
 
 from __future__ import annotations
 

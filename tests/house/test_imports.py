@@ -1,4 +1,4 @@
-"""What importing costs: the rooms below load neither Pykka nor Spark."""
+"""The cost of imports: the rooms below load neither Pykka nor Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planted fault stands beside the rule: a step, what wraps it, and who counts the hits."""
+"""Planted faults beside the rule: a step, its wrapper, and the count of its hits."""
 
 from __future__ import annotations
 

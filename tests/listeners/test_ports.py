@@ -22,7 +22,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[MiniCluster]:
 
 
 def open_descriptors() -> int:
-    """The number of files and sockets of this process; 0 where the system does not say."""
+    """The number of files and sockets of this process; 0 on a system without /proc."""
     folder = Path("/proc/self/fd")
     return len(list(folder.iterdir())) if folder.exists() else 0
 

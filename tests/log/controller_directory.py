@@ -21,9 +21,10 @@ def read_epoch_checkpoint(path: Path) -> tuple[tuple[int, int], ...]:
 
 
 def read_controller_directory(path: Path) -> tuple[Log, QuorumState | None, TornTail | None]:
-    """Load what a controller left as the log it would start from.
+    """Load the log from which a controller would start again.
 
-    Shapes:  a ``controller-<id>`` or ``__cluster_metadata-0`` folder -> log, quorum state, cut.
+    Shapes:  a ``controller-<id>`` or ``__cluster_metadata-0`` folder
+             -> log, quorum state, torn tail.
     """
     located = locate(path)
     files = located.logs[0]

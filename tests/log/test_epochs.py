@@ -1,4 +1,4 @@
-"""Which epochs a log still has after its end or its start is cut, to the offset."""
+"""The epochs of a log after truncation from its end or its start, to the offset."""
 
 from __future__ import annotations
 

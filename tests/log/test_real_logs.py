@@ -1,4 +1,4 @@
-"""What Apache Kafka 3.3 to 4.3 wrote decodes to exactly what its own dump tool says."""
+"""Logs of Apache Kafka 3.3 to 4.3 decode to exactly the output of its own dump tool."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DUMPS = sorted(
 
 
 def dumped_controller(dump: Path) -> Path:
-    """The folder that a dump is of: its name says the node, else the run's summary does."""
+    """The folder of a dump: the file name has the node, else the run's summary has it."""
     node = dump.stem.partition("-")[2]
     node = node or json.loads((dump.parent / "summary.json").read_text())["dumped"]
     return dump.parent / f"controller-{node}"

@@ -1,4 +1,4 @@
-"""A torn tail is cut and reported; damage in the middle is an error that says where."""
+"""A torn tail is truncated and reported; damage in the middle is an error with its place."""
 
 from __future__ import annotations
 
