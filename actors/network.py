@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from minicluster.actors.links import Condition, Link, Links, Packet, is_client
@@ -24,6 +24,7 @@ from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import decode, encode
 
 DRAWS_PER_PACKET = 8  # latency, loss, duplicate, reorder … each has a draw of its own

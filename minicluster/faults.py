@@ -7,10 +7,11 @@ switch changes the outcome, the machine returns ``effects.FaultHit``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import ClassVar
 
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 
 
 def _switch(zoo_id: str, text: str) -> bool:

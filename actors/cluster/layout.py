@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.cluster.live import LiveFaults
 from minicluster.actors.nodes.config import THREADED, ClusterConfig
 from minicluster.errors import UserError
 from minicluster.faults import Faults
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata import metadata_version as mv
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import (

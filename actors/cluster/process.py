@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 
 from minicluster.actors.nodes.broker import Broker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
+from minicluster.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,10 +12,10 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.messages import (
     DescribeClusterResponse,
     DescribeQuorumResponse,

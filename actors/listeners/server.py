@@ -17,7 +17,6 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -38,6 +37,7 @@ from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
+from minicluster.lazy_dataclass import dataclass
 
 BACKLOG = 1024
 ACCEPT_RETRY_MS = 100

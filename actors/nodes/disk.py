@@ -8,11 +8,12 @@ A process that dies leaves its page cache to the operating system: no written by
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 from uuid import UUID
 
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Log
 
 LoseTail = Literal["none", "unflushed", "all"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster import effects as fx
@@ -41,6 +40,7 @@ from minicluster.controller.effects import (
 )
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from minicluster.actors.recording.raft_trace import (
 )
 from minicluster.actors.runtime import chance
 from minicluster.effects import FaultHit
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState

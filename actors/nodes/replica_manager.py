@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.links import Packet
@@ -19,6 +18,7 @@ from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import HANDLERS, GroupCoordinatorMachine
 from minicluster.coordinator.runtime.internal_topic import InternalTopic
 from minicluster.effects import Effect
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import (

@@ -8,7 +8,7 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
@@ -16,6 +16,7 @@ from minicluster.actors.play.performer import Failure
 from minicluster.actors.play.player import play, play_once, save_run
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.nemesis import generate

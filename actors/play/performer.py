@@ -10,7 +10,7 @@ or the time is over, and sends True or False; meanwhile it may perform other ste
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from minicluster.actors.cluster.actions.performing import ms
@@ -20,6 +20,7 @@ from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.play.liveness import converge
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import ScenarioError, Step, holds, select
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.recording.run_place import check_place, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import UserError, WaitTimeout
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import NotALog
 from minicluster.scenario import Scenario, Step

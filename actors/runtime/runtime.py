@@ -18,7 +18,6 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
@@ -26,6 +25,7 @@ import pykka
 from pykka import messages
 
 from minicluster.errors import MiniclusterError
+from minicluster.lazy_dataclass import dataclass
 
 P = ParamSpec("P")
 A = TypeVar("A", bound="ClusterActor")

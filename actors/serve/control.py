@@ -12,13 +12,13 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.listeners.endpoints import LOOPBACK, shown_address
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.actors.serve.control_lines import LINE_BYTES_MAX, Response, read_request
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.scenario import Step
 
 CONNECTIONS_MAX = 32

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
@@ -25,6 +25,7 @@ from minicluster.actors.serve.session import EXIT_INVALID, Session
 from minicluster.actors.serve.status import Status
 from minicluster.actors.serve.stopping import Parent, Signals, Stopped
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 
 STATUS_EVERY_S = 0.5

@@ -9,10 +9,10 @@ Source:  ControllerRegistrationManager.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.effects import Effect, SetTimer
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (

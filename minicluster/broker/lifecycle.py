@@ -11,11 +11,12 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode

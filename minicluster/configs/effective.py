@@ -7,7 +7,6 @@ Source:  KafkaConfigSchema.resolveEffectiveTopicConfig, DynamicBrokerConfig.brok
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
 from minicluster.configs.config_def import ConfigKey
@@ -17,6 +16,7 @@ from minicluster.configs.definitions import (
     in_topic_units,
     topic_configs,
 )
+from minicluster.lazy_dataclass import dataclass
 
 
 class ConfigSource(IntEnum):

@@ -6,7 +6,7 @@ Source:  ControllerApis.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +48,7 @@ from minicluster.controller.operations.list_partition_reassignments import (
 from minicluster.controller.operations.unregister_broker import unregister_broker
 from minicluster.controller.operations.update_features import update_features
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704

@@ -5,9 +5,9 @@ Source:  the log lines of ReplicationControlManager and ClusterControlManager.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 
 

@@ -5,7 +5,7 @@ Source:  AuthorizableRequestContext.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from minicluster.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from crc32c import crc32c
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.compression import Codec, decompress
 from minicluster.log.format.limits import DecompressionBudget

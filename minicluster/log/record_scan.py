@@ -8,8 +8,7 @@ Source:  DefaultRecord.readFrom, DefaultRecordBatch.RecordIterator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.varint import read_varint

@@ -11,10 +11,10 @@ Source:  LogSegment.recover, FileRecords.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.files import UnusableFile, read_bytes
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import (
     CRC_START,
     HEADER_BYTES,

@@ -9,8 +9,7 @@ Source:  org.apache.kafka.common.protocol.ApiKeys, ApiMessageType.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import messages
 from minicluster.protocol.codec import check_version
 from minicluster.protocol.schema import Message

@@ -29,10 +29,10 @@ import dataclasses
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 from uuid import UUID
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.protocol.versions import NONE, parse_versions
 
@@ -244,7 +244,9 @@ def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
     if cls.__doc__ is None:
         cls.__doc__ = f"{cls.__qualname__}."  # or dataclass would inspect it to make one
     # Nothing of what a dataclass can generate is needed: see Struct.
-    built: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
+    built: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(
+        cls
+    )
     fields = dataclasses.fields(built)
     built.schema = tuple(_spec(f, structs) for f in fields)
     names = tuple(f.name for f in fields)

@@ -8,9 +8,9 @@ Source:  KafkaRaftClient.handleInboundMessage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum.requests import handlers as requests
 from minicluster.quorum.responses import handlers as responses

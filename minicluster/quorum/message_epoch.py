@@ -10,8 +10,7 @@ Source:  KafkaRaftClient.validateVoterOnlyRequest, validateLeaderOnlyRequest,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
 from minicluster.quorum.requests import validation

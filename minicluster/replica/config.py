@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from minicluster.lazy_dataclass import dataclass
 
 REPLICA_LAG_TIME_MAX_MS = 30_000
 

@@ -6,9 +6,10 @@ Each fault wraps the step of a rule that it breaks, and counts a hit where that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition

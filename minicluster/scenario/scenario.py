@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import yaml
 
 from minicluster.durations import format_duration
+from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.expression import Expression
 

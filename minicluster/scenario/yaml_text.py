@@ -9,12 +9,13 @@ billion values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 import yaml
 
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.bounds import DIGITS_MAX, LEVELS_MAX, checked_text
 from minicluster.scenario.errors import ScenarioError
 

@@ -6,11 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.verify.evidence.reading import read_runs
 from minicluster.verify.evidence.run import Problem, Run

@@ -27,6 +27,7 @@ BOTTOM = (
     "faults",
     "files",
     "java_order",
+    "lazy_dataclass",
     "planting",
     "rules",
     "trace",
@@ -63,6 +64,9 @@ CLOCKS_THREADS_SOCKETS_CHANCE = {
     "subprocess", "threading", "time", "_thread",
 }  # fmt: skip
 CHANCE_CALLS = {"uuid1", "uuid4", "urandom", "getrandom"}
+
+OF_SPARK_WORKERS = "minicluster/verify/spark/data_source.py"
+"""Travels to Spark's workers by pickle, with dictionaries in place of slots."""
 
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 70
@@ -112,6 +116,20 @@ def test_machines_have_no_clock_thread_socket_or_chance() -> None:
             if called in CHANCE_CALLS:
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} draws chance: {called}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_dataclasses_compile_their_methods_at_first_use() -> None:
+    wrong = []
+    for path in sources(*PACKAGES):
+        for node in ast.walk(tree_of(path)):
+            match node:
+                case ast.ImportFrom(module="dataclasses", names=names, lineno=line) if any(
+                    alias.name == "dataclass" for alias in names
+                ):
+                    wrong.append(f"{path.relative_to(ROOT)}:{line}")
+    wrong = [where for where in wrong if not where.startswith(OF_SPARK_WORKERS)]
+    fix = "write: from minicluster.lazy_dataclass import dataclass (imports take half of the time)"
+    assert not wrong, "\n".join([fix, *wrong])
 
 
 def test_only_verify_and_the_command_line_import_spark() -> None:

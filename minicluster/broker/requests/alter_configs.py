@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.state.api_state import ApiState
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.dynamic_broker import validate_broker_configs
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,

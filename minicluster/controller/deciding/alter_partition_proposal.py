@@ -6,10 +6,10 @@ Source:  ReplicationControlManager.validateAlterPartitionData (the log statement
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from minicluster.controller.refusal import Reason, Refusal
 from minicluster.controller.state.indexes import TopicPartition
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode

@@ -20,7 +20,6 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.controller.deciding.leader_election import Election
@@ -29,6 +28,7 @@ from minicluster.controller.deciding.reassignment import without
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import (
     FENCE,
     UNFENCE,

@@ -6,7 +6,6 @@ Source:  KIP-339, KIP-966; ConfigurationControlManager.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from minicluster.configs.config_def import ConfigDef
@@ -14,6 +13,7 @@ from minicluster.configs.definitions import broker_configs, topic_configs
 from minicluster.controller.deciding.config_checks import Resource, check_config_changes
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import BROKER, MIN_ISR, TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage

@@ -6,8 +6,8 @@ Source:  OffsetControlManager.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 
 

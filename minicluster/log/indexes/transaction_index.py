@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from minicluster.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ Source:  ConfigurationsImage, ConfigurationsDelta.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.tables import Fold, GroupedTable
 from minicluster.protocol.records import ConfigRecord
 

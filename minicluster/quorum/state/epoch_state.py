@@ -18,9 +18,10 @@ Source:  EpochState, NomineeState and their implementations; KIP-595, KIP-996.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import SnapshotId
 from minicluster.quorum.state.epoch_election import EpochElection
 from minicluster.quorum.state.refusals import VoteRefusal

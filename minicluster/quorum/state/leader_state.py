@@ -5,9 +5,10 @@ Source:  LeaderState.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.quorum.settings import (
     CAUGHT_UP_WITHIN_MS,
     OBSERVER_SESSION_TIMEOUT_MS,

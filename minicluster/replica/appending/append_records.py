@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.topics import INTERNAL_TOPICS

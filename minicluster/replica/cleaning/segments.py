@@ -5,8 +5,7 @@ Source:  LogSegment, LogSegments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Log, RecordBatch
 from minicluster.log.batch import NO_TIMESTAMP
 

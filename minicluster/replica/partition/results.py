@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Records
 from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.protocol import ErrorCode

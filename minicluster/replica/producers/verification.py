@@ -8,7 +8,9 @@ Source:  KIP-890; VerificationStateEntry, VerificationGuard.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from minicluster.lazy_dataclass import dataclass
 
 
 class VerificationGuard:

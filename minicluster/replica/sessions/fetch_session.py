@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
 

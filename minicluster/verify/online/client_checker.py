@@ -9,9 +9,10 @@ decided for the cluster: Spark has the whole trace, with the log of the last lea
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.log_state import LogState

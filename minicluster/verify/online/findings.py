@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.rules import BY_ID, RULES
 from minicluster.verify.rules.model import Finding, finding_message
 from minicluster.verify.rules.promises import Promises

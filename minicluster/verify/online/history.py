@@ -6,10 +6,11 @@ The same quantities as the columns of the SQL views, under the same names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from uuid import UUID
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import MIN_ISR
 from minicluster.protocol.records import ConfigRecord
 from minicluster.verify.rules.log.partitions import FIELDS

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.history import (
     BrokerHistory,

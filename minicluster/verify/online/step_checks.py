@@ -6,9 +6,9 @@ Each entry names a rule and the number of its check, which has the text of the f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.online.history import Step
 from minicluster.verify.rules.log.partitions import FIELDS
 

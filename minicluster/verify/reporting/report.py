@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
 from rich.console import Console
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.reporting.page import page
 from minicluster.verify.reporting.report_data import ReportData
 from minicluster.verify.reporting.text import print_report

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from uuid import UUID
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.verify.evidence.run import Run

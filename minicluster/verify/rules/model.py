@@ -8,8 +8,10 @@ view. The other fields name the columns that a finding takes from its row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from minicluster.lazy_dataclass import dataclass
 
 
 class Evidence(StrEnum):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.rules import LOG_VIEWS, VIEWS
 from minicluster.verify.rules.model import Check, Rule
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
@@ -19,6 +18,7 @@ from minicluster.coordinator.group.state.coordinator_state import Context, Coord
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
 from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 from minicluster.protocol.uuids import ZERO_UUID
