@@ -16,6 +16,7 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import HANDLERS, GroupCoordinatorMachine
+from minicluster.coordinator.internal_topics import partition_of
 from minicluster.coordinator.runtime.internal_topic import InternalTopic
 from minicluster.effects import Effect
 from minicluster.lazy_dataclass import dataclass
@@ -129,6 +130,7 @@ class ReplicaManager(Shell):
             context.disk,
             rules=context.rules,
             faults=context.faults,
+            partition_for=partition_of,
         )
         self._chance = chance.key(self.rt.seed, f"broker/{self.node_id}/{self._incarnation}")
         self._chances = 0

@@ -53,6 +53,8 @@ from minicluster.replica.requests.produce import handle_produce
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.replica.to_controller.controller_client import ControllerClient
+from minicluster.replica.to_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
+from minicluster.replica.to_coordinator.verify import VERIFICATION_TIMER, TransactionVerifier
 from minicluster.rules import FailedReplicas, IsrChanges, Rules
 
 ISR_TIMER = "isr-shrink"
@@ -92,7 +94,8 @@ class ReplicaManagerMachine:
     * ``end_of_input(now_ms)``: a coordinator has appended to an internal topic.
 
     Shapes:  effects are Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, and those of
-             ``effects``.
+             ``effects``. partition_for: the partition of a transactional id among so many; without
+             it no transactional record is appended.
     Source:  ReplicaManager, KafkaApis.
     """
 
@@ -104,8 +107,12 @@ class ReplicaManagerMachine:
         ids: CorrelationIds | None = None,
         rules: Rules = Rules.KAFKA_4_3,
         faults: Faults = Faults.NONE,
+        partition_for: Callable[[str, int], int] | None = None,
     ) -> None:
         self.state = ReplicaManagerState(config, disk, ids=ids, rules=rules, faults=faults)
+        self._verifier = None
+        if partition_for is not None:
+            self.state.verifier = self._verifier = TransactionVerifier(self.state, partition_for)
         self._flush_at_ms = 0
 
     # --- life cycle ---------------------------------------------------------------------------
@@ -142,6 +149,7 @@ class ReplicaManagerMachine:
         state.store.flush()
         state.store.write_clean_shutdown(state.view.broker_epoch)
         timers = [ISR_TIMER, CHECKPOINT_TIMER, ALTER_LOG_DIRS_TIMER, *_LOG_TIMERS]
+        timers += [VERIFICATION_TIMER]
         timers += [client.timer for client in self._clients]
         timers += [purgatory.timer for purgatory in state.delayed.all]
         timers += [fetcher.timer for fetcher in state.fetchers.values()]
@@ -230,7 +238,11 @@ class ReplicaManagerMachine:
             sender.on_failure(correlation_id, now_ms)
         return self.end_of_input(now_ms)
 
-    def _sender_of(self, correlation_id: int) -> Fetcher | ControllerClient | None:
+    def _sender_of(
+        self, correlation_id: int
+    ) -> Fetcher | ControllerClient | AddPartitionsToTxnManager | None:
+        if self._verifier is not None and self._verifier.manager.owns(correlation_id):
+            return self._verifier.manager
         for fetcher in self.state.fetchers.values():
             if fetcher.owns(correlation_id):
                 return fetcher
@@ -256,6 +268,9 @@ class ReplicaManagerMachine:
             return self.end_of_input(now_ms)
         if name in _LOG_TIMERS:
             return self._clean_logs(name, now_ms)
+        if name == VERIFICATION_TIMER and self._verifier is not None:
+            self._verifier.on_timer(now_ms)
+            return self.end_of_input(now_ms)
         for purgatory in state.delayed.all:
             if name == purgatory.timer:
                 purgatory.on_timer(now_ms)
@@ -351,4 +366,6 @@ class ReplicaManagerMachine:
         if self.state.moving:
             poll_moves(self.state, now_ms)
         self.state.alter_partition_manager.end_of_input(now_ms)
+        if self._verifier is not None:
+            self._verifier.manager.end_of_input()
         return self.state.take_effects()

@@ -16,6 +16,7 @@ from minicluster.log import Record, RecordBatch, Records
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.messages import (
+    AddPartitionsToTxnRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     FetchRequest,
@@ -66,6 +67,7 @@ class Cluster(ControllerByHeart):
         self.lags: dict[int, int] = {}  # how long a broker's image lags behind the log
         self.cuts: set[tuple[int, int]] = set()
         self.controller_responds = True
+        self.coordinator: Callable[[Any], Any] = lambda request: None  # of transactions
         self.hits: list[str] = []
         self.closed: list[int] = []
         self.acks: dict[int, int] = {}  # of each produce, by its token
@@ -113,6 +115,7 @@ class Cluster(ControllerByHeart):
             self.disks[broker],
             rules=self.rules,
             faults=self.faults,
+            partition_for=lambda transactional_id, partitions: 0,
         )
         self.see(broker, manager.start(self.now_ms))
         epoch = 1_000 + broker if epoch is None else epoch
@@ -307,6 +310,10 @@ class Cluster(ControllerByHeart):
                 ):
                     assigned = self.assign(send.request)
                     self._later(LATENCY_MS, lambda: complete(assigned))
+            elif isinstance(send.request, AddPartitionsToTxnRequest):
+                response = self.coordinator(send.request)
+                if response is not None:
+                    self._later(LATENCY_MS, lambda: complete(response))
             elif send.to not in self.managers:
                 fail()
             else:

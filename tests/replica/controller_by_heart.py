@@ -26,7 +26,11 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 
-TOPIC_IDS = {"orders": uuid.UUID(int=0xA), "bills": uuid.UUID(int=0xB)}
+TOPIC_IDS = {
+    "orders": uuid.UUID(int=0xA),
+    "bills": uuid.UUID(int=0xB),
+    "__transaction_state": uuid.UUID(int=0xC),
+}
 
 
 def directory_of(broker: int) -> uuid.UUID:

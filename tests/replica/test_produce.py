@@ -128,7 +128,7 @@ def test_transactional_records_need_a_transactional_id_and_a_coordinator() -> No
     nobody = send(cluster, records)
     refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert result(cluster, nobody) == (refused, -1, -1, None)
-    somebody = send(cluster, records, transactional_id="bank", acks=2)
+    somebody = send(cluster, records, transactional_id="bank")
     assert result(cluster, somebody) == (
         ErrorCode.NOT_ENOUGH_REPLICAS,
         -1,

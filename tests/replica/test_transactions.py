@@ -216,7 +216,9 @@ def guarded(bench: Bench, sequence: int, *, bumps: bool, epoch: int = 0, verifie
         attributes=TRANSACTIONAL_BIT,
     )
     producers = bench.partition.replica_log.producers
-    guard = producers.begin_verification(given, supports_epoch_bump=bumps, now_ms=bench.now_ms)
+    guard = producers.begin_verification(
+        FIRST, epoch, sequence, supports_epoch_bump=bumps, now_ms=0
+    )
     how = AppendCheck(guard=guard if verified else None)
     append_records_to_leader(bench.partition, given, 1, bench.now_ms, how=how)
 
@@ -235,7 +237,7 @@ def test_a_marker_ends_the_verification_that_is_under_way() -> None:
         1, producer_id=FIRST, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL_BIT
     )
     producers = bench.partition.replica_log.producers
-    guard = producers.begin_verification(given, supports_epoch_bump=False, now_ms=0)
+    guard = producers.begin_verification(FIRST, 0, 0, supports_epoch_bump=False, now_ms=0)
     end(bench, FIRST, committed=False)
     with refused(ErrorCode.INVALID_TXN_STATE):
         append_records_to_leader(
@@ -254,7 +256,7 @@ def test_by_version_2_the_marker_of_the_last_transaction_leaves_the_next_ones_ve
     given = batch(
         1, producer_id=FIRST, producer_epoch=1, base_sequence=0, attributes=TRANSACTIONAL_BIT
     )
-    guard = producers.begin_verification(given, supports_epoch_bump=True, now_ms=0)
+    guard = producers.begin_verification(FIRST, 1, 0, supports_epoch_bump=True, now_ms=0)
     end(bench, FIRST, committed=True, epoch=1, version=2)
     append_records_to_leader(bench.partition, given, 1, bench.now_ms, how=AppendCheck(guard=guard))
 
@@ -271,11 +273,8 @@ def test_by_version_2_a_producer_that_is_not_known_begins_at_zero(bumps: bool) -
 
 def test_a_later_sequence_waits_for_the_earlier_one_that_is_being_verified() -> None:
     bench = leading()
-    given = batch(
-        1, producer_id=FIRST, producer_epoch=0, base_sequence=2, attributes=TRANSACTIONAL_BIT
-    )
     producers = bench.partition.replica_log.producers
-    producers.begin_verification(given, supports_epoch_bump=False, now_ms=0)
+    producers.begin_verification(FIRST, 0, 2, supports_epoch_bump=False, now_ms=0)
     with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
         guarded(bench, 3, bumps=False, verified=True)
     guarded(bench, 2, bumps=False, verified=True)

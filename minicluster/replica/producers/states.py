@@ -149,21 +149,20 @@ class ProducerStates:
         )
 
     def begin_verification(
-        self, batch: RecordBatch, *, supports_epoch_bump: bool, now_ms: int
+        self, producer_id: int, epoch: int, sequence: int, *, supports_epoch_bump: bool, now_ms: int
     ) -> VerificationGuard | None:
         """Begin or go on with a verification; None where the transaction is open already.
 
         Errors:  INVALID_PRODUCER_EPOCH.
         Source:  UnifiedLog.maybeStartTransactionVerification.
         """
-        producer_id, epoch = batch.producer_id, batch.producer_epoch
         check_epoch(self._entry(producer_id), epoch)
         if self.has_ongoing_transaction(producer_id, epoch):
             return None
         entry = self._verifications.get(producer_id) or VerificationStateEntry(
-            now_ms, batch.base_sequence, epoch, supports_epoch_bump
+            now_ms, sequence, epoch, supports_epoch_bump
         )
-        self._verifications[producer_id] = entry.with_batch(batch.base_sequence, epoch)
+        self._verifications[producer_id] = entry.with_batch(sequence, epoch)
         return entry.guard
 
     def _end_verification(self, batch: RecordBatch) -> None:

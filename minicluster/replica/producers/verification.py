@@ -8,9 +8,16 @@ Source:  KIP-890; VerificationStateEntry, VerificationGuard.
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from typing import Protocol
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.protocol import ErrorCode
+
+TopicPartition = tuple[str, int]
+Errors = Mapping[TopicPartition, ErrorCode]
 
 
 class VerificationGuard:
@@ -43,3 +50,67 @@ class VerificationStateEntry:
         if epoch == self.epoch and sequence < self.lowest_sequence:
             return replace(self, lowest_sequence=sequence)
         return self
+
+
+Guards = Mapping[TopicPartition, VerificationGuard]
+OnGuarded = Callable[[Errors, Guards, int], None]
+"""Takes the partitions with an error, the guards, and the time."""
+
+
+class TransactionSupportedOperation(enum.Enum):
+    """The abilities of a client, by the version of its request.
+
+    Source:  AddPartitionsToTxnManager.TransactionSupportedOperation.
+    """
+
+    DEFAULT_ERROR = enum.auto()
+    GENERIC_ERROR_SUPPORTED = enum.auto()  # it has TRANSACTION_ABORTABLE
+    ADD_PARTITION = enum.auto()  # transaction version 2: leaders add partitions
+
+    @property
+    def supports_epoch_bump(self) -> bool:
+        """The epoch rises with each transaction, and its partitions are added by their leaders."""
+        return self is TransactionSupportedOperation.ADD_PARTITION
+
+    @classmethod
+    def of_version(cls, version: int, generic_from: int) -> TransactionSupportedOperation:
+        """The abilities behind a version; they begin with two neighbouring versions."""
+        if version > generic_from:
+            return cls.ADD_PARTITION
+        return cls.GENERIC_ERROR_SUPPORTED if version == generic_from else cls.DEFAULT_ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionToVerify:
+    """The partitions of one transactional producer."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    operation: TransactionSupportedOperation
+
+
+class VerifiesTransactions(Protocol):
+    """The verifier of a broker, as requests use it."""
+
+    @property
+    def is_enabled(self) -> bool:
+        """The broker verifies transactions of clients below transaction version 2."""
+
+    def verify(
+        self,
+        transaction: TransactionToVerify,
+        sequences: Mapping[TopicPartition, int],
+        on_guarded: OnGuarded,
+        now_ms: int,
+    ) -> None:
+        """Have the coordinator verify or add the partitions whose transaction is not open yet."""
+
+    def verify_with_retries(
+        self,
+        transaction: TransactionToVerify,
+        sequences: Mapping[TopicPartition, int],
+        on_guarded: OnGuarded,
+        now_ms: int,
+    ) -> None:
+        """As ``verify``, again for a while where the transaction before is still ending."""

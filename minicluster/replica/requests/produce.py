@@ -4,17 +4,17 @@ Versions: v1 and v2 add throttle time and timestamps. v3 adds the transactional 
           batch per partition, of magic 2 (KIP-98). v5 adds the log start to the response, v7 takes
           zstd (KIP-110), v8 adds record errors (KIP-467), v10 the current leader (KIP-951), v12 the
           transaction of KIP-890, v13 topic ids in place of names (KIP-516).
-Leaves out: transactions: no coordinator can verify one.
 Source:   KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from minicluster.log import RecordBatch
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ProduceResponse
@@ -23,13 +23,28 @@ from minicluster.replica.appending.produced_records import ProducedRecords, prod
 from minicluster.replica.effects import CloseConnection
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.leader_log import BY_CLIENT
+from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.verification import (
+    Errors,
+    Guards,
+    TopicPartition,
+    TransactionSupportedOperation,
+    TransactionToVerify,
+)
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 Produced = tuple[AppendStatus, ProducedRecords]
 _CURRENT_LEADER_FROM = 10
-_UNVERIFIED = (
-    "Unable to verify the partition has been added to the transaction. Underlying error: "
-    "COORDINATOR_NOT_AVAILABLE"
+_GENERIC_ERROR_FROM = 11
+_UNVERIFIED = "Unable to verify the partition has been added to the transaction. Underlying error: "
+_NOT_ADDED = "Partition was not added to the transaction"
+_RETRIED_LATER = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
 )
 
 
@@ -47,7 +62,7 @@ def handle_produce(
     try:
         _check_transactional_id(produced, request)
         _check_partitions(state, produced, version)
-        _check_transactions(state, statuses)
+        transaction = _transaction(statuses, request, version)
     except _WholeRequest as refused:
         if acks == ACKS_NONE:
             state.effects.append(CloseConnection(token))
@@ -55,15 +70,22 @@ def handle_produce(
             response = error_response(request, refused.error, refused.message, version=version)
             state.respond(token, response)
         return
-    append_records(
-        state,
-        statuses,
-        acks=acks,
-        timeout_ms=request.timeout_ms,
-        how=BY_CLIENT,
-        on_appended=partial(_respond, state, token, acks, version),
-        now_ms=now_ms,
-    )
+
+    def append(how: AppendCheck, at_ms: int) -> None:
+        append_records(
+            state,
+            statuses,
+            acks=acks,
+            timeout_ms=request.timeout_ms,
+            how=how,
+            on_appended=partial(_respond, state, token, acks, version),
+            now_ms=at_ms,
+        )
+
+    if transaction is None:
+        append(BY_CLIENT, now_ms)
+    else:
+        _verify_and_append(state, statuses, transaction, append, now_ms)
 
 
 # --- checks before any append -----------------------------------------------------------------
@@ -119,30 +141,82 @@ def _check_partitions(
             status.refuse(refusal)
 
 
-def _check_transactions(state: ReplicaManagerState, statuses: Iterable[AppendStatus]) -> None:
-    """Refuse transactional records: a coordinator would have to verify their transaction.
+# --- transactions -----------------------------------------------------------------------------
 
-    Source:  ReplicaManager.handleProduceAppend, maybeSendPartitionsToTransactionCoordinator.
+
+def _transaction(
+    statuses: Iterable[AppendStatus], request: Any, version: int
+) -> TransactionToVerify | None:
+    """The transaction of a request's records; None without transactional ones.
+
+    Source:  ReplicaManager.handleProduceAppend.
     """
-    transactional = [
-        (status, status.batch)
+    producers = {
+        (status.batch.producer_id, status.batch.producer_epoch)
         for status in statuses
-        if status.batch is not None
-        and status.batch.is_transactional
-        and status.batch.producer_id >= 0
-    ]
-    if len({(batch.producer_id, batch.producer_epoch) for _, batch in transactional}) > 1:
+        if status.batch is not None and _is_transactional(status.batch)
+    }
+    if len(producers) > 1:
         raise _WholeRequest(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             "Transactional records contained more than one producer ID",
         )
-    for status, _ in transactional:
-        try:
-            state.partition(status.key).require_leader()
-        except ReplicaError as refusal:
-            status.refuse(refusal)
-        else:
-            status.error, status.message = ErrorCode.NOT_ENOUGH_REPLICAS, _UNVERIFIED
+    operation = TransactionSupportedOperation.of_version(version, _GENERIC_ERROR_FROM)
+    for producer_id, epoch in producers:
+        return TransactionToVerify(request.transactional_id or "", producer_id, epoch, operation)
+    return None
+
+
+def _is_transactional(batch: RecordBatch) -> bool:
+    return batch.is_transactional and batch.producer_id >= 0
+
+
+def _verify_and_append(
+    state: ReplicaManagerState,
+    statuses: Sequence[AppendStatus],
+    transaction: TransactionToVerify,
+    append: Callable[[AppendCheck, int], None],
+    now_ms: int,
+) -> None:
+    """Append once the coordinator has the partitions in the transaction.
+
+    Source:  ReplicaManager.handleProduceAppend (postVerificationCallback).
+    """
+    verifier = state.verifier
+    if verifier is None:
+        append(BY_CLIENT, now_ms)
+        return
+    to_verify: dict[TopicPartition, AppendStatus] = {}
+    sequences: dict[TopicPartition, int] = {}
+    for status in statuses:
+        if status.key is not None and status.batch is not None and _is_transactional(status.batch):
+            name = state.topic_name(status.key[0]) or "", status.index
+            to_verify[name], sequences[name] = status, status.batch.base_sequence
+
+    def on_guarded(errors: Errors, guards: Guards, at_ms: int) -> None:
+        for name, status in to_verify.items():
+            status.guard = guards.get(name)
+            if name in errors:
+                status.error, status.message = _produce_error(errors[name], transaction.operation)
+        append(AppendCheck(verifies=verifier.is_enabled), at_ms)
+
+    verifier.verify_with_retries(transaction, sequences, on_guarded, now_ms)
+
+
+def _produce_error(
+    error: ErrorCode, operation: TransactionSupportedOperation
+) -> tuple[ErrorCode, str | None]:
+    """The error of a verification as a producer gets it.
+
+    A producer retries after NOT_ENOUGH_REPLICAS, without new metadata; it may not know the error of
+    a coordinator.
+    """
+    if error == ErrorCode.INVALID_TXN_STATE:
+        return error, _NOT_ADDED
+    is_concurrent = error == ErrorCode.CONCURRENT_TRANSACTIONS
+    if error in _RETRIED_LATER or (is_concurrent and not operation.supports_epoch_bump):
+        return ErrorCode.NOT_ENOUGH_REPLICAS, f"{_UNVERIFIED}{error.name}"
+    return error, None
 
 
 # --- responses --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from minicluster.configs.dynamic_broker import broker_levels
+from minicluster.configs.effective import BrokerLevels
 from minicluster.faults import Faults
 from minicluster.metadata.image.cluster import Endpoint
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
@@ -25,6 +26,7 @@ from minicluster.replica.log_config import LogConfig
 from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
 from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
+from minicluster.replica.producers.verification import VerifiesTransactions
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.sessions.fetch_session_cache import FetchSessionCache
 from minicluster.replica.state.broker_context import BrokerContext
@@ -45,7 +47,8 @@ class ReplicaManagerState(BrokerContext):
 
     Shapes:  a partition is in ``partitions`` or, while its log directory has failed, in
              ``offline``. moving: the partitions with a future replica; preferred_directories: where
-             logs by name are to be made that are not there yet (AlterReplicaLogDirs).
+             logs by name are to be made that are not there yet (AlterReplicaLogDirs). verifier:
+             None where no transaction is verified.
     """
 
     alter_partition_manager: AlterPartitionManager
@@ -74,6 +77,7 @@ class ReplicaManagerState(BrokerContext):
         self.fetch_max_bytes = int(static.get("fetch.max.bytes", _FETCH_MAX_BYTES))
         self.replica_selector = static.get("replica.selector.class")
         self.in_controlled_shutdown = False
+        self.verifier: VerifiesTransactions | None = None
         self.alter_partition_manager = AlterPartitionManager(self)
         self.assignments = DirectoryAssignments(self)
         self.replica_states = ReplicaStateReports(self)
@@ -114,13 +118,17 @@ class ReplicaManagerState(BrokerContext):
 
     def log_config_of(self, topic: str) -> LogConfig:
         """The configs of a topic's logs on this broker."""
+        return LogConfig.of(self.image.configs.of(TOPIC, topic), self.broker_levels)
+
+    @property
+    def broker_levels(self) -> BrokerLevels:
+        """The configs of this broker."""
         configs = self.image.configs
-        broker = broker_levels(
+        return broker_levels(
             configs.of(BROKER, str(self.broker_id)),
             configs.of(BROKER, CLUSTER_DEFAULT),
             self.config.static,
         )
-        return LogConfig.of(configs.of(TOPIC, topic), broker)
 
     # --- lookups ------------------------------------------------------------------------------
 

@@ -1,0 +1,179 @@
+"""A leader's requests to transaction coordinators: verify a partition, or add it (KIP-890).
+
+One request per coordinator is in flight, with all that waits for that coordinator. Of one
+transactional id only the newest wait counts: an older one of the same epoch ends with a retriable
+error, since its producer has tried again, and one of a lower epoch is fenced.
+
+Versions: 5, of which 4 and above is for brokers.
+Source:   AddPartitionsToTxnManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from minicluster.effects import Send
+from minicluster.lazy_dataclass import dataclass
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import AddPartitionsToTxnRequest
+from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC
+from minicluster.replica.producers.verification import (
+    Errors,
+    TopicPartition,
+    TransactionSupportedOperation,
+    TransactionToVerify,
+)
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+VERSION = 5
+
+OnVerified = Callable[[Errors, int], None]
+"""Takes the partitions with an error, and the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    transaction: TransactionToVerify
+    partitions: tuple[TopicPartition, ...]
+    on_verified: OnVerified
+
+    def all_with(self, error: ErrorCode) -> Errors:
+        return dict.fromkeys(self.partitions, error)
+
+
+class AddPartitionsToTxnManager:
+    """What waits for each coordinator, and what is in flight to it."""
+
+    def __init__(
+        self, state: ReplicaManagerState, partition_for: Callable[[str, int], int]
+    ) -> None:
+        self._state = state
+        self._partition_for = partition_for
+        self._waiting: dict[int, dict[str, _Waiting]] = {}
+        self._in_flight: dict[int, tuple[int, dict[str, _Waiting]]] = {}  # by correlation id
+
+    def add_or_verify(
+        self,
+        transaction: TransactionToVerify,
+        partitions: Iterable[TopicPartition],
+        on_verified: OnVerified,
+        now_ms: int,
+    ) -> None:
+        """Queue a transaction's partitions for its coordinator.
+
+        Errors:  by ``on_verified``: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION,
+                 INVALID_PRODUCER_EPOCH, and those of the coordinator.
+        """
+        incoming = _Waiting(transaction, tuple(partitions), on_verified)
+        coordinator = self._coordinator_of(transaction.transactional_id)
+        if coordinator is None:
+            on_verified(incoming.all_with(ErrorCode.COORDINATOR_NOT_AVAILABLE), now_ms)
+            return
+        waiting = self._waiting.setdefault(coordinator, {})
+        existing = waiting.pop(transaction.transactional_id, None)
+        if existing is not None:
+            epoch = existing.transaction.producer_epoch
+            if epoch > transaction.producer_epoch:
+                waiting[transaction.transactional_id] = existing
+                on_verified(incoming.all_with(ErrorCode.INVALID_PRODUCER_EPOCH), now_ms)
+                return
+            fenced = epoch < transaction.producer_epoch
+            error = ErrorCode.INVALID_PRODUCER_EPOCH if fenced else ErrorCode.NETWORK_EXCEPTION
+            existing.on_verified(existing.all_with(error), now_ms)
+        waiting[transaction.transactional_id] = incoming
+
+    def _coordinator_of(self, transactional_id: str) -> int | None:
+        topic = self._state.image.topics.named(TRANSACTION_STATE_TOPIC)
+        if topic is None:
+            return None
+        index = self._partition_for(transactional_id, len(topic.partitions))
+        leader = topic.partitions[index].leader
+        return leader if self._state.endpoint(leader) is not None else None
+
+    # --- requests and responses -----------------------------------------------------------------
+
+    def end_of_input(self) -> None:
+        """Send what waits, to each coordinator without a request in flight."""
+        busy = {coordinator for coordinator, _ in self._in_flight.values()}
+        for coordinator in [node for node in self._waiting if node not in busy]:
+            sent = self._waiting.pop(coordinator)
+            if not sent:
+                continue
+            correlation_id = self._state.ids.take()
+            self._in_flight[correlation_id] = coordinator, sent
+            self._state.effects.append(
+                Send(
+                    coordinator,
+                    _request(sent.values()),
+                    VERSION,
+                    correlation_id,
+                    self._state.config.fetcher.request_timeout_ms,
+                )
+            )
+
+    def owns(self, correlation_id: int) -> bool:
+        """True for the id of a request in flight."""
+        return correlation_id in self._in_flight
+
+    def on_failure(self, correlation_id: int, now_ms: int) -> None:
+        """No response will come."""
+        _, sent = self._in_flight.pop(correlation_id)
+        for waiting in sent.values():
+            waiting.on_verified(waiting.all_with(ErrorCode.NETWORK_EXCEPTION), now_ms)
+
+    def on_response(self, correlation_id: int, response: Any, now_ms: int) -> None:
+        """End the waits of a response, with the errors as clients of that version have them.
+
+        Source:  AddPartitionsToTxnHandler.onComplete.
+        """
+        _, sent = self._in_flight.pop(correlation_id)
+        if response.error_code != ErrorCode.NONE:
+            error = ErrorCode.for_code(response.error_code)
+            # A client must not see that a broker was not allowed to verify.
+            if error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                error = ErrorCode.INVALID_TXN_STATE
+            for waiting in sent.values():
+                waiting.on_verified(waiting.all_with(error), now_ms)
+            return
+        for result in response.results_by_transaction:
+            waiting = sent[result.transactional_id]
+            waiting.on_verified(_unverified(result, waiting.transaction.operation), now_ms)
+
+
+def _request(waiting: Iterable[_Waiting]) -> AddPartitionsToTxnRequest:
+    transactions = []
+    for one in waiting:
+        topics: dict[str, list[int]] = {}
+        for topic, index in one.partitions:
+            topics.setdefault(topic, []).append(index)
+        transactions.append(
+            AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
+                transactional_id=one.transaction.transactional_id,
+                producer_id=one.transaction.producer_id,
+                producer_epoch=one.transaction.producer_epoch,
+                verify_only=not one.transaction.operation.supports_epoch_bump,
+                topics=tuple(
+                    AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+                        name=name, partitions=tuple(indexes)
+                    )
+                    for name, indexes in topics.items()
+                ),
+            )
+        )
+    return AddPartitionsToTxnRequest(transactions=tuple(transactions))
+
+
+def _unverified(result: Any, operation: TransactionSupportedOperation) -> Errors:
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for topic in result.topic_results:
+        for partition in topic.results_by_partition:
+            error = ErrorCode.for_code(partition.partition_error_code)
+            is_old = operation is TransactionSupportedOperation.DEFAULT_ERROR
+            if error == ErrorCode.PRODUCER_FENCED:
+                error = ErrorCode.INVALID_PRODUCER_EPOCH  # a producer expects this one here
+            elif error == ErrorCode.TRANSACTION_ABORTABLE and is_old:
+                error = ErrorCode.INVALID_TXN_STATE
+            if error != ErrorCode.NONE:
+                errors[topic.name, partition.partition_index] = error
+    return errors
