@@ -1,4 +1,4 @@
-"""What a new log begins with, in both releases."""
+"""The first records of a new log, in both releases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ELR = "eligible.leader.replicas.version"
 def activate(
     *records: Any, rules: Rules = NEW, open_transaction: bool = False, **given: Any
 ) -> tuple[list[Any], bool]:
-    """What is written first into a log of these records, bare, and whether atomically."""
+    """The first records that activation adds to a log; true if they are one atomic batch."""
     settings = {
         "log_is_empty": not records and not open_transaction,
         "bootstrap": bootstrap_records(production_version(rules), {}, rules=rules),

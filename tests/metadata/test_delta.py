@@ -1,4 +1,4 @@
-"""What a delta says: of a cluster, and to one broker."""
+"""The changes in a delta: of a whole cluster, and those that concern one broker."""
 
 from __future__ import annotations
 

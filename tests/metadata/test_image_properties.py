@@ -172,7 +172,7 @@ def logs(draw: Any, transactions: bool = False) -> list[Any]:
 
 @st.composite
 def batches_of(draw: Any, records: list[Any]) -> list[RecordBatch]:
-    """The records cut into batches anywhere."""
+    """The records in batches with borders anywhere."""
     cuts = draw(st.sets(st.integers(1, max(1, len(records) - 1)), max_size=8))
     edges = [0, *sorted(cut for cut in cuts if cut < len(records)), len(records)]
     return [batch(start, *records[start:end]) for start, end in pairwise(edges)]

@@ -1,4 +1,4 @@
-"""Apache Kafka's own logs fold without a complaint, and to what its checkpoints say."""
+"""Apache Kafka's own logs fold without an error, and to the images of its checkpoints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 CONTROLLERS = sorted(path for path in LOGS.glob("*/controller-*"))
 IDS = [f"{path.parent.name}-{path.name}" for path in CONTROLLERS]
 MOST_CHECKPOINTS = {"cluster": 17, "cluster-3.3": 7, "migration-of-versions": 6, "trimmed": 18}
-"""How many checkpoints there are at the controller of a run that kept the most."""
+"""The checkpoints of the controller that has the most of them, by run."""
 
 
 def checkpoints(controller: Path) -> dict[int, MetadataImage]:
@@ -40,7 +40,7 @@ def checkpoints(controller: Path) -> dict[int, MetadataImage]:
 
 
 def prefixes(controller: Path) -> dict[int, MetadataImage]:
-    """What the log means at each batch's end; a trimmed log goes on from its first snapshot."""
+    """The image at the end of each batch; that of a trimmed log begins with its first snapshot."""
     batches = [placed.batch for placed in read_metadata_log(locate(controller).logs[0]).batches]
     first = batches[0].base_offset
     start, image = 0, MetadataImage.EMPTY

@@ -53,7 +53,7 @@ def narrow(spec: FieldSpec) -> st.SearchStrategy[Any] | None:
 
 
 def _same_values(ours: Struct, theirs: Any) -> int:
-    """How many plain fields were compared; any that differs fails."""
+    """The number of plain fields compared; any that differs fails."""
     names = {field.name for field in dataclasses.fields(theirs)}
     compared = 0
     for spec in ours.schema:
@@ -142,7 +142,7 @@ def test_kafka_python_reads_and_writes_the_same_bytes(name: str) -> None:
             nonlocal checked
             data = encode(message, version)  # noqa: B023
             read = theirs.decode(data, version=version)  # noqa: B023
-            read._header = None  # what decode leaves unset and encode asks for
+            read._header = None  # encode needs it, decode leaves it unset
             assert read.encode(version=version) == data  # noqa: B023
             checked += 1
 

@@ -32,7 +32,7 @@ def _samples(name: str) -> list[tuple[type[Message], int, bytes]]:
 
 
 def _decode(cls: type[Message], data: bytes, version: int) -> bool:
-    """Whether the bytes decode; anything but ProtocolError fails the test."""
+    """The bytes decode; any error but ProtocolError fails the test."""
     try:
         decode(cls, data, version)
     except ProtocolError as error:

@@ -1,4 +1,4 @@
-"""What the codec promises about versions, tags, nulls and errors."""
+"""Promises of the codec about versions, tags, nulls and errors."""
 
 from __future__ import annotations
 

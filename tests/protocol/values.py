@@ -66,7 +66,7 @@ PLAIN: dict[str, st.SearchStrategy[Any]] = {
 
 
 Narrower = Callable[[FieldSpec], "st.SearchStrategy[Any] | None"]
-"""Says which values a field should hold, where it should not be any."""
+"""The strategy of a field that should not hold just any value; None: any value will do."""
 
 
 def field_values(

@@ -17,7 +17,7 @@ SETTLING_MS = 60_000
 
 @dataclass(frozen=True)
 class Story:
-    """What one run came to."""
+    """The result of one run."""
 
     elections: int
     committed: int
@@ -130,7 +130,7 @@ class Chaos:
             self.network.do(node, machine.poll(self.network.now_ms))
 
     def compact(self) -> None:
-        """Somebody makes a snapshot of what it has committed, and cuts its log."""
+        """A node makes a snapshot of all that it has committed, and deletes the log before it."""
         for node in self.up():
             member = self.network.members[node]
             mark = member.up.high_watermark
@@ -144,7 +144,7 @@ class Chaos:
                     return
 
     def change_voters(self) -> None:
-        """Ask a leader to let an observer vote, or a voter go."""
+        """Send a leader an AddRaftVoter for an observer, or a RemoveRaftVoter for a voter."""
         network = self.network
         for leader in network.leaders()[:1]:
             voters = network.members[leader].up.voters

@@ -1,4 +1,4 @@
-"""What must hold of a quorum at every moment, checked as things happen.
+"""Invariants of a quorum, checked at every event.
 
 Invariants E01-E09 and E43 by name; ``RaftEventSimulationTest`` checks the same.
 """
@@ -145,7 +145,7 @@ def records_of(batch: RecordBatch) -> list[tuple[int, object]]:
 
 
 def voters_of(log: object) -> VoterSet | None:
-    """The voter set that a log's latest snapshot and the records behind it say."""
+    """The last voter set in a log's latest snapshot and the records behind it."""
     raft_log = RaftLog(log)  # type: ignore[arg-type]
     found: VoterSet | None = None
     start = 0

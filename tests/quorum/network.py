@@ -49,7 +49,7 @@ def voter_of(node_id: int, *, dynamic: bool) -> Voter:
 
 
 def api_versions() -> ApiVersionsResponse:
-    """What a node's shell says of the kraft.version that it supports."""
+    """The levels of kraft.version that a node's shell reports as supported."""
     feature = ApiVersionsResponse.SupportedFeatureKey(
         name="kraft.version", min_version=0, max_version=1
     )
@@ -78,7 +78,7 @@ class Member:
 
 
 class Network:
-    """Machines, links with delays, cuts in either direction, and a clock that jumps."""
+    """Machines, links that delay and lose in either direction, and a clock that jumps."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Network:
             log=member.log,
             draws=self.draws(node_id, rng),
             voters=None if self.dynamic else self.voter_set,
-            # Where voters change, anybody may have to be asked who leads.
+            # Where voters change, any member may be the one that has to name the leader.
             bootstrap_servers=[
                 Node(i, f"node{i}", 9090 + i)
                 for i in (self.members if self.dynamic else self.voter_ids)
@@ -262,7 +262,7 @@ class Network:
     def heal(self) -> None:
         self.cuts.clear()
 
-    # --- asking -----------------------------------------------------------------------------
+    # --- appends and requests ---------------------------------------------------------------
 
     def append(self, node_id: int, *values: bytes) -> int:
         machine = self.members[node_id].up
@@ -271,7 +271,7 @@ class Network:
         return offset
 
     def request(self, node_id: int, request: Any, version: int) -> object:
-        """Ask as an admin client would; the answer will be in ``admin`` under the token."""
+        """Send an admin client's request; ``admin`` will have the response by this token."""
         token = ("admin", len(self.admin))
         self.admin[token] = None
         member = self.members[node_id]

@@ -140,7 +140,7 @@ class Probe:
         self.poll()
         return offset
 
-    # --- what it says -----------------------------------------------------------------------
+    # --- its state --------------------------------------------------------------------------
 
     @property
     def role(self) -> str:
@@ -178,7 +178,7 @@ class Probe:
     # --- requests --------------------------------------------------------------------------
 
     def request(self, request: Any, *, version: int | None = None) -> Any:
-        """The answer, None if it is deferred (its token is then ``last_token``)."""
+        """The response; None if it is deferred (its token is then ``last_token``)."""
         self._tokens += 1
         token = self._tokens
         newest = NEWEST.get(type(request), type(request).latest_version)
@@ -200,7 +200,7 @@ class Probe:
         cluster_id: str | None = CLUSTER_ID,
         voter: ReplicaKey | None = None,
     ) -> tuple[ErrorCode, bool]:
-        """Ask for a vote; -> (error of the partition or the whole, granted)."""
+        """Request a vote; -> (error of the partition or the whole, granted)."""
         request = wire.vote_request(
             cluster_id=CLUSTER_ID,
             voter=voter or ReplicaKey(self.local, directory_of(self.local)),
@@ -335,7 +335,7 @@ class Probe:
         self.do(self.machine.on_response(send.correlation_id, response, self.now_ms))
 
     def grant(self, send: qx.SendTo, *, granted: bool = True) -> None:
-        """Answer a vote request in the epoch it asks for."""
+        """Respond to a vote request, in its epoch."""
         epoch = send.request.topics[0].partitions[0].replica_epoch
         part = VoteResponse.PartitionData(leader_id=-1, leader_epoch=epoch, vote_granted=granted)
         topic = VoteResponse.TopicData(topic_name=METADATA_TOPIC, partitions=(part,))
@@ -349,7 +349,7 @@ class Probe:
         leader: int | None = None,
         epoch: int | None = None,
     ) -> None:
-        """Answer a BeginQuorumEpoch or EndQuorumEpoch."""
+        """Respond to a BeginQuorumEpoch or EndQuorumEpoch."""
         begin = isinstance(send.request, BeginQuorumEpochRequest)
         cls: Any = BeginQuorumEpochResponse if begin else EndQuorumEpochResponse
         part = cls.PartitionData(

@@ -155,7 +155,7 @@ class Story:
         return int(word)
 
     def do_quorum(self, voters: str, *options: str) -> None:
-        """quorum VOTERS [dynamic] [observer=N] [ID=JITTER…]: start that many voters."""
+        """``quorum VOTERS [dynamic] [observer=N] [ID=JITTER…]``: start that many voters."""
         jitters = {int(o.split("=")[0]): int(o.split("=")[1]) for o in options if o[0].isdigit()}
         observers = [int(o.split("=")[1]) for o in options if o.startswith("observer=")]
         self.network = NarratingNetwork(
@@ -168,7 +168,7 @@ class Story:
         )
 
     def do_until(self, what: str, *words: str) -> None:
-        """until leader | until leader not N | until committed N TEXT | until role N ROLE."""
+        """``until leader | until leader not N | until committed N TEXT | until role N ROLE``"""
         network = self.network
         if words[:1] == ("not",):
             network.run_until(lambda: network.leader() not in (-1, int(words[1])))
@@ -183,48 +183,48 @@ class Story:
             network.run_until(lambda: network.members[node].up.role == role)
 
     def do_run(self, duration: str) -> None:
-        """run DURATION."""
+        """``run DURATION``"""
         self.network.run_for(parse_duration_ms(duration))
 
     def do_append(self, node: str, *texts: str) -> None:
-        """append NODE TEXT…: as one batch."""
+        """``append NODE TEXT…``: as one batch."""
         self.network.append(self._node(node), *(text.encode() for text in texts))
 
     def do_isolate(self, node: str) -> None:
-        """isolate NODE: cut all its links."""
+        """``isolate NODE``: all that it sends or should receive is lost."""
         self.network.isolate(self._node(node))
 
     def do_deaf(self, node: str) -> None:
-        """deaf NODE: nothing reaches it, what it sends arrives."""
+        """``deaf NODE``: nothing reaches it; all that it sends arrives."""
         deaf = self._node(node)
         self.network.cut([i for i in self.network.members if i != deaf], [deaf], both=False)
 
     def do_cut(self, source: str, target: str) -> None:
-        """cut A B: what A sends to B is lost, from now on and on its way."""
+        """``cut A B``: all from A to B is lost, messages on their way included."""
         self.network.cut([self._node(source)], [self._node(target)], both=False)
 
     def do_heal(self) -> None:
-        """heal: all links."""
+        """``heal``: all links."""
         self.network.heal()
 
     def do_kill(self, node: str, *options: str) -> None:
-        """kill NODE [lossy]."""
+        """``kill NODE [lossy]``"""
         self.network.kill(self._node(node), lossy="lossy" in options)
         self.network.roles.pop(self._node(node), None)
 
     def do_start(self, node: str) -> None:
-        """start NODE."""
+        """``start NODE``"""
         self.network.start(self._node(node))
 
     def do_resign(self, node: str) -> None:
-        """resign NODE: from the epoch it leads."""
+        """``resign NODE``: from the epoch that it leads."""
         leader = self._node(node)
         machine = self.network.members[leader].up
         machine.resign(machine.epoch)
         self.network.do(leader, machine.poll(self.network.now_ms))
 
     def do_snapshot(self, node: str) -> None:
-        """snapshot NODE: of all it has committed; its log then begins there."""
+        """``snapshot NODE``: of all that it has committed; its log then begins there."""
         member = self.network.members[self._node(node)]
         mark = member.up.high_watermark
         batch = member.log.batch_at(mark - 1)
@@ -233,12 +233,12 @@ class Story:
         member.up.node.log.delete_before_snapshot((mark, batch.leader_epoch))
 
     def do_add(self, node: str) -> None:
-        """add NODE: an AddRaftVoter to the leader."""
+        """``add NODE``: an AddRaftVoter to the leader."""
         new = self._node(node)
         self.network.request(self.network.leader(), add_request(new, directory_of(new)), 1)
 
     def do_remove(self, node: str) -> None:
-        """remove NODE: a RemoveRaftVoter to the leader."""
+        """``remove NODE``: a RemoveRaftVoter to the leader."""
         request = RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID,
             voter_id=self._node(node),
@@ -247,6 +247,6 @@ class Story:
         self.network.request(self.network.leader(), request, 0)
 
     def do_voters(self, node: str) -> None:
-        """voters NODE: the voters as its log has them."""
+        """``voters NODE``: the voters as its log has them."""
         voters = self.network.members[self._node(node)].up.voters.ids
         self.network.lines.append(f"       {node} has the voters {list(voters)}")

@@ -22,7 +22,7 @@ SHIPPED = Rules.KAFKA_4_3.as_shipped()
 
 
 def first_violation(zoo_id: str, seeds: int) -> str:
-    """What the checks say of the first run under chaos that the fault spoils."""
+    """The violation in the first run under chaos that the fault spoils."""
     for seed in range(seeds):
         try:
             Chaos(seed, observers=0, faults=Faults.of([zoo_id])).run(15_000)
@@ -104,7 +104,7 @@ def test_z59_a_fetch_parked_at_a_deposed_leader_fails_or_completes_in_its_name(
 
 @pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, SHIPPED], ids=["mended", "as shipped"])
 def test_z61_voters_written_below_a_truncated_tail_are_read_or_missed(rules: Rules) -> None:
-    """E43. A follower with an uncommitted tail is cut; the next leader removes a voter there."""
+    """E43. At the offsets of a truncated tail the next leader writes the removal of a voter."""
     from minicluster.log.control import control_batch
     from tests.quorum.probe import data_batch
 

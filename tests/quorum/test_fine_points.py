@@ -147,7 +147,7 @@ def test_a_snapshot_is_fetched_unless_it_ends_below_what_is_committed_here(
 
 
 def test_nothing_committed_is_truncated_for_an_epoch_that_is_unknown_here() -> None:
-    """E42: the offset told is above the high watermark, but the logs have less in common."""
+    """E42: the diverging offset is above the high watermark, but the logs share less."""
     probe = follower()
     (send,) = probe.sent(FetchRequest)
     batches = data_batch(0, 1, b"a", b"b"), data_batch(2, 4, b"c", b"d")
@@ -261,7 +261,7 @@ def test_a_candidate_of_the_nodes_own_id_is_fatal_only_where_it_would_get_the_vo
 
 
 def test_what_is_appended_after_control_records_is_written_a_turn_later() -> None:
-    """The writing that control records ask for began with them."""
+    """The write that control records force ends with them."""
     accumulator = BatchAccumulator(epoch=1, next_offset=0, linger_ms=5)
     accumulator.append(1, [b"before"], 10)
     version = KRaftVersionRecord(version=0, kraft_version=1)
@@ -275,7 +275,7 @@ def test_what_is_appended_after_control_records_is_written_a_turn_later() -> Non
 
 
 def test_an_update_that_was_sent_to_another_voter_than_is_there_holds_nobody_back() -> None:
-    """INVALID_VOTER_KEY is handled alike in every answer: the leader is asked again at once."""
+    """After INVALID_VOTER_KEY, as in any other response, the next Fetch is sent at once."""
     probe = follower(log=log_of((1, 4)))
     sends: list[qx.SendTo] = []
     while not sends:

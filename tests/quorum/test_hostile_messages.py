@@ -1,4 +1,4 @@
-"""Invariant E42: whatever peers send, a machine answers or ignores it, and never falls over."""
+"""Invariant E42: a machine responds to any message or ignores it, and never raises."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ GOOD_SNAPSHOT = bootstrap_checkpoint(VoterSet.of(voter_of(i, dynamic=True) for i
 
 
 class Hostile:
-    """Peers that say anything at all."""
+    """Peers that send anything at all."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"hostile {seed}")
@@ -69,7 +69,7 @@ class Hostile:
         return self.rng.choice((own, own, own, own + 1, own + 2, max(0, own - 1), 0, -1))
 
     def leader(self) -> dict[str, int]:
-        """Leader and epoch as an answer names them: mostly what the machine believes."""
+        """Leader and epoch of a response: mostly those of the machine itself."""
         machine = self.probe.machine
         if self.rng.random() < 0.7:
             return {"leader_id": machine.leader_id, "leader_epoch": machine.epoch}
@@ -211,7 +211,7 @@ class Hostile:
         topic = DescribeQuorumRequest.TopicData(topic_name=self.topic(), partitions=self.some(part))
         return DescribeQuorumRequest(topics=self.some(topic)), self.rng.randrange(3)
 
-    # --- answers ----------------------------------------------------------------------------
+    # --- responses --------------------------------------------------------------------------
 
     def respond(self, send: qx.SendTo) -> Any:
         name = type(send.request).__name__.removesuffix("Request")
@@ -353,7 +353,7 @@ def test_e42_no_message_brings_a_machine_down(seed: int) -> None:
 
 
 def test_e42_every_response_can_be_written() -> None:
-    """What a machine answers fits the version of the request."""
+    """A response fits the version of its request."""
     hostile = Hostile(7)
     for _ in range(600):
         request, version = hostile.request()

@@ -1,4 +1,4 @@
-"""How long a leader remembers an observer, and how long one counts as caught up."""
+"""The times for which a leader keeps an observer and counts one as caught up."""
 
 from __future__ import annotations
 

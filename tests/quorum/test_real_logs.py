@@ -46,7 +46,8 @@ def test_three_controllers_of_kafka_go_on_as_machines(cluster: str, dynamic: boo
     before = {i: (m.log.end_offset, m.log.last_epoch) for i, m in network.members.items()}
     stored = [m.stored or QuorumState() for m in network.members.values()]
     highest = max(max(s.leader_epoch for s in stored), max(epoch for _, epoch in before.values()))
-    # What Kafka had committed the checks have not seen; a leader may commit before all know of it.
+    # The checks have seen none of Kafka's commits. The common prefix of the logs replaces them,
+    # until the new leader's log shows more.
     logs = [records_in(member.log) for member in network.members.values()]
     network.checks.committed = [
         row[0]

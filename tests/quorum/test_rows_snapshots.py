@@ -163,7 +163,7 @@ def downloading(log: Log | None = None) -> tuple[Probe, bytes]:
 
 
 def hand_out(probe: Probe, content: bytes) -> list[int]:
-    """Answer its FetchSnapshots; -> the positions it asked for."""
+    """Respond to its FetchSnapshots; -> their positions."""
     positions = []
     while sends := probe.sent(FetchSnapshotRequest):
         requested = sends[0].request.topics[0].partitions[0]

@@ -111,7 +111,7 @@ def test_a_vote_that_was_found_invalid_is_requested_again_or_fatal(rules: Rules)
 
 @BOTH
 def test_a_leader_without_update_voter_gets_the_request_once_or_for_ever(rules: Rules) -> None:
-    """Item 11 (e). With kraft.version 0 a voter tells each leader of itself until one has heard."""
+    """Item 11 (e). With kraft.version 0 a voter sends UpdateRaftVoter until the leader has it."""
     probe = following(rules)
     requested = 0
     for _ in range(200):

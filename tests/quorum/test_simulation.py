@@ -52,7 +52,7 @@ def running(network: Network) -> list[int]:
 
 
 def reached(network: Network, mark: int) -> Callable[[], bool]:
-    """Whether every running node has a high watermark of at least so much."""
+    """A condition: the high watermark of every running node has reached the mark."""
     return lambda: all(network.members[i].up.high_watermark >= mark for i in running(network))
 
 

@@ -68,5 +68,5 @@ def test_an_idle_quorum_costs_only_parked_fetches() -> None:
 
     network.after_event = count
     network.run_for(60_000)
-    # Three followers, two fetches a second each: request, answer, and the leader's own timers.
+    # Three followers, two fetches a second each: request, response, and the leader's own timers.
     assert events < 60 * 3 * 2 * 5

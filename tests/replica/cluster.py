@@ -134,7 +134,7 @@ class Cluster(ControllerByHeart):
         self.see(broker, manager.on_metadata(delta, self.now_ms))
 
     def crash(self, broker: int) -> None:
-        """The process is gone; its disk is not. Whoever talks to it sees the connection break."""
+        """The process is gone, its disk is not; connections to it break."""
         del self.managers[broker]
         self._timers = {key: at for key, at in self._timers.items() if key[0] != broker}
 
@@ -156,7 +156,7 @@ class Cluster(ControllerByHeart):
         timeout_ms: int = 30_000,
         timestamp: int | None = None,
     ) -> int:
-        """Send one batch; ``reply`` has the answer once there is one."""
+        """Send one batch; ``produced`` has the response once there is one."""
         at_ms = self.now_ms if timestamp is None else timestamp
         batch = RecordBatch.of(
             [Record(i, at_ms, None, value) for i, value in enumerate(values)], leader_epoch=-1

@@ -45,7 +45,7 @@ class ControllerByHeart(ABC):
         self.image = MetadataImage.EMPTY
         self.offset = itertools.count()
         self.alterations: list[AlterPartitionRequest] = []
-        self.responses: list[ErrorCode] = []  # what the controller says next instead
+        self.responses: list[ErrorCode] = []  # its next responses instead
         self.deltas: list[MetadataDelta] = []
 
     @abstractmethod

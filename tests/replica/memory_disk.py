@@ -11,7 +11,7 @@ from minicluster.log import Log
 
 @dataclass(slots=True, kw_only=True)
 class MemoryDisk:
-    """What outlives an incarnation of a broker."""
+    """Directories, logs and files, which outlive an incarnation of a broker."""
 
     directory_ids: tuple[uuid.UUID, ...] = ()
     logs: dict[str, Log] = field(default_factory=dict)

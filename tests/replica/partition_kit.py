@@ -61,7 +61,7 @@ def registration(
     adding: Sequence[int] = (),
     recovery_state: int = RECOVERED,
 ) -> PartitionRegistration:
-    """What the metadata log says of the partition."""
+    """The partition's state in the metadata log."""
     return PartitionRegistration(
         replicas=tuple(replicas),
         directories=(MIGRATING,) * len(replicas),
@@ -245,7 +245,7 @@ class Bench:
         self.alter_partition.complete(result, self.now_ms)
         return self.effects[before:]
 
-    # --- what came of it ----------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------
 
     @property
     def submitted(self) -> list[AlterPartitionItem]:
@@ -259,7 +259,7 @@ class Bench:
 
     @property
     def checks(self) -> int:
-        """How often waiting operations were tried."""
+        """The number of attempts to complete waiting operations."""
         return self.delayed.checks
 
     @property

@@ -1,7 +1,7 @@
 """Three replicas of one partition and a small controller, driven by a seed.
 
-Messages are lost, late or out of order: a broker hears metadata some time after the controller
-wrote it, a proposal reaches the controller late and its answer later still. Brokers are fenced and
+Messages are lost, late or out of order: metadata reaches a broker some time after it was written, a
+proposal reaches the controller late, and its response comes later still. Brokers are fenced and
 come back, or restart over their logs with an old high watermark. Elections are clean.
 """
 
@@ -48,7 +48,7 @@ class Broken(AssertionError):
 
 @dataclass(slots=True)
 class Node:
-    """One broker: its partition, what it knows, and what its producers wait for."""
+    """One broker: its partition, the metadata applied, and the produce requests that wait."""
 
     id: int
     partition: Partition
@@ -61,7 +61,7 @@ class Node:
 
 @dataclass(slots=True)
 class Request:
-    """A proposal on its way, and its answer once the controller has one."""
+    """A proposal on its way, and its response once the controller has one."""
 
     broker: int
     broker_epoch: int
@@ -119,7 +119,7 @@ class Replication:
     # --- deeds --------------------------------------------------------------------------------
 
     def fetch(self) -> None:
-        """A follower asks whom it takes for its leader."""
+        """A follower fetches from the node that it takes for its leader."""
         node = self._any()
         leader = self.nodes.get(node.partition.leader or 0)
         if leader is None or leader is node or node.partition.leader is None:
@@ -145,7 +145,7 @@ class Replication:
             return
         self._look(leader)
         if self.random.random() < 0.1:
-            return  # the answer is lost
+            return  # the response is lost
         if found.diverging_epoch is not None:
             theirs = found.diverging_epoch
             end = min(mine.log.end_offset_for(theirs.epoch)[1], theirs.end_offset)
@@ -195,7 +195,7 @@ class Replication:
             requested.respond = self._decide(requested)
 
     def receive_response(self) -> None:
-        """A leader hears an answer, or that there is none."""
+        """A leader receives a response, or the failure of its request."""
         if not self.requested:
             return
         requested = self.requested.pop(self.random.randrange(len(self.requested)))

@@ -1,4 +1,4 @@
-"""Where replicas lie, how the controller hears of it, and what a failed directory means."""
+"""Directories of replicas, their report to the controller, and failed directories."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Story:
         return [file.directory for file in files if file is not None]
 
     def reported(self) -> dict[int, uuid.UUID]:
-        """What the one request says: partition -> directory."""
+        """The content of the one request: partition -> directory."""
         self.last = self.sends.pop(0)
         assert isinstance(self.last.request, AssignReplicasToDirsRequest)
         assert self.last.request.broker_epoch == 42

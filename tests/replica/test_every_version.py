@@ -1,4 +1,4 @@
-"""Whatever a broker answers can be written in the version that was asked."""
+"""Each response of a broker can be written in the version of its request."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_mode_2_ends_when_a_report_comes_through() -> None:
 def test_mode_3_everything_is_reported_to_the_next_controller() -> None:
     whole = started(KIP_589)
     leader = whole.partition().leader
-    whole.after_response = whole.fail_over  # read and answered, and then it fails before it acts
+    whole.after_response = whole.fail_over  # it responds, and fails before it acts
     break_replica(whole, leader)
     whole.advance(GATHER_MS + 10)
     assert whole.partition().leader == leader

@@ -1,4 +1,4 @@
-"""How many bytes a fetch reads: up to the byte, but for the first batch of all (KIP-74)."""
+"""The limits of a fetch, exact to the byte but for the first batch of all (KIP-74)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a fetch waits: for so many bytes, or for so long, and not a byte or a moment more."""
+"""The wait of a fetch: min_bytes or max_wait_ms, exact to the byte and the millisecond."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The follower's fetch loop: what it asks, what it makes of the answers, when it waits."""
+"""The follower's fetch loop: its requests, its use of the responses, its waits."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Story:
         self.respond(fetch_response({topic_id: data}))
 
     def wait(self) -> None:
-        """Go to the time that the fetcher asked for."""
+        """Go to the time of the fetcher's timer."""
         assert self.timer_ms is not None
         self.now_ms, self.timer_ms = self.timer_ms, None
         self.fetcher.on_timer(self.now_ms)

@@ -133,7 +133,7 @@ def test_kip_497_an_acknowledged_change_that_nothing_comes_of_is_requested_again
     assert len(bench.submitted) == 2
     assert bench.submitted[1] == bench.submitted[0]
     bench.shrink()
-    assert len(bench.submitted) == 2, "no second one before the first is answered"
+    assert len(bench.submitted) == 2, "no second one before the first has a response"
 
 
 def test_as_shipped_a_proposal_that_waits_for_metadata_is_not_sent_again() -> None:

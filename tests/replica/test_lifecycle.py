@@ -1,4 +1,4 @@
-"""A broker's registration, heartbeats and controlled shutdown, told one event at a time."""
+"""A broker's registration, heartbeats and controlled shutdown, one event at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIRECTORY = uuid.UUID(int=0x500)
 
 
 class Story:
-    """One broker on a clock of its own; timers fire in order, sends wait to be answered."""
+    """One broker on a clock of its own; timers fire in order, sends wait for a response."""
 
     def __init__(self, rules: Rules = Rules.KAFKA_4_3, **config: Any) -> None:
         self.now_ms = 1_000
@@ -155,7 +155,7 @@ def test_E36_controlled_shutdown_is_requested_until_the_controller_grants_it() -
     story.advance(50)
     assert story.heartbeat(is_fenced=False).want_shut_down
     story.advance(1_999)
-    assert not story.sent, "after the first answer it is the usual interval again"
+    assert not story.sent, "after the first response it is the usual interval again"
     story.advance(1)
     story.heartbeat(is_fenced=True, should_shut_down=True)
 

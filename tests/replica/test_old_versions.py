@@ -1,4 +1,4 @@
-"""Answers to clients of old versions hold nothing that those versions cannot carry."""
+"""Responses to clients of old versions hold nothing that those versions cannot carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted faults of a partition: each does wrong once and says so; without it the same is right."""
+"""Planted faults of a partition: each acts once and counts a hit; without it all is right."""
 
 from __future__ import annotations
 

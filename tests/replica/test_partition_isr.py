@@ -229,7 +229,7 @@ def test_f20_metadata_of_the_leaders_own_epoch_ends_a_change_whose_response_is_t
     assert isinstance(bench.partition.isr_state, CommittedPartitionState)
     bench.now_ms += LAG_MS + 1
     bench.shrink()
-    assert len(bench.not_attempted) == 1, "the old question has no answer yet"
+    assert len(bench.not_attempted) == 1, "the request in flight has no response yet"
     assert isinstance(bench.partition.isr_state, CommittedPartitionState)
     assert bench.partition.in_flight is late
     bench.respond(partition_epoch=10)
@@ -301,7 +301,7 @@ def test_all_laggards_leave_in_one_change() -> None:
     assert [member for member, _ in bench.submitted[0].isr] == [101, 103]
 
 
-# --- answers that do not fit ------------------------------------------------------------------
+# --- responses that do not fit ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stale", [{"leader_epoch": 4}, {"partition_epoch": 0}], ids=str)

@@ -1,4 +1,4 @@
-"""What a partition reads and writes: fetches, appends, high watermark, truncation, deletion."""
+"""A partition's log: fetches, appends, high watermark, truncation, deletion."""
 
 from __future__ import annotations
 

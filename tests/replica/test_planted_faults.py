@@ -1,4 +1,4 @@
-"""Each switch does its damage, and says that it did; the other tests show the cluster without."""
+"""Each switch does its damage and counts a hit; the other tests show the cluster without."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_s30_a_follower_truncates_what_is_committed() -> None:
 
 
 def test_no_rule_looks_at_a_planted_fault() -> None:
-    """Faults stand beside the rules, in ``planted``."""
+    """Faults are beside the rules, in ``planted``."""
     room = Path(minicluster.replica.planted.__file__).parent
     switches = re.compile(rf"\b({'|'.join(Faults.switches().values())})\b")
     looking = [

@@ -1,4 +1,4 @@
-"""Idempotent producers: a repeat is told from a gap (KIP-98)."""
+"""Idempotent producers: a duplicate gets the first response again, a gap an error (KIP-98)."""
 
 from __future__ import annotations
 

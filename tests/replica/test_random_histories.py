@@ -1,7 +1,7 @@
 """Random histories: whatever happens to brokers and links, what was acknowledged stays.
 
-Every election is clean and no disk loses anything, so nothing that an acks=all produce was told
-may ever be missing from a leader, and at the end all logs are one.
+Every election is clean and no disk loses anything. No leader may ever lack a record that was
+acknowledged with acks=all, and at the end all logs are one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ERRORS = (
 
 
 class History:
-    """A cluster with a topic, a seeded chance, and what clients were told."""
+    """A cluster with a topic, a seeded chance, and the values acknowledged to clients."""
 
     def __init__(self, seed: int, faults: Faults = Faults.NONE) -> None:
         self.chance = random.Random(seed)

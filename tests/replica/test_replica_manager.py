@@ -452,7 +452,7 @@ def test_list_offsets_finds_earliest_latest_and_by_time() -> None:
 
 
 def test_list_offsets_finds_the_youngest_record_and_has_no_tier() -> None:
-    """KIP-734. Who asks below the version that knows a word is refused."""
+    """KIP-734. A special timestamp is refused below the version that added it."""
     cluster = Cluster()
     cluster.create_topic(replicas=(1,))
     assert cluster.list_offset(1, -3, version=7).offset == -1

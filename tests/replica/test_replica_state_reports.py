@@ -1,4 +1,4 @@
-"""What a broker does with the answers to its AlterReplicaState (KIP-589)."""
+"""A broker's use of the responses to its AlterReplicaState (KIP-589)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery after an unclean election: as KIP-704's text asks, and as Kafka shipped it."""
+"""Recovery after an unclean election: as in KIP-704's text, and as Kafka shipped it."""
 
 from __future__ import annotations
 

@@ -125,9 +125,8 @@ class Whole:
         self.cuts: set[tuple[int, int]] = set()
         self.drop_to_controller: set[tuple[int, type]] = set()  # requests of a broker, by class
         self.controller_requests: list[Any] = []
-        self.after_response: Callable[[], None] | None = (
-            None  # once, after KIP-589's or 497's answer
-        )
+        # Called once, after a response of KIP-589 or KIP-497.
+        self.after_response: Callable[[], None] | None = None
         self._incarnations = itertools.count(0x1000)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -177,7 +176,7 @@ class Whole:
         self.see(number, replicas.on_directory_failure(directory, self.now_ms))
 
     def fail_over(self) -> None:
-        """The controller loses what only it knows; the next one is a node of the same id."""
+        """The controller loses its soft state; the next one is a node of the same id."""
         self.see(CONTROLLER, self.controller.on_renounce(self.now_ms))
         epoch = self._controller_epoch = self._controller_epoch + 1
         self.see(CONTROLLER, self.controller.on_claim(epoch, self.end_offset, self.now_ms))
@@ -187,7 +186,7 @@ class Whole:
                     self.see(number, part.on_controller(controller, self.now_ms))
 
     def shut_down(self, number: int) -> None:
-        """Ask a broker to hand over and stop."""
+        """Begin a broker's controlled shutdown."""
         broker = self.brokers[number]
         broker.replicas.begin_controlled_shutdown()
         self.see(number, broker.lifecycle.begin_controlled_shutdown(self.now_ms))

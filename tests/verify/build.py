@@ -151,7 +151,7 @@ def partition(
     recovery: int = RECOVERED,
     directories: Sequence[uuid.UUID] = (),
 ) -> r.PartitionRecord:
-    """A new partition; everybody in the ISR and the first of it leading unless told otherwise."""
+    """A new partition; by default all replicas are in the ISR and its first member leads."""
     members = tuple(replicas if isr is None else isr)
     return r.PartitionRecord(
         partition_id=part,

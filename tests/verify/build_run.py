@@ -51,7 +51,7 @@ class RunBuilder:
     def rpc(
         self, api: str, src: int, *, written: tuple[int, ...] = (), **values: Any
     ) -> RunBuilder:
-        """A request that was handled and answered."""
+        """A request that was handled, with its response."""
         number = len(self.rows["rpc"]) + 1
         start = self.seq
         self.seq += 3
@@ -83,7 +83,7 @@ class RunBuilder:
         written: tuple[int, ...] = (),
         **values: Any,
     ) -> RunBuilder:
-        """An AlterPartition about orders-0, and its answer."""
+        """An AlterPartition about orders-0, and its response."""
         epoch = self.log.broker_epochs.get(src, -1)
         requested = {
             "brokerId": src,
@@ -139,7 +139,7 @@ class RunBuilder:
         return self.row("partition_event", {**defaults, **values})
 
     def publish(self, node: int, offset: int | None = None, **values: Any) -> RunBuilder:
-        """A node publishes the image at an offset, the end of the log unless told."""
+        """A node publishes the image at an offset; None: the end of the log."""
         at = self.log.offset - 1 if offset is None else offset
         defaults = {
             "node": node,
@@ -153,7 +153,7 @@ class RunBuilder:
         return self.row("publish", {**defaults, **values})
 
     def image_hash(self, offset: int) -> str:
-        """What the log says that the image at an offset is."""
+        """The digest of the image at an offset, from the log."""
         image = MetadataImage.EMPTY
         for batch in self.log.batches:
             if batch.last_offset <= offset:

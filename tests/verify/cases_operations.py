@@ -83,7 +83,7 @@ def d1_stays() -> LogBuilder:
 
 
 def d1_joins_again() -> LogBuilder:
-    """A leader that had not heard of it proposes it: Kafka promises nothing of the kind."""
+    """A leader with an old image proposes it; Kafka makes no promise about that."""
     log = _offline(_directories(), change((2,), leader=2))
     return log.op(change((2, 1))).op(change((1, 2)))
 
@@ -188,7 +188,7 @@ def e38_bad() -> LogBuilder:
 
 
 def e38_near() -> LogBuilder:
-    """What is set before the deletion, and a removal of a config after it."""
+    """A config set before the deletion, and a removal of a config after it."""
     log = cluster().op(_config("orders", "1"))
     log.op(_config("other", "1"), r.TopicRecord(name="other", topic_id=OTHER_TOPIC))
     log.op(r.RemoveTopicRecord(topic_id=TOPIC))

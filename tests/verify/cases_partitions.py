@@ -182,7 +182,7 @@ def e12_elr_bad() -> LogBuilder:
 
 
 def e12_cleared() -> LogBuilder:
-    """What Kafka itself does: ClearElr on a partition with an empty ISR."""
+    """ClearElr on a partition with an empty ISR, as Kafka itself writes it."""
     log = cluster(elr=True)
     log.op(change((), leader=-1, elr=(1,), last_elr=(1,)))
     return log.op(r.ClearElrRecord(topic_name="orders"))

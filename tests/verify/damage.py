@@ -21,7 +21,7 @@ KINDS = ("field", "field", "field", "field", "lost", "again", "shuffled", "forei
 
 
 class Damage:
-    """One damaged copy of a log; ``done`` says what was done where."""
+    """One damaged copy of a log; ``done`` lists each damage and its place."""
 
     def __init__(self, batches: tuple[RecordBatch, ...], seed: str) -> None:
         self.rng = random.Random(seed)

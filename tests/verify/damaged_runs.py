@@ -28,7 +28,7 @@ def saved_run(folder: Path) -> Path:
 
 
 def sign(run: Path) -> None:
-    """Make the folder's files those that the run says it wrote."""
+    """List the folder's files in its header as those that the run wrote."""
     files = {name: file.to_json() for name, file in written_files(run).items()}
     with_header(run, lambda header: header.update({WRITTEN: files}))
 
@@ -201,7 +201,7 @@ FOREIGN: dict[str, tuple[Damage, str]] = {
 
 
 class Chance:
-    """Any damage to any file of a run, drawn from a seed; ``done`` says which."""
+    """Any damage to any file of a run, drawn from a seed; ``done`` names it."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)

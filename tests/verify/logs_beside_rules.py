@@ -41,13 +41,13 @@ def epoch_of_nothing() -> LogBuilder:
 
 
 def aborted_transaction() -> LogBuilder:
-    """What an aborted transaction wrote never happened."""
+    """The records of an aborted transaction have no effect."""
     log = cluster().op(r.BeginTransactionRecord(name="never"), change((2, 3)))
     return log.op(r.AbortTransactionRecord(reason="no")).op(change((1, 2)))
 
 
 def transaction() -> LogBuilder:
-    """Between its batches a transaction may show what must not stand at its end."""
+    """A state inside a transaction that would break a rule at its end."""
     log = cluster()
     log.op(r.BeginTransactionRecord(name="once"), log.registration(1, shutdown=1))
     return log.op(change((2, 3), leader=2), r.EndTransactionRecord())

@@ -93,7 +93,7 @@ def check(scenarios: list[Scenario], folder: Path, least: int) -> None:
 
 
 def described(finding: Finding, run: str) -> tuple[object, ...]:
-    """What a finding says, as if it were about this run."""
+    """A finding as if it were about this run."""
     return (run, finding.rule, finding.offset, finding.topic, finding.partition, finding.broker)
 
 

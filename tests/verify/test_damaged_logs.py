@@ -1,4 +1,4 @@
-"""Kafka's logs with something wrong in them: both checkers say the same, and neither fails."""
+"""Damaged logs of Kafka: both checkers find the same, and neither fails."""
 
 from __future__ import annotations
 

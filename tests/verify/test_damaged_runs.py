@@ -40,7 +40,7 @@ def damaged(whole: Path, folder: Path, damage: Damage) -> Path:
 
 
 def problems(run: Path) -> tuple[Problem, ...]:
-    """What is wrong with a run, its trace read as for the rules."""
+    """The problems of a run, its trace read as for the rules."""
     _, (judged,) = gather(read_runs([run]), RULES)
     assert isinstance(judged, Run)
     return judged.problems

@@ -35,7 +35,7 @@ def load(kraft: Any, path: Path, schema: str | None = None) -> Any:
 
 
 def dumped(run: str) -> list[dict[str, Any]]:
-    """What Kafka's own tool printed, one per record of a log or snapshot."""
+    """The output of Kafka's own tool, one row per record of a log or snapshot."""
     lines = (KAFKA_LOGS / run / "dump.jsonl").read_text().splitlines()
     batches = [json.loads(line) for line in lines]
     return [

@@ -45,7 +45,7 @@ def test_one_segment_is_a_run() -> None:
 
     assert first.problems == ()
     assert [problem.partial for problem in second.problems] == [True]
-    assert second.nodes[0].begins_well  # nobody can say what came before it
+    assert second.nodes[0].begins_well  # nothing shows what came before it
 
 
 def test_one_checkpoint_is_a_run_of_a_state_without_changes() -> None:

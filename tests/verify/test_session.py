@@ -27,7 +27,7 @@ print(session._jvm._process.pid)
 
 @pytest.fixture
 def report(tmp_path: Path) -> list[str]:
-    """What a process says that finds no Java, no shell and no folder it may write to."""
+    """The output of a process that finds no Java, no shell and no writable folder."""
     log = cluster().write(tmp_path / "log")
     environment = {
         name: value

@@ -45,7 +45,7 @@ def a5_old_epoch() -> RunBuilder:
 
 
 def a5_near() -> RunBuilder:
-    """The leader's broker had not yet published the fencing, and cannot know it."""
+    """The leader's broker has not published the fencing yet."""
     log = cluster().op(change((1, 2)))
     before = log.offset - 1
     log.fence(3)
@@ -70,7 +70,7 @@ def a6_revert() -> RunBuilder:
 
 
 def a6_near() -> RunBuilder:
-    """NEW_LEADER_ELECTED is an answer to a change that was made."""
+    """NEW_LEADER_ELECTED is the response to a change that was made."""
     run = _shrunk()
     run.alter_partition(1, (1, 2), error_code=108, written=(run.log.offset - 1,))
     run.partition("isr_revert", isr=[1], maximal_isr=[1], error="INELIGIBLE_REPLICA")
@@ -191,7 +191,7 @@ def c6_near() -> RunBuilder:
 
 
 def c6_near_without_response() -> RunBuilder:
-    """The controller died with the answer; that the leader had asked is all that is known."""
+    """The response was lost with the controller; the trace has only the leader's request."""
     return _recovered().alter_partition(2, (2,), resp_seq=None, response=None)
 
 
@@ -352,7 +352,7 @@ def f5_below_its_own() -> RunBuilder:
 
 
 def f5_near_deposed() -> RunBuilder:
-    """What a deposed leader wrote alone was never committed, be it below the high watermark."""
+    """A deposed leader's record on no other replica is not committed, at any offset."""
     return _deposed(5)
 
 

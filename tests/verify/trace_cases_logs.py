@@ -222,19 +222,19 @@ def _committed_to(run: RunBuilder, *high_watermarks: int) -> RunBuilder:
 
 
 def f4_bad() -> RunBuilder:
-    """KIP-279: a follower that did not ask twice; both believe offset 1 to be committed."""
+    """KIP-279: a follower stopped after one lookup; both take offset 1 for committed."""
     run = _committed_to(plain_run(), 2, 2)
     return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
 
 
 def f4_same_epoch() -> RunBuilder:
-    """One leader wrote two records to one place; the one was cut off again."""
+    """One leader wrote two records at one offset; the first was truncated."""
     run = _committed_to(plain_run(), 1, 1)
     return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (1, "c"), at="truncate")
 
 
 def f4_stopped() -> RunBuilder:
-    """What a broker held when it stopped was not committed then, and it was cut off later."""
+    """The tail of a broker that stopped was not committed then; it was truncated later."""
     run = _held(_committed_to(plain_run(), 1), 1, (0, "a"), (1, "b"))
     run.partition("truncate", broker=1, leader_epoch=1, partition_epoch=1, leo=1, offset=1)
     run = _committed_to(run, 2, 2)
@@ -242,7 +242,7 @@ def f4_stopped() -> RunBuilder:
 
 
 def f4_near() -> RunBuilder:
-    """They part above the high watermark of one of them, in epochs of their own."""
+    """They diverge above the high watermark of one of them, in epochs of their own."""
     run = _committed_to(plain_run(), 2, 1)
     return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
 
@@ -282,7 +282,7 @@ def f18_near() -> RunBuilder:
 
 
 def _listed(offset: int, *, error: int = 0, replica: int = -1, timestamp: int = -1) -> RunBuilder:
-    """Leader 1, whose epoch 0 began at 6, tells somebody where orders-0 ends."""
+    """A ListOffsets about orders-0; leader 1, whose epoch 0 began at 6, responds."""
     run = plain_run().partition("become_leader", leo=6, leader_epoch=0, **EVERYBODY)
     run.partition("become_leader", leo=9, leader_epoch=0, **EVERYBODY)
     requested = {"partitionIndex": 0, "timestamp": timestamp}

@@ -1,6 +1,6 @@
-"""What the quorum's nodes did, per rule: a hand-written run that breaks it, and a near miss.
+"""Cases of quorum rules: for each a hand-written run that breaks it, and a near miss.
 
-Controllers 101, 102 and 103 vote; each story tells who had what on disk when.
+Controllers 101, 102 and 103 vote; each story has the flushes of each node in their order.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FEWER = "101@a,102@b"
 
 
 class Story(RunBuilder):
-    """A run that is told event by event; the log beside it says nothing of them."""
+    """A run, event by event; the log beside it holds none of them."""
 
     def __init__(self) -> None:
         super().__init__(cluster())
 
     def raft_event(self, kind: str, node: int = 101, *, life: int = 1, **values: object) -> Story:
-        """One event of one node, in epoch 1 unless told."""
+        """One event of one node, in epoch 1 by default."""
         defaults = {"node": node, "incarnation": f"{node}-{life}", "kind": kind, "epoch": 1}
         self.row("raft_event", {**defaults, **values})
         return self
@@ -34,7 +34,7 @@ class Story(RunBuilder):
         return self.raft_event("flush", node, offset=end, **values)
 
     def committed(self, offset: int | None = None, node: int = 101, **values: object) -> Story:
-        """A leader tells a high watermark."""
+        """A leader advances its high watermark."""
         return self.raft_event("hw", node, offset=offset, **{"voters": VOTERS, **values})
 
 
@@ -50,7 +50,7 @@ def leading() -> Story:
 
 
 def e03_two_elected() -> RunBuilder:
-    """The second one wrote nothing, so no log knows of it."""
+    """The second one wrote nothing, so no log shows it."""
     return leading().raft_event("elected", 102, leader=102)
 
 
@@ -59,7 +59,7 @@ def e03_near_elected() -> RunBuilder:
 
 
 def e05_truncated() -> RunBuilder:
-    """What 103 had is gone; once it was another record of the same name."""
+    """The record of 103 is gone; it differed from the one of this offset and epoch on 101."""
     story = (
         leading().raft_event("append", offset=7, crc=1).raft_event("append", 103, offset=7, crc=2)
     )
@@ -116,7 +116,7 @@ def e06_near_majority() -> RunBuilder:
 
 
 def e06_near_deposed() -> RunBuilder:
-    """A deposed leader hears late of what was on disks before its time was over."""
+    """A deposed leader learns late of flushes from before the end of its epoch."""
     story = leading().disk(101, 5).disk(102, 5).disk(103, 5)
     story.raft_event("epoch", 102, epoch=2).raft_event("elected", 102, epoch=2, leader=102)
     story.disk(102, 7).disk(103, 7).committed(7, 102, epoch=2)
@@ -124,13 +124,13 @@ def e06_near_deposed() -> RunBuilder:
 
 
 def e06_near_lost_disk() -> RunBuilder:
-    """What was on a disk that is lost counts: the leader could not know."""
+    """A flush on a disk that is lost counts: the leader cannot detect the loss."""
     story = leading().disk(101, 5).disk(102, 5)
     return story.raft_event("begin", 102, life=2, offset=0, epoch=0).committed(5)
 
 
 def _fetch_responded(reported: int) -> RunBuilder:
-    """101 led epoch 1 and is in epoch 2 by now; a fetch that waited there is answered."""
+    """101 led epoch 1, is in epoch 2 by now, and responds to a fetch that waited."""
     story = leading().raft_event("elected", 102, leader=102).raft_event("epoch", epoch=2)
     leader = {"leaderId": 101, "leaderEpoch": reported}
     response = {"responses": [{"partitions": [{"currentLeader": leader}]}]}
@@ -182,14 +182,14 @@ def e43_missed() -> RunBuilder:
 
 
 def e43_not_set_back() -> RunBuilder:
-    """The record that named them is cut away."""
+    """The record that named them is truncated."""
     story = _dynamic().raft_event("append", offset=4, voters=FEWER)
     story.raft_event("voters", voters=FEWER, kraft_version=1)
     return story.raft_event("truncate", offset=4, epoch=1).raft_event("epoch", epoch=2)
 
 
 def e43_restarted() -> RunBuilder:
-    """What it knew is no excuse in another life."""
+    """The voters of one incarnation are no excuse for the next one."""
     story = _dynamic().raft_event("append", offset=4, voters=FEWER)
     story.raft_event("voters", voters=FEWER, kraft_version=1)
     story.raft_event("begin", life=2, offset=5, voters=FEWER, kraft_version=1)
@@ -202,7 +202,7 @@ def e43_version() -> RunBuilder:
 
 
 def e43_near() -> RunBuilder:
-    """Added, cut away, written anew, and taken from a snapshot: it follows at once."""
+    """Added, truncated, written anew, and taken from a snapshot: it follows at once."""
     story = _dynamic().raft_event("append", offset=4, voters=FEWER)
     story.raft_event("voters", voters=FEWER, kraft_version=1).raft_event("hw", offset=3)
     story.raft_event("truncate", offset=4, epoch=1).raft_event(

@@ -67,7 +67,7 @@ def a7_bad() -> RunBuilder:
 
 
 def a7_near() -> RunBuilder:
-    """A leader may know no epoch; the next incarnation comes after the record."""
+    """A proposal without the member's epoch; its next incarnation comes after the record."""
     log = cluster().op(change((1, 2)))
     run = _accepted(log=log, epoch=-1)
     log.register(2, incarnation=2, before=[change((1,))])
@@ -169,7 +169,7 @@ def b7_old_metadata() -> RunBuilder:
 
 
 def b7_near() -> RunBuilder:
-    """Refused, asked again, and then ended by newer metadata."""
+    """Refused, proposed again, and then ended by newer metadata."""
     run = pending(plain_run(), [1, 2, 3])
     run.partition("isr_revert", isr=[1, 2], maximal_isr=[1, 2], error="INELIGIBLE_REPLICA")
     pending(pending(run, [1, 2, 3]), [1, 2, 3])
@@ -323,7 +323,7 @@ def e36_bad() -> RunBuilder:
 
 
 def e36_goes_on() -> RunBuilder:
-    """The image says since long that 2 leads; 1 takes records all the same."""
+    """The published image has long had 2 as leader; 1 still appends records."""
     run = RunBuilder(_moved())
     run.partition("become_leader", leo=0, **EVERYBODY)
     run.publish(1)

@@ -1,4 +1,4 @@
-"""What several stories about traces begin with."""
+"""Beginnings that several stories about traces share."""
 
 from __future__ import annotations
 
