@@ -1,6 +1,6 @@
-"""The orders in which Java's and Kafka's hash sets are walked, where they show in what Kafka does.
+"""The orders in which Java's, Scala's and Kafka's hash sets are walked, where they show.
 
-Source:  java.util.HashMap, String.hashCode; org.apache.kafka.timeline.BaseHashTable.
+Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode; org.apache.kafka.timeline.BaseHashTable.
 """
 
 from __future__ import annotations
@@ -30,6 +30,26 @@ def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
     """
     members = list(keys)
     return _by_bin(members, hash_of, _grown(16, len(members)))
+
+
+def scala_map_order(keys: Iterable[str], made_from: int = 0) -> list[str]:
+    """The strings of a mutable Scala map in the order of its bins; in a bin, by their hashes.
+
+    A map made from some entries has room for these, an empty one 16 bins; it doubles them before
+    three quarters are reached.
+    """
+    members = list(keys)
+    room = (made_from + 1) * 4 // 3 if made_from else 16
+    bins = 1 << (room - 1).bit_length()
+    while len(members) >= bins * 3 // 4:
+        bins *= 2
+
+    def place(key: str) -> tuple[int, int]:
+        code = string_hash(key)
+        improved = code ^ code >> 16
+        return improved & (bins - 1), improved - (1 << 32) if improved >= 1 << 31 else improved
+
+    return sorted(members, key=place)
 
 
 def copied_map_order(

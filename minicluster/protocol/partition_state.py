@@ -2,7 +2,8 @@
 
 Two forms: as shipped, with ``leader_recovery_state`` only while the leader recovers; and as the
 older text of KIP-704 has it, with ``is_unclean``. A reader takes either; what is absent means
-recovered. The node's ZooKeeper version is the partition epoch and no part of the text.
+recovered. The node's ZooKeeper version is the partition epoch and no part of the text. The keys
+are in the order in which every release writes them.
 
 Source:  KIP-497, KIP-704; kafka.zk.TopicPartitionStateZNode.
 """
@@ -31,16 +32,15 @@ class PartitionState:
     def to_json(self, *, unclean_flag: bool = False) -> str:
         """The node's text; with ``unclean_flag`` in the form of the older KIP text."""
         value: dict[str, Any] = {
-            "version": 1,
-            "leader": self.leader,
-            "leader_epoch": self.leader_epoch,
             "controller_epoch": self.controller_epoch,
-            "isr": list(self.isr),
+            "leader": self.leader,
+            "version": 1,
         }
+        if self.leader_recovery_state and not unclean_flag:
+            value["leader_recovery_state"] = self.leader_recovery_state
+        value |= {"leader_epoch": self.leader_epoch, "isr": list(self.isr)}
         if unclean_flag:
             value["is_unclean"] = self.leader_recovery_state != 0
-        elif self.leader_recovery_state:
-            value["leader_recovery_state"] = self.leader_recovery_state
         return json.dumps(value, separators=(",", ":"))
 
     @classmethod

@@ -38,25 +38,27 @@ MAY_IMPORT = {
     "log": ("protocol",),
     "metadata": ("protocol", "log"),
     "configs": ("protocol",),
-    "controller": ("protocol", "log", "metadata", "configs"),
+    "zookeeper": ("protocol", "metadata"),
+    "controller": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "quorum": ("protocol", "log", "metadata"),
-    "replica": ("protocol", "log", "metadata", "configs"),
+    "replica": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "coordinator": ("protocol", "log", "metadata", "configs", "replica"),
     "broker": (
-        "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
+        "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
+        "coordinator",
     ),
     "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
     "verify": ("protocol", "log", "metadata"),
     "actors": (
-        "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
-        "broker", "scenario", "verify",
+        "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
+        "coordinator", "broker", "scenario", "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
 PURE = (
-    "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
-    "broker", "scenario",
+    "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
+    "coordinator", "broker", "scenario",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

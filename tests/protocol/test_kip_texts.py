@@ -53,7 +53,7 @@ def test_alter_replica_state_of_kip_589_has_wide_error_codes() -> None:
 def test_the_partition_state_names_recovery_only_while_it_goes_on() -> None:
     state = PartitionState(leader=1, leader_epoch=2, controller_epoch=3, isr=(1, 2))
     assert state.to_json() == (
-        '{"version":1,"leader":1,"leader_epoch":2,"controller_epoch":3,"isr":[1,2]}'
+        '{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":2,"isr":[1,2]}'
     )
     recovering = PartitionState(
         leader=1, leader_epoch=2, controller_epoch=3, isr=(1,), leader_recovery_state=1

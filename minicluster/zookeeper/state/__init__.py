@@ -1,0 +1,1 @@
+"""What a ZooKeeper server holds: the tree of znodes, the sessions and the watches."""

@@ -1,0 +1,1 @@
+"""Kafka's znodes: their paths, and their texts byte for byte as Kafka writes them."""
