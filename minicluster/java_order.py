@@ -1,6 +1,7 @@
 """The orders in which Java's, Scala's and Kafka's hash sets are walked, where they show.
 
-Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode; org.apache.kafka.timeline.BaseHashTable.
+Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode;
+         org.apache.kafka.timeline.BaseHashTable.
 """
 
 from __future__ import annotations
