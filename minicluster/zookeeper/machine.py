@@ -23,8 +23,9 @@ from typing import Any
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.zookeeper.effects import LogTransaction, NotifyWatch
 from minicluster.zookeeper.operations import (
-    WRITES,
+    Check,
     Code,
+    Create,
     Delete,
     Exists,
     GetChildren,
@@ -32,6 +33,7 @@ from minicluster.zookeeper.operations import (
     Multi,
     Request,
     Result,
+    SetData,
 )
 from minicluster.zookeeper.state.sessions import Sessions
 from minicluster.zookeeper.state.tree import Change, Tree
@@ -85,9 +87,8 @@ class ZooKeeperMachine:
         """Read or write; the response is a ``Result``."""
         if not self._sessions.touch(session, now_ms):
             return [Respond(token, Result(Code.SESSIONEXPIRED))]
-        if isinstance(request, WRITES):
+        if isinstance(request, Create | SetData | Delete | Check | Multi):
             return self._write(token, session, request, now_ms)
-        assert not isinstance(request, Multi)
         result = self.tree.read(request)
         match request:
             case GetChildren(watch=True) if result.ok:

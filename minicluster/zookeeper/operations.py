@@ -93,8 +93,6 @@ class Multi:
 
 
 Request = Operation | Multi
-WRITES = (Create, SetData, Delete, Check, Multi)
-"""What goes through ZooKeeper's transaction log; a check only as a part of a multi."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""How the controller on ZooKeeper changes partitions, replicas and topics."""

@@ -1,0 +1,21 @@
+"""What ends an event, or a part of it."""
+
+from __future__ import annotations
+
+from minicluster.zookeeper.operations import Code
+
+
+class ControllerMoved(Exception):
+    """The check of the controller epoch failed: another broker is the controller."""
+
+
+class ZooKeeperFailure(Exception):
+    """An operation failed with a code that its caller does not expect."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class StateChangeFailed(Exception):
+    """A partition or a replica cannot change its state as asked."""

@@ -1,0 +1,51 @@
+"""AllocateProducerIds (api key 67, version 0): the next block of producer ids.
+
+Versions: 0; from IBP 3.0 on, brokers below it write the znode themselves.
+Source:   KIP-730; kafka.coordinator.transaction.ZkProducerIdManager.getNewProducerIdBlock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.controller.zookeeper.process import Process
+from minicluster.controller.zookeeper.state.controller_state import ControllerState
+from minicluster.controller.zookeeper.znode_access import expect_ok, read_data
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from minicluster.zookeeper.operations import Code, SetData
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.cluster import (
+    decode_producer_id_block,
+    encode_producer_id_block,
+)
+
+BLOCK = 1_000
+
+
+def process_allocate_producer_ids(
+    state: ControllerState, token: Any, request: AllocateProducerIdsRequest, version: int
+) -> Process[None]:
+    """Write the next block for the broker, and respond with it."""
+    refusal = _refusal(state, request)
+    if refusal is not None:
+        state.respond(token, AllocateProducerIdsResponse(error_code=refusal))
+        return
+    while True:
+        data, stat = expect_ok((yield from read_data(state, paths.PRODUCER_ID_BLOCK))).found
+        first = decode_producer_id_block(data)[1] + 1 if data else 0
+        block = encode_producer_id_block(request.broker_id, first, first + BLOCK - 1)
+        (written,) = yield (SetData(paths.PRODUCER_ID_BLOCK, block, stat.version),)
+        if expect_ok(written, Code.BADVERSION).ok:
+            break
+    allocated = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK)
+    state.respond(token, allocated)
+
+
+def _refusal(state: ControllerState, request: AllocateProducerIdsRequest) -> ErrorCode | None:
+    if not state.is_active:
+        return ErrorCode.NOT_CONTROLLER
+    known = state.context.broker_epochs.get(request.broker_id)
+    if known is None:
+        return ErrorCode.BROKER_ID_NOT_REGISTERED
+    return None if known == request.broker_epoch else ErrorCode.STALE_BROKER_EPOCH

@@ -1,0 +1,256 @@
+"""Election of the controller, loading of its context, and resignation.
+
+Source:  kafka.controller.KafkaController.elect, onControllerFailover, maybeResign;
+         kafka.zk.KafkaZkClient.registerControllerAndIncrementControllerEpoch.
+"""
+
+from __future__ import annotations
+
+from minicluster.controller.zookeeper.changing.partition_states import (
+    bring_online,
+    initialize_partition_states,
+)
+from minicluster.controller.zookeeper.changing.reassignment import resume_reassignments
+from minicluster.controller.zookeeper.changing.replica_states import start_replica_states
+from minicluster.controller.zookeeper.changing.topic_deletion import resume_deletions
+from minicluster.controller.zookeeper.effects import CloseChannel, OpenChannel
+from minicluster.controller.zookeeper.errors import ControllerMoved, ZooKeeperFailure
+from minicluster.controller.zookeeper.process import Process
+from minicluster.controller.zookeeper.processing.preferred_election import (
+    AUTO_REBALANCE_DELAY_MS,
+    Trigger,
+    elect_replicas,
+)
+from minicluster.controller.zookeeper.processing.reassign_partitions import process_zk_reassignment
+from minicluster.controller.zookeeper.processing.topic_change import take_assignments
+from minicluster.controller.zookeeper.state.context import Context
+from minicluster.controller.zookeeper.state.controller_state import (
+    AUTO_REBALANCE,
+    NO_CONTROLLER,
+    ControllerState,
+)
+from minicluster.controller.zookeeper.state.request_batch import send_metadata
+from minicluster.controller.zookeeper.znode_access import (
+    children_of,
+    delete_all,
+    expect_ok,
+    read_assignments,
+    read_brokers,
+    read_controller,
+    read_data,
+    read_known_states,
+    watch_node,
+    write_all,
+)
+from minicluster.effects import CancelTimer
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.planting import step
+from minicluster.zookeeper.operations import Code, Create, Delete, Multi, Operation, SetData
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.cluster import (
+    decode_controller_epoch,
+    encode_controller,
+    encode_controller_epoch,
+    encode_features,
+)
+from minicluster.zookeeper.znodes.json_text import decode_object
+from minicluster.zookeeper.znodes.notifications import decode_partitions
+
+NOTIFIED = (
+    paths.BROKER_IDS,
+    paths.TOPICS,
+    paths.DELETE_TOPICS,
+    paths.LOG_DIR_EVENT_NOTIFICATION,
+    paths.ISR_CHANGE_NOTIFICATION,
+)
+"""The znodes whose children the controller watches."""
+
+
+def process_startup(state: ControllerState) -> Process[None]:
+    """Watch the controller, and try to be it."""
+    yield from watch_node(state, paths.CONTROLLER)
+    yield from _elect(state)
+
+
+def process_reelect(state: ControllerState) -> Process[None]:
+    """There is no controller: try to be it."""
+    yield from process_controller_change(state)
+    yield from _elect(state)
+
+
+def process_controller_change(state: ControllerState) -> Process[None]:
+    """Look who the controller is; resign if it is another broker."""
+    was_active = state.is_active
+    yield from watch_node(state, paths.CONTROLLER)
+    found = yield from read_controller(state)
+    state.active_controller = NO_CONTROLLER if found is None else found
+    if was_active and not state.is_active:
+        resign(state)
+
+
+def process_expire(state: ControllerState) -> None:
+    """The session is gone, and /controller with it."""
+    state.active_controller = NO_CONTROLLER
+    resign(state)
+
+
+def resign(state: ControllerState) -> None:
+    """Forget the cluster, and the channels to the brokers."""
+    of_controller = {paths.CONTROLLER}
+    state.forget_nodes([path for path in state.watched_nodes if path not in of_controller])
+    state.watched_children.clear()
+    state.effects.append(CancelTimer(AUTO_REBALANCE))
+    state.effects += [CloseChannel(broker) for broker in state.context.broker_epochs]
+    state.context = Context()
+
+
+def trigger_controller_move(state: ControllerState) -> Process[None]:
+    """Fail-over has failed: resign, and let the next broker try."""
+    found = yield from read_controller(state)
+    state.active_controller = NO_CONTROLLER if found is None else found
+    if not state.is_active:
+        return
+    version = state.context.epoch_version
+    state.active_controller = NO_CONTROLLER
+    resign(state)
+    state.context.epoch_version = version
+    try:
+        yield from write_all(state, [Delete(paths.CONTROLLER)])
+    except ControllerMoved:
+        return
+
+
+def _elect(state: ControllerState) -> Process[None]:
+    found = yield from read_controller(state)
+    state.active_controller = NO_CONTROLLER if found is None else found
+    if found is not None:
+        return
+    try:
+        yield from _register(state)
+        yield from _fail_over(state)
+    except ControllerMoved:
+        yield from process_controller_change(state)
+    except ZooKeeperFailure:
+        yield from trigger_controller_move(state)
+
+
+def _register(state: ControllerState) -> Process[None]:
+    """Create /controller and raise /controller_epoch together: one candidate can."""
+    result = yield from read_data(state, paths.CONTROLLER_EPOCH)
+    if not expect_ok(result, Code.NONODE).ok:
+        yield (Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0)),)
+        result = expect_ok((yield from read_data(state, paths.CONTROLLER_EPOCH)))
+    data, stat = result.found
+    epoch = decode_controller_epoch(data) + 1
+    znode = encode_controller(
+        state.settings.broker_id,
+        state.now_ms,
+        with_kraft_epoch=state.settings.release.kraft_epoch_in_controller_znode,
+    )
+    (registered,) = yield (
+        Multi(
+            (Create(paths.CONTROLLER, znode, ephemeral=True), _raise(state, epoch, stat.version))
+        ),
+    )
+    if registered.code in (Code.NODEEXISTS, Code.BADVERSION):
+        raise ControllerMoved("another broker is the controller")
+    stat_of_epoch = expect_ok(registered).parts[1].stat
+    assert stat_of_epoch is not None, registered
+    state.context.epoch, state.context.epoch_version = epoch, stat_of_epoch.version
+    state.active_controller = state.settings.broker_id
+
+
+@step
+def _raise(state: ControllerState, epoch: int, version: int) -> Operation:
+    """The write of the next controller epoch, if no other candidate was faster."""
+    return SetData(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch), version)
+
+
+def _fail_over(state: ControllerState) -> Process[None]:
+    context = state.context
+    yield from _set_up_features(state)
+    state.watched_children.update(dict.fromkeys(NOTIFIED))
+    yield from watch_node(state, paths.PREFERRED_REPLICA_ELECTION)
+    yield from watch_node(state, paths.REASSIGN_PARTITIONS)
+    for of in (paths.LOG_DIR_EVENT_NOTIFICATION, paths.ISR_CHANGE_NOTIFICATION):
+        names = yield from children_of(state, of)
+        yield from delete_all(state, [f"{of}/{name}" for name in names])
+    yield from _load(state)
+    to_delete = yield from children_of(state, paths.DELETE_TOPICS)
+    yield from _load_deletions(state, to_delete)
+    send_metadata(state, context.broker_epochs)
+    yield from start_replica_states(state)
+    initialize_partition_states(state)
+    yield from bring_online(state)
+    resumed = yield from process_zk_reassignment(state)
+    yield from resume_reassignments(state, lambda partition, _: partition not in resumed)
+    yield from resume_deletions(state)
+    pending = yield from _pending_preferred_elections(state)
+    yield from elect_replicas(state, pending, Trigger.ZNODE)
+    if state.settings.auto_leader_rebalance_enable:
+        state.schedule_auto_rebalance(AUTO_REBALANCE_DELAY_MS)
+
+
+def _set_up_features(state: ControllerState) -> Process[None]:
+    """/feature: enabled from IBP 2.7 on, else disabled (KIP-584)."""
+    protocol = state.settings.protocol
+    result = yield from read_data(state, paths.FEATURE)
+    enabled = protocol.features_supported
+    features: dict[str, int] = {}
+    if expect_ok(result, Code.NONODE).ok and enabled:
+        found = decode_object(result.data, "features")
+        if found.get("status") == 1:
+            features = {n: f["max_version_level"] for n, f in found["features"].items()}
+    wanted = encode_features(protocol.feature_znode_version, enabled=enabled, features=features)
+    if not result.ok:
+        yield (Create(paths.FEATURE, wanted),)
+        yield from read_data(state, paths.FEATURE)
+    elif result.data != wanted:
+        yield (SetData(paths.FEATURE, wanted),)
+
+
+def _load(state: ControllerState) -> Process[None]:
+    context = state.context
+    context.add_brokers((yield from read_brokers(state)))
+    topics = yield from children_of(state, paths.TOPICS)
+    context.topics = dict.fromkeys(topics)
+    state.watch_nodes(paths.topic(topic) for topic in topics)
+    assignments = yield from read_assignments(state, topics)
+    yield from take_assignments(state, assignments)
+    context.reassigned.update(
+        dict.fromkeys(p for p in context.partitions() if context.assignment(p).is_being_reassigned)
+    )
+    for broker in context.broker_epochs:
+        yield from watch_node(state, paths.broker_id(broker))
+    context.leaderships.update((yield from read_known_states(state, context.partitions())))
+    state.effects += [OpenChannel(broker) for broker in context.broker_epochs]
+
+
+def _load_deletions(state: ControllerState, topics: tuple[str, ...]) -> Process[None]:
+    context = state.context
+    if not state.settings.delete_topic_enable:
+        yield from delete_all(state, [paths.delete_topic(topic) for topic in topics])
+        return
+    context.topics_to_delete.update(dict.fromkeys(topics))
+    for topic in topics:
+        replicas = context.replicas_of(context.partitions_of(topic))
+        offline = any(not context.is_online(broker, p) for p, broker in replicas)
+        reassigned = any(p.topic == topic for p in context.reassigned)
+        if offline or reassigned:
+            context.ineligible_for_deletion.add(topic)
+
+
+def _pending_preferred_elections(state: ControllerState) -> Process[list[TopicPartition]]:
+    context = state.context
+    result = yield from read_data(state, paths.PREFERRED_REPLICA_ELECTION)
+    if not expect_ok(result, Code.NONODE).ok:
+        return []
+    pending = []
+    for partition in decode_partitions(result.data):
+        replicas = context.assignment(partition).replicas
+        deleted = not replicas or context.is_queued_for_deletion(partition.topic)
+        if not deleted:
+            leader = context.leaderships[partition].leader_and_isr.leader
+            if leader != replicas[0]:
+                pending.append(partition)
+    return pending

@@ -1,0 +1,92 @@
+"""Requests of brokers and clients that the controller decides, by API; and what becomes of those
+that wait when its session expires.
+
+Source:  kafka.controller.ControllerEvent.preempt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.controller.zookeeper.events import ControllerEvent, RequestReceived
+from minicluster.controller.zookeeper.process import Process
+from minicluster.controller.zookeeper.processing.allocate_producer_ids import (
+    process_allocate_producer_ids,
+)
+from minicluster.controller.zookeeper.processing.alter_partition import process_alter_partition
+from minicluster.controller.zookeeper.processing.controlled_shutdown import (
+    process_controlled_shutdown,
+)
+from minicluster.controller.zookeeper.processing.preferred_election import (
+    elect_leaders_response,
+    process_elect_leaders,
+)
+from minicluster.controller.zookeeper.processing.reassign_partitions import (
+    process_alter_reassignments,
+    process_list_reassignments,
+)
+from minicluster.controller.zookeeper.state.controller_state import ControllerState
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+
+def process_request(state: ControllerState, event: RequestReceived) -> Process[None] | None:
+    """Decide a request; None if it was decided at once."""
+    token, request, version = event.token, event.request, event.version
+    match request:
+        case AlterPartitionRequest():
+            return process_alter_partition(state, token, request, version)
+        case ControlledShutdownRequest():
+            return process_controlled_shutdown(state, token, request, version)
+        case ElectLeadersRequest():
+            return process_elect_leaders(state, token, request, version)
+        case AlterPartitionReassignmentsRequest():
+            return process_alter_reassignments(state, token, request, version)
+        case AllocateProducerIdsRequest():
+            return process_allocate_producer_ids(state, token, request, version)
+        case ListPartitionReassignmentsRequest():
+            process_list_reassignments(state, token, request, version)
+            return None
+    raise TypeError(f"the controller has no {type(request).__name__}")
+
+
+def preempted(state: ControllerState, event: ControllerEvent) -> None:
+    """Respond to what waits: there is no controller here any more; AlterPartition gets no response.
+
+    Its leader sends it again when it has timed out, or when it hears of the next controller.
+    """
+    if isinstance(event, RequestReceived):
+        response = _preempted_response(event.request)
+        if response is not None:
+            state.respond(event.token, response)
+
+
+def _preempted_response(request: Any) -> Any:
+    match request:
+        case ControlledShutdownRequest():
+            return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        case AlterPartitionReassignmentsRequest():
+            return AlterPartitionReassignmentsResponse(
+                error_code=ErrorCode.NOT_CONTROLLER, error_message=None
+            )
+        case ListPartitionReassignmentsRequest():
+            return ListPartitionReassignmentsResponse(
+                error_code=ErrorCode.NOT_CONTROLLER, error_message=None
+            )
+        case ElectLeadersRequest(topic_partitions=topics) if topics:
+            partitions = [TopicPartition(t.topic, p) for t in topics for p in t.partitions]
+            return elect_leaders_response(dict.fromkeys(partitions, ErrorCode.NOT_CONTROLLER))
+        case ElectLeadersRequest():
+            return elect_leaders_response({})
+    return None

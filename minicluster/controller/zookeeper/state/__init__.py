@@ -1,0 +1,1 @@
+"""What the controller on ZooKeeper holds."""

@@ -1,0 +1,64 @@
+"""The settings of a broker that can be the controller, and the rules of its release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRules:
+    """The differences between releases of the controller on ZooKeeper.
+
+    The level of inter.broker.protocol.version is no part of it: a release takes any older one.
+    """
+
+    newer_epochs_refused: bool = True
+    """A leader or partition epoch that is newer than the controller's is NOT_CONTROLLER."""
+    partition_epoch_checked_first: bool = True
+    """An old partition epoch is refused before the recovery state; else ZooKeeper finds it."""
+    ineligible_members_refused: bool = True
+    """A member of the ISR that is not alive, or is shutting down, is refused (KIP-841)."""
+    recovery_state_known: bool = True
+    """LeaderRecoveryState is read from AlterPartition (KIP-704)."""
+    kraft_epoch_in_controller_znode: bool = True
+    """/controller has version 2, with an epoch for the migration to KRaft (KIP-866)."""
+    controller_checked_for_configs: bool = True
+    """Configs are set in a multi with a check of /controller (KIP-866)."""
+    marked_topics_refused: bool = True
+    """A topic that waits for its deletion is refused with its own words."""
+
+    @classmethod
+    def of(cls, release: str) -> ReleaseRules:
+        """The rules of a release such as 3.2.3."""
+        major, minor = (int(number) for number in release.split(".")[:2])
+        if (major, minor) >= (3, 3):
+            since_3_4 = (major, minor) >= (3, 4)
+            return cls(
+                kraft_epoch_in_controller_znode=since_3_4, controller_checked_for_configs=since_3_4
+            )
+        return cls(
+            newer_epochs_refused=False,
+            partition_epoch_checked_first=False,
+            ineligible_members_refused=False,
+            recovery_state_known=(major, minor) >= (3, 2),
+            kraft_epoch_in_controller_znode=False,
+            controller_checked_for_configs=False,
+            marked_topics_refused=(major, minor) >= (3, 2),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperControllerSettings:
+    """The configs of a broker that its controller reads."""
+
+    broker_id: int
+    protocol: InterBrokerProtocol
+    release: ReleaseRules = ReleaseRules()
+    unclean_leader_election_enable: bool = False
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    leader_imbalance_per_broker_percentage: int = 10
+    delete_topic_enable: bool = True
+    inter_broker_listener: str = "PLAINTEXT"

@@ -1,0 +1,103 @@
+"""inter.broker.protocol.version: the gate of everything between brokers on ZooKeeper.
+
+Source:  KIP-584; org.apache.kafka.server.common.MetadataVersion (its IBP levels).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from minicluster.errors import UserError
+
+_TEXT = re.compile(r"(\d+)\.(\d+)(?:-IV(\d+))?")
+_NEWEST_OF_A_RELEASE = 99  # "3.9" is the last level of 3.9
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class InterBrokerProtocol:
+    """A level such as 2.7-IV2; a release without IV is its last level."""
+
+    major: int
+    minor: int
+    level: int = _NEWEST_OF_A_RELEASE
+
+    @classmethod
+    def parse(cls, text: str) -> InterBrokerProtocol:
+        """Read a level.
+
+        Errors:  UserError if it is none, or outside of 2.6 to 3.9.
+        """
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise UserError(f"inter_broker_protocol: {text!r} is no level such as 2.7-IV2 or 3.9")
+        major, minor, level = found.groups()
+        parsed = cls(int(major), int(minor), _NEWEST_OF_A_RELEASE if level is None else int(level))
+        if not cls(2, 6, 0) <= parsed <= cls(3, 9):
+            raise UserError(f"inter_broker_protocol: {text} is outside of 2.6 to 3.9")
+        return parsed
+
+    def __str__(self) -> str:
+        level = "" if self.level == _NEWEST_OF_A_RELEASE else f"-IV{self.level}"
+        return f"{self.major}.{self.minor}{level}"
+
+    @property
+    def features_supported(self) -> bool:
+        """Brokers register features, and /feature is enabled (KIP-584)."""
+        return self >= InterBrokerProtocol(2, 7, 0)
+
+    @property
+    def alter_partition_supported(self) -> bool:
+        """Leaders ask the controller for another ISR and write none themselves (KIP-497)."""
+        return self >= InterBrokerProtocol(2, 7, 2)
+
+    @property
+    def topic_ids_supported(self) -> bool:
+        """Topics have ids in ZooKeeper (KIP-516)."""
+        return self >= InterBrokerProtocol(2, 8, 0)
+
+    @property
+    def producer_ids_from_controller(self) -> bool:
+        """Brokers get blocks of producer ids from the controller (KIP-730)."""
+        return self >= InterBrokerProtocol(3, 0, 0)
+
+    @property
+    def leader_recovery_supported(self) -> bool:
+        """An unclean leader is recovering (KIP-704)."""
+        return self >= InterBrokerProtocol(3, 2, 0)
+
+    @property
+    def feature_znode_version(self) -> int:
+        """1 with a lowest level of each feature, 2 without."""
+        return 2 if self >= InterBrokerProtocol(3, 3, 0) else 1
+
+    @property
+    def broker_znode_version(self) -> int:
+        """5 with features, 4 without."""
+        return 5 if self.features_supported else 4
+
+    @property
+    def leader_and_isr_version(self) -> int:
+        """The version of LeaderAndIsr that the controller sends."""
+        if self >= InterBrokerProtocol(3, 4, 0):
+            return 7
+        if self.leader_recovery_supported:
+            return 6
+        return 5 if self >= InterBrokerProtocol(2, 8, 1) else 4
+
+    @property
+    def update_metadata_version(self) -> int:
+        """The version of UpdateMetadata that the controller sends."""
+        if self >= InterBrokerProtocol(3, 4, 0):
+            return 8
+        return 7 if self >= InterBrokerProtocol(2, 8, 1) else 6
+
+    @property
+    def stop_replica_version(self) -> int:
+        """The version of StopReplica that the controller sends."""
+        return 4 if self >= InterBrokerProtocol(3, 4, 0) else 3
+
+    @property
+    def alter_partition_version(self) -> int:
+        """The newest version of AlterPartition that a leader of release 3.9 sends."""
+        return 3 if self.topic_ids_supported else 1
