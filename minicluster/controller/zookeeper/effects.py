@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import Effect
+from minicluster.lazy_dataclass import dataclass
 from minicluster.zookeeper.operations import Request
 
 

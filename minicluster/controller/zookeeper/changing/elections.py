@@ -6,11 +6,12 @@ Source:  KIP-460, KIP-704; kafka.controller.Election, PartitionLeaderElectionAlg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import RECOVERING, LeaderAndIsr
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 

@@ -9,8 +9,9 @@ Source:  KIP-497, KIP-704; org.apache.kafka.metadata.LeaderAndIsr, LeaderIsrAndC
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.partition_state import PartitionState
 
 NO_LEADER = -1

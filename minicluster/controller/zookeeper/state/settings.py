@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 
 
