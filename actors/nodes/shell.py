@@ -17,6 +17,7 @@ from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.recording.logging import Log
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor, Timer
 from minicluster.faults import Faults
@@ -37,7 +38,7 @@ class NodeContext:
     config: ClusterConfig
     rules: Rules
     faults: Faults
-    log: Any  # a structlog logger bound to the node
+    log: Log  # bound to the node
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
 
 

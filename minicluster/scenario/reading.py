@@ -27,6 +27,7 @@ from minicluster.scenario.bounds import (
     shown,
     whole_number,
 )
+from minicluster.scenario.document import QUOTE_HINT, Document
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.scenario import (
     DEFAULT_WITHIN_MS,
@@ -37,7 +38,6 @@ from minicluster.scenario.scenario import (
 )
 from minicluster.scenario.selectors import parse_condition
 from minicluster.scenario.vocabulary import ACTIONS, action_of
-from minicluster.scenario.yaml_text import QUOTE_HINT, Document, read_yaml
 
 RUNTIMES = ("simulated", "threaded")
 _HEADER = ("name", "description", "cluster", "faults", "exercises", "steps")
@@ -80,6 +80,8 @@ def load_scenario(path: Path) -> Scenario:
 
 def parse_scenario(text: str, *, where: str = "scenario", name: str = "scenario") -> Scenario:
     """Read a scenario from the text of a file."""
+    from minicluster.scenario.yaml_text import read_yaml  # a cluster starts without PyYAML
+
     return _scenario(read_yaml(text, where), name)
 
 

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-import yaml
-
 from minicluster.durations import format_duration
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.actions.action import Action
@@ -135,6 +133,7 @@ def default_runtime(*, listeners: bool, pace: object) -> str:
 
 def to_yaml(scenario: Mapping[str, Any]) -> str:
     """A scenario as a file has it, as the text of the file."""
+    import yaml
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:

@@ -8,39 +8,18 @@ billion values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import yaml
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.bounds import DIGITS_MAX, LEVELS_MAX, checked_text
+from minicluster.scenario.document import QUOTE_HINT, Document, Path
 from minicluster.scenario.errors import ScenarioError
 
-QUOTE_HINT = "a value with a bracket or a comma needs quotes"
-Path = tuple[str | int, ...]
 _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _BOOL, _NULL = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null"
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """The values of a text, and where each begins.
-
-    Shapes:  value: plain values; places: names and indexes on the way to a value -> line, column,
-             both from 1.
-    """
-
-    where: str
-    value: Any
-    places: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
-
-    def at(self, *path: str | int) -> str:
-        """The place of a value for an error: ``my.yaml:3:5``, without numbers if it has none."""
-        found = self.places.get(path)
-        return self.where if found is None else f"{self.where}:{found[0]}:{found[1]}"
 
 
 def read_yaml(text: str, where: str) -> Document:
