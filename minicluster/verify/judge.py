@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
@@ -18,9 +22,9 @@ from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
-from minicluster.verify.rules import BY_ID, RULES, Evidence, Finding, Rule, Verdict
+from minicluster.verify.rules import BY_ID, RULES, VIEWS, Evidence, Finding, Rule, Verdict
 from minicluster.verify.rules.model import finding_message
-from minicluster.verify.spark import queries, session
+from minicluster.verify.spark import fold_job, queries, session
 from minicluster.verify.spark import tables as spark_tables
 from minicluster.verify.spark.queries import CheckResult
 
@@ -36,6 +40,8 @@ _GRAVITY = (
     Verdict.NO_CASES,
     Verdict.NOT_APPLICABLE,
 )
+# Up to here a run's rows are folded in one worker; above, Spark plans its queries.
+FOLDED_ROWS = 200_000
 _LOG_EVIDENCE = (Evidence.LOG, Evidence.QUORUM)
 _RUN_EVIDENCE = (Evidence.TRACE, Evidence.IMAGES, Evidence.META)
 
@@ -62,13 +68,14 @@ def verify(
     try:
         tables, read = spark_tables.gather(read, chosen)
         local = remote is None and (master or "local").startswith("local") and spark is None
-        files = spark_tables.write(tables, folder) if local else {}
+        small, large = _by_size(read, tables)
+        of_large = _of_runs(tables, large)
+        files = spark_tables.write(of_large, folder) if local else {}
         started = session.spark_session(spark, master=master, remote=remote)
-        few = session.tune(started, sum(table.num_rows for table in tables.values()))
-        frames = spark_tables.frames(started, tables, files, few=few)
-        views = queries.needed_views(chosen, with_trace=any(run.is_run for run in read))
-        views = [view for view in views if queries.has_rows(view, tables)]
-        results, crashes = _judge_views(started, frames, chosen, views, few=few)
+        results, crashes = _judge_small(started, small, tables, chosen)
+        if large:
+            more, more_crashes = _judge_large(started, large, of_large, files, chosen)
+            results, crashes = results + more, crashes | more_crashes
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _report(read, chosen, results, crashes)
@@ -82,6 +89,44 @@ def _chosen(rules: Iterable[str] | None) -> tuple[Rule, ...]:
         if rule_id not in BY_ID:
             raise UserError(f"rules: {rule_id!r} is no rule; known: {', '.join(BY_ID)}")
     return tuple(rule for rule in RULES if rule.id in wanted)
+
+
+def _by_size(runs: Sequence[Run], tables: Mapping[str, pa.Table]) -> tuple[list[Run], list[Run]]:
+    """Runs of few rows, and those for which Spark's planning is worth its time."""
+    rows: Counter[str] = Counter()
+    for table in tables.values():
+        for one in pc.value_counts(table["run"]).to_pylist():
+            rows[one["values"]] += one["counts"]
+    small = [run for run in runs if rows[run.name] <= FOLDED_ROWS]
+    return small, [run for run in runs if rows[run.name] > FOLDED_ROWS]
+
+
+def _of_runs(tables: Mapping[str, pa.Table], runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """The rows of these runs."""
+    names = pa.array([run.name for run in runs], type=pa.string())
+    return {name: table.filter(pc.is_in(table["run"], names)) for name, table in tables.items()}
+
+
+def _judge_small(
+    spark: SparkSession, runs: Sequence[Run], tables: Mapping[str, pa.Table], rules: Sequence[Rule]
+) -> tuple[list[CheckResult], dict[str, str]]:
+    if not runs:
+        return [], {}
+    return fold_job.judge_runs(spark, runs, _of_runs(tables, runs), rules, VIEWS)
+
+
+def _judge_large(
+    spark: SparkSession,
+    runs: Sequence[Run],
+    tables: Mapping[str, pa.Table],
+    files: Mapping[str, Path],
+    rules: Sequence[Rule],
+) -> tuple[list[CheckResult], dict[str, str]]:
+    few = session.tune(spark, sum(table.num_rows for table in tables.values()))
+    frames = spark_tables.frames(spark, tables, files, few=few)
+    views = queries.needed_views(rules, with_trace=any(run.is_run for run in runs))
+    views = [view for view in views if queries.has_rows(view, tables)]
+    return _judge_views(spark, frames, rules, views, few=few)
 
 
 def _judge_views(

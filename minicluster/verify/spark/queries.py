@@ -7,7 +7,6 @@ second job collects the findings, over the checks that have any.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.engine.checks import promise_of, sources_of
 from minicluster.verify.rules import LOG_VIEWS, VIEWS
 from minicluster.verify.rules.model import Check, Rule
 
@@ -117,13 +117,6 @@ def _run(spark: SparkSession, queries: Sequence[str], views: Iterable[str], few:
     return list((frame.coalesce(1) if few else frame).collect())
 
 
-def _promise(rule: Rule, check: Check) -> str | None:
-    """The SQL condition under which a row's promise holds, None if it always does."""
-    if check.promised is not None:
-        return check.promised
-    return None if rule.promised_from is None else f"mv >= {rule.promised_from}"
-
-
 def _counters(view: str, items: Sequence[Item]) -> str:
     """Counts of the rows that each check judges, that are not promised, that are bad.
 
@@ -132,7 +125,7 @@ def _counters(view: str, items: Sequence[Item]) -> str:
     named: list[str] = []
     looked, skipped, bad = [], [], []
     for index, (rule, check) in enumerate(items):
-        promise = _promise(rule, check)
+        promise = promise_of(rule, check)
         held = "" if promise is None else f" and {promise}"
         named.append(f"({check.when}){held} as w{index}")
         looked.append(f"count_if(w{index})")
@@ -154,7 +147,7 @@ def _counters(view: str, items: Sequence[Item]) -> str:
 def _findings(view: str, index: int, item: Item) -> str:
     """The rows that break one check, with the columns of a finding."""
     rule, check = item
-    promise = _promise(rule, check)
+    promise = promise_of(rule, check)
     held = "" if promise is None else f" and {promise}"
     return (
         f"select '{view}' as name, {index} as item, run, cast({check.offset} as bigint) as offset, "
@@ -173,9 +166,9 @@ def _with_sources(views: Iterable[str]) -> list[str]:
         if name in ordered:
             return
         if not VIEWS[name].is_fold:
-            for word in dict.fromkeys(re.findall(r"\b(?:from|join)\s+(\w+)", VIEWS[name].sql)):
-                if word in VIEWS and word != name:
-                    add(word)
+            for source in sources_of(VIEWS[name]):
+                if source in VIEWS:
+                    add(source)
         ordered[name] = None
 
     for view in views:

@@ -11,8 +11,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from minicluster.trace import TABLES
+from minicluster.verify.engine.checks import tables_of
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.trace_tables import ARROW_TYPES, read_table
+from minicluster.verify.rules import VIEWS
 from minicluster.verify.rules.model import Evidence, Rule
 from minicluster.verify.rules.promises import promises_of
 from minicluster.verify.spark.facts import Facts
@@ -75,7 +77,8 @@ def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Tab
     if not any(run.is_run for run in runs):
         return tables, list(runs)
     problems: dict[str, list[Problem]] = {}
-    wanted = dict.fromkeys(table for rule in rules for table in rule.tables)
+    named = {table for rule in rules for view in rule.views for table in tables_of(view, VIEWS)}
+    wanted = [table for table in TABLES if table in named or any(table in r.tables for r in rules)]
     for table in wanted:
         tables[table] = _trace(table, runs, problems)
     if "publish" in wanted:
