@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine import tree as t
 from minicluster.verify.engine.expressions import Evaluate, Row, Scope, compiled, row_of
 from minicluster.verify.engine.parser import parse_expression, parse_query

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine import tree as t
 from minicluster.verify.engine.functions import FUNCTIONS
 from minicluster.verify.engine.parser import SqlError

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine import tree as t
 from minicluster.verify.engine.expressions import (
     Evaluate,

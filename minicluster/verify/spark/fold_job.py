@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine.checks import Views
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.rules import LOG_VIEWS
