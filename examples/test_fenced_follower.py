@@ -2,7 +2,7 @@
 
 
 def test_a_leader_with_old_metadata_cannot_bring_a_fenced_follower_back(mini_cluster):
-    """The leader does not know that the follower is fenced; the controller does, and refuses."""
+    """The leader's metadata still has the follower unfenced; the controller refuses it."""
     orders = mini_cluster.create_topic("orders", replicas=3, min_isr=1)
     leader, follower = orders[0].leader, orders[0].followers[0]
     mini_cluster.cut(follower, leader, api="Fetch")

@@ -2,7 +2,7 @@
 
 
 def test_nothing_is_acknowledged_until_the_shrink_is_committed(mini_cluster):
-    """The leader has asked for a smaller ISR; until it is committed, it counts on the old one."""
+    """The leader has proposed a smaller ISR; until the commit it waits for the old one."""
     orders = mini_cluster.create_topic("orders", replicas=3, min_isr=1)
     leader, follower = orders[0].leader, orders[0].followers[0]
     mini_cluster.cut(follower, leader, api="Fetch")

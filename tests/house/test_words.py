@@ -36,6 +36,8 @@ NOT_IN_NAMES = re.compile(
 
 KAFKAS_NAMES = {"BrokerHeartbeatReply", "BrokerRegistrationReply"}
 
+EVERYWHERE = tuple(sources(*PACKAGES, "tests", "examples"))
+
 CODE = re.compile(r"``.*?``|`.*?`|\"[^\"\n]*\"", re.DOTALL)
 OPENING = re.compile(r"\s*(What|Who|Whether|How)\b")
 
@@ -54,7 +56,7 @@ def _where(path: Path, line: int) -> str:
 def test_docstrings_and_comments_use_kafkas_words() -> None:
     wrong = [
         f"{_where(path, line)} {match[0]}"
-        for path in sources()
+        for path in EVERYWHERE
         for text, line in _prose(path)
         for match in NOT_HERE.finditer(CODE.sub("", text))
     ]
@@ -85,7 +87,7 @@ def _words_of(name: str) -> list[str]:
 def test_identifiers_use_kafkas_words() -> None:
     wrong = [
         f"{_where(path, line)} {name}"
-        for path in sources(*PACKAGES, "tests", "examples")
+        for path in EVERYWHERE
         for name, line in _declared(path)
         if name not in KAFKAS_NAMES and any(map(NOT_IN_NAMES.fullmatch, _words_of(name)))
     ]
@@ -95,7 +97,7 @@ def test_identifiers_use_kafkas_words() -> None:
 def test_docstrings_begin_with_the_thing_or_the_action() -> None:
     wrong = [
         f"{_where(path, line)} {text.split()[0]}"
-        for path in sources()
+        for path in EVERYWHERE
         for text, line in docstrings_of(path)
         if OPENING.match(text)
     ]

@@ -30,7 +30,7 @@ def started(rules: str, **options: Any) -> MiniCluster:
     cluster = MiniCluster(seed=7, rules=rules, config=config, **options)
     cluster.start()
     cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=1)
-    cluster.run_for("1s")  # the logs are made, the controller knows where
+    cluster.run_for("1s")  # the logs are made, their directories reported
     return cluster
 
 

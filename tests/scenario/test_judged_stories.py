@@ -1,4 +1,4 @@
-"""Stories whose runs Spark judges, all in one job: each goes as told and breaks no rule."""
+"""Stories whose runs Spark judges, all in one job: each goes as written and breaks no rule."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_reassignment_has_cases(reports: dict[str, Report]) -> None:
 def test_an_unclean_election_after_a_failed_replica_is_no_false_alarm(
     name: str, verdict: str, reports: dict[str, Report]
 ) -> None:
-    """C5. Under KIP-589 the log holds nobody's failure, so it cannot say who could have led."""
+    """C5. Under KIP-589 the log holds no failed replica, so it does not show the candidates."""
     assert reports[name].rule("C5").verdict == verdict
 
 

@@ -16,7 +16,7 @@ TEXTS = (
 
 
 def disturb(cluster: MiniCluster, chance: random.Random) -> None:
-    """One disturbance: a crash, a cut, a failed directory, another controller."""
+    """One disturbance: a crash, lost fetches, a failed directory, another controller."""
     broker = chance.choice(cluster.broker_ids)
     others = [other for other in cluster.broker_ids if other != broker]
     match chance.randrange(5):

@@ -25,7 +25,7 @@ def written(seed: int) -> str:
 
 
 def methods(steps: Iterable[Step]) -> list[str]:
-    """What the steps do, in their order."""
+    """The actions of the steps, in their order."""
     return [step.action.method for step in steps if step.action is not None]
 
 

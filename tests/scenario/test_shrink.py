@@ -63,18 +63,18 @@ def test_no_single_step_of_the_result_can_be_left_out(steps: list[int], needed: 
 
 
 def test_steps_that_only_matter_together_go_as_a_group() -> None:
-    """A request and its answer: without one of them the other hangs, and nothing is broken."""
+    """A request and its response: without one of them the other hangs, and nothing is broken."""
 
     def play(steps: Sequence[tuple[str, int]]) -> int | None:
-        whole = all(steps.count(("ask", n)) == steps.count(("answer", n)) for n in range(9))
-        return len(steps) if whole and ("ask", 1) in steps else None
+        whole = all(steps.count(("request", n)) == steps.count(("response", n)) for n in range(9))
+        return len(steps) if whole and ("request", 1) in steps else None
 
-    steps = [(word, n) for n in range(3) for word in ("ask", "answer")]
+    steps = [(word, n) for n in range(3) for word in ("request", "response")]
     # Pieces of two would do here by luck; with other steps in between only the group does.
     mixed = [steps[0], steps[2], steps[4], steps[1], steps[5], steps[3]]
     assert len(shrink(mixed, play).steps) > 2
     shrunk = shrink(mixed, play, groups=lambda step: [step[1]])
-    assert shrunk.steps == (("ask", 1), ("answer", 1))
+    assert shrunk.steps == (("request", 1), ("response", 1))
 
 
 def test_steps_become_simpler_when_fewer_will_not_do() -> None:
@@ -86,7 +86,7 @@ def test_steps_become_simpler_when_fewer_will_not_do() -> None:
 
 
 def test_another_violation_does_not_count() -> None:
-    """Whoever plays says which one: a candidate that breaks something else is no success."""
+    """The player chooses the violation: a candidate that breaks something else is no success."""
 
     def play(steps: Sequence[int]) -> int | None:
         broken = "first" if 7 in steps and 9 in steps else "second" if 9 in steps else ""

@@ -1,1 +1,1 @@
-"""What Apache Kafka's own classes answered, played against the machines."""
+"""Responses of Apache Kafka's own classes, compared with those of the machines."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from minicluster.errors import UserError
 from tests.transcripts.runner import run
 
-# Each module has ``play(path) -> outcomes``; only the one that is asked for is imported.
+# Each module has ``play(path) -> outcomes``; only the one that is named is imported.
 PLAYERS = {
     "clients": "tests.transcripts.clients",
     "controller": "tests.transcripts.controller_player",

@@ -1,9 +1,9 @@
-"""Plays what one Apache Kafka node answered to clients against a cluster of one broker.
+"""Plays a recording of clients of one Apache Kafka node against a cluster of one broker.
 
-The recorded node is broker and controller; here broker 1 has controller 101 beside it, and where a
-response names the controller's node (DescribeQuorum), 101 stands for 1. A step is played at its
-recorded time of the simulated clock, its request goes through bytes both ways, and of each
-connection only one request is worked on at a time, as in Kafka's socket server.
+The recorded node is broker and controller; here broker 1 has controller 101 beside it. Where a
+response names the controller's node (DescribeQuorum), 101 replaces 1. A step is played at its
+recorded time of the simulated clock, and its request goes through bytes both ways. Each connection
+has only one request in progress at a time, as in Kafka's socket server.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class RecordedClients(ClusterActor):
 
 
 def play(path: Path) -> Iterator[Outcome]:
-    """Play one recording and compare every answer of it."""
+    """Play one recording and compare each of its responses."""
     lines = read_lines(path)
     header = next(lines)
     require(header, ("workload", "settings"), f"{path}: no clients transcript: its first line")
@@ -179,7 +179,7 @@ class _Player:
                 self.clients.disconnect(step["disconnect"])
             if "api" in step and not self._meets_closed_connection(step):
                 self._send(step)
-            # Names in the next request may be bound by these answers, so the step ends with them.
+            # These responses may bind names in the next request, so the step ends with them.
             responded = partial(self._responded, step)
             cluster.run_until(responded, LATE_MS)
             for response in step["answers"]:
@@ -204,7 +204,7 @@ class _Player:
         return connection is not None and connection.closed
 
     def _meets_closed_connection(self, step: Mapping[str, Any]) -> bool:
-        """The broker closed the connection before the client knew, so no broker has this request.
+        """The recorded client sent this on a connection that its broker had already closed.
 
         A connection that is still open here gets it, and the recorded end of it differs.
         """
@@ -240,7 +240,7 @@ class _Player:
         sent = self.sent[response["step"]]
         request = _request_text(sent)
         if not sent.done or sent.response is None:
-            why = sent.failure or "no answer"
+            why = sent.failure or "no response"
             return Outcome(api, DIFFER, where, f"  {request}\n  {why}")
         got = with_batches(type(sent.response), to_json(sent.response, sent.version))
         compared = Comparison(api, self.names).of(response["response"], _as_combined(api, got))
@@ -260,7 +260,7 @@ class _Player:
         return Outcome("(connection closed)", DIFFER, where, "  the connection stays open")
 
     def names_of(self, response: Any) -> None:
-        """Names that only an answer which is not built would bind get values of their own."""
+        """Give values to names that only a response which is not built would bind."""
         self.names.replaced(response)
 
 

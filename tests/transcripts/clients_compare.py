@@ -1,4 +1,4 @@
-"""What of a recorded response counts: everything but what timing or the machine decides.
+"""Comparison of responses with recorded ones, without all that timing or the host decides.
 
 Compared as sets are the topics of a Metadata response to "all topics", listed groups, described
 configs and their synonyms, members of described groups. Left out are throttle times, sizes of log
@@ -145,7 +145,7 @@ class Comparison:
 
 
 def _same_but_for_times(expected: Any, got: Any) -> bool:
-    """Two texts are the same but for the numbers where the recorded one says ``<time>``."""
+    """Two texts are the same but for the numbers where the recorded one has ``<time>``."""
     if not isinstance(expected, str) or not isinstance(got, str) or TIME not in expected:
         return False
     pieces = (re.escape(piece) for piece in expected.split(TIME))

@@ -1,7 +1,7 @@
-"""The forms of a client recording: names that stand for drawn values, batches written out.
+"""The forms of a client recording: names in place of drawn values, batches written out.
 
 Names (``<topic-id-1>``, ``<session-2>``) are bound by their first appearance. ``<time>`` and
-``<port>`` stand for any number.
+``<port>`` match any number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CODEC_MASK = 7
 
 @dataclass(slots=True)
 class Names:
-    """Which value each name of a recording stands for."""
+    """The value of each name of a recording."""
 
     values: dict[str, Any] = field(default_factory=dict)
     unbound: random.Random = field(default_factory=lambda: random.Random(1))
@@ -47,12 +47,12 @@ class Names:
         return value
 
     def matches(self, name: str, value: Any) -> bool:
-        """Bind a name to the value that stands in its place, or compare the two."""
+        """Bind a name to the value in its place, or compare it with the bound one."""
         if name in self.values:
             return bool(self.values[name] == value)
         kind = name.rstrip("0123456789>")
         if any(v == value for n, v in self.values.items() if n.startswith(kind)):
-            return False  # another name of this kind stands for it
+            return False  # another name of this kind has it
         self.values[name] = value
         return True
 
@@ -63,7 +63,7 @@ class Names:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a recorded value is a name."""
+    """A recorded value is a name."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
@@ -71,7 +71,7 @@ def is_name(value: Any) -> bool:
 
 
 def batches_to_bytes(batches: list[Mapping[str, Any]]) -> bytes:
-    """The bytes that a recording's batches stand for."""
+    """The bytes of a recording's batches."""
     return b"".join(_batch(batch) for batch in batches)
 
 
@@ -109,7 +109,7 @@ def _batch(form: Mapping[str, Any]) -> bytes:
 
 
 def batches_from_bytes(data: bytes) -> list[dict[str, Any]]:
-    """Batches as a recording's answers write them; a last one that is cut off counts its bytes."""
+    """Batches in the form of recorded responses; an incomplete last one is counted in bytes."""
     forms: list[dict[str, Any]] = []
     position = 0
     while position < len(data):

@@ -1,7 +1,7 @@
-"""When the recorded node first deleted old segments, as its answers show it.
+"""The time at which the recorded node first deleted old segments, from its responses.
 
 The recordings' timestamps are years old, so the first check of retention empties every log that is
-not compacted. It comes 30 s after the node's start, of which a recording does not say when it was.
+not compacted. It comes 30 s after the node's start, and a recording does not have that time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LATER_MS = 500
 
 @dataclass(slots=True)
 class _Logs:
-    """What is known of each log by the answers so far, by topic name and partition."""
+    """State of each log from the responses so far, by topic name and partition."""
 
     names: dict[str, str] = field(default_factory=dict)
     compacted: set[str] = field(default_factory=set)
@@ -24,7 +24,7 @@ class _Logs:
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def learn(self, api: str, request: Any, response: Mapping[str, Any]) -> None:
-        """Take what an answer says of topics, and the log starts that DeleteRecords explains."""
+        """Take the topics of a response, and the log starts that DeleteRecords explains."""
         if api == "CreateTopics":
             for topic in request["topics"]:
                 self._forget(topic["name"])
@@ -46,7 +46,7 @@ class _Logs:
                 del known[key]
 
     def is_emptied(self, topic: Mapping[str, Any], index: int, start: int, end: int) -> bool | None:
-        """Whether retention has emptied a log; None where the answer does not say."""
+        """Retention has emptied a log; None where the response does not show it."""
         name = topic.get("name") or topic.get("topic") or self.names.get(topic.get("topicId", ""))
         if name is None or name in self.compacted:
             return None

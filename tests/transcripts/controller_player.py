@@ -193,7 +193,7 @@ class _NotRead(Exception):
 
 
 def _in_operations(error: BaseException) -> bool:
-    """Whether an error arose while the request was read, not in the machine."""
+    """An error arose while the request was read, not in the machine."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -209,7 +209,7 @@ def read_record(value: Json) -> VersionedRecord:
 
 
 def _canonical(records: tuple[VersionedRecord, ...]) -> list[str]:
-    """The records, with partition changes that stand in a row in a fixed order."""
+    """The records, with consecutive partition changes in a fixed order."""
     out: list[str] = []
     run: list[str] = []
     for record in records:

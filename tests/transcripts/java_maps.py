@@ -12,8 +12,8 @@ _INT = 0xFFFFFFFF
 class SessionMap:
     """A java.util.concurrent.ConcurrentHashMap of broker ids with their epochs.
 
-    Bins ascend; within a bin entries stand in the order of arrival, but for what a resize does:
-    it keeps the last run of equal halves in order and puts the entries before it in front, each.
+    Bins ascend; within a bin entries are in the order of arrival until a resize. It keeps the last
+    run of equal halves in order and puts each of the entries before it in front.
     """
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ class ManagerPlayer:
         }
 
     def _take(self) -> None:
-        """Carry out what the manager has asked for."""
+        """Carry out the manager's effects."""
         for effect in self._context.take_effects():
             if isinstance(effect, Send):
                 self._requests.append(_request_json(effect.request, self._topics))
@@ -146,7 +146,7 @@ class ManagerPlayer:
 
 
 def compare_manager(line: Mapping[str, Any], found: Json) -> list[str]:
-    """What differs between a transcript's line and what was found, one sentence each."""
+    """Differences between a transcript's line and the result, one sentence each."""
     different = []
     for name in ("requests", "completed", "state"):
         theirs, ours = _shown(name, line[name]), _shown(name, found[name])

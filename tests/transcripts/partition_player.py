@@ -175,7 +175,7 @@ class PartitionPlayer:
         )
 
     def outcome(self, waiting: _Waiting) -> ErrorCode | None:
-        """How an operation ends now; None while it waits."""
+        """The outcome of an operation; None while it waits."""
         if waiting.kind == "produce":
             enough = check_enough_replicas(self._partition, waiting.offset)
             return enough.error if enough.reached or enough.error else None
@@ -408,7 +408,7 @@ class PartitionPlayer:
 
 
 def compare_partition(line: Mapping[str, Any], found: Json) -> list[str]:
-    """What differs between a transcript's line and what was found, one sentence each."""
+    """Differences between a transcript's line and the result, one sentence each."""
     wanted = dict(line)
     wanted["result"] = {k: v for k, v in line["result"].items() if k != "bytes"}
     wanted["alter_partition"] = [_sorted_isr(proposal) for proposal in line["alter_partition"]]

@@ -1,7 +1,7 @@
 """Transcript bodies as messages, and messages as transcript bodies.
 
-Two fields are written differently from Kafka's JSON form: the records of a Fetch answer are decoded
-batches, those of FetchSnapshot may be null.
+Two fields are written differently from Kafka's JSON form: the records of a Fetch response are
+decoded batches, those of FetchSnapshot may be null.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _read_fetch(cls: Any, version: int, body: dict[str, Any]) -> Any:
 
 
 def read_batch(form: dict[str, Any]) -> RecordBatch:
-    """A batch as decoded in a Fetch answer."""
+    """A batch as decoded in a Fetch response."""
     base, epoch = form["base"], form["epoch"]
     if "control" in form:
         return control_batch(
@@ -175,7 +175,7 @@ def _write_snapshot(message: Any, version: int) -> dict[str, Any]:
 
 
 def write_batch(batch: RecordBatch) -> dict[str, Any]:
-    """A batch as decoded in a Fetch answer."""
+    """A batch as decoded in a Fetch response."""
     form: dict[str, Any] = {
         "base": batch.base_offset,
         "last": batch.last_offset,

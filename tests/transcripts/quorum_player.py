@@ -1,7 +1,7 @@
 """Plays a transcript of Kafka's KRaft client against the quorum machine, step by step.
 
-The event reaches the machine, then it is polled as often as Kafka's client was; what it drew, sent,
-answered, wrote and told is compared as the transcripts' README asks.
+The event reaches the machine, which is then polled as often as Kafka's client was. Its draws,
+requests, responses, writes and notifications are compared by the rules of the transcripts' README.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Player:
     # --- one step -------------------------------------------------------------------------------
 
     def step(self, step: dict[str, Any]) -> list[str]:
-        """Do what happened, and say what came out differently."""
+        """Play one step; its differences from the recording."""
         draws = step["draws"]
         self.election_draws = deque(d["value"] for d in draws if d["of"] == "election")
         self.bootstrap_draws = deque(d["value"] for d in draws if d["of"] == "bootstrap")

@@ -1,4 +1,4 @@
-"""What a player says of each step, and how the steps of many files are counted and shown."""
+"""The outcome of each step from a player; the count of steps over many files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERDICTS = (AGREE, DIFFER, OTHER_MESSAGE, HASH_ORDER, NOT_BUILT)
 
 
 class NotBuilt(Exception):
-    """A transcript has an event that its player does not know."""
+    """A transcript has an event that its player does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Tally:
                 self.shown.append(outcome)
 
     def total(self, verdict: str) -> int:
-        """How many steps came out so."""
+        """The number of steps with a verdict."""
         return sum(row[verdict] for row in self.counts.values())
 
     def as_text(self) -> str:

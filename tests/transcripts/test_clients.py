@@ -1,4 +1,4 @@
-"""What one Apache Kafka node responded to clients, a cluster of one broker responds."""
+"""A cluster of one broker responds to clients as one Apache Kafka node did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line plays every kind of transcript in the same way, and says what it cannot play."""
+"""The command line plays every kind of transcript alike, and names the events it cannot play."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the players of transcripts do with events that they do not know."""
+"""Players of transcripts count events that they do not have as not built."""
 
 from __future__ import annotations
 

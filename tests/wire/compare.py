@@ -25,7 +25,7 @@ from minicluster.protocol.schema import Struct
 
 @dataclass(slots=True)
 class Tally:
-    """How one message of one file fared."""
+    """The lines of one message in one file, by outcome."""
 
     kind: str
     api_key: int
@@ -48,15 +48,15 @@ def find_class(name: str, kind: str) -> type[Message] | None:
     return found if isinstance(found, type) and issubclass(found, Message) else None
 
 
-# Kafka 3.9 and 4.3 have a version 0 each, of different fields, and a line does not say of which
-# release it is: it agrees if it agrees with one of the two.
+# Kafka 3.9 and 4.3 have a version 0 each, of different fields, and a line does not have its
+# release: it agrees if it agrees with one of the two.
 EARLY_FORMS: Mapping[str, type[Message]] = {
     "ReadShareGroupStateSummaryResponse": EarlyReadShareGroupStateSummaryResponse,
 }
 
 
 def holds_records(cls: type[Struct]) -> bool:
-    """Whether a message has a field of record batches, at any depth."""
+    """A message has a field of record batches, at any depth."""
     return any(
         spec.type_ == "records" or (spec.struct is not None and holds_records(spec.struct))
         for spec in cls.schema
@@ -81,7 +81,7 @@ def current_names(cls: type[Struct], value: Any) -> Any:
 
 
 def difference(cls: type[Message], line: Mapping[str, Any]) -> str | None:
-    """What is wrong with a line; None if all agrees."""
+    """The first difference of a line; None if all agrees."""
     version, data = line["version"], bytes.fromhex(line["bytes"])
     value = current_names(cls, line["value"])
     if (version in cls.flexible_versions) is not line["flexible"]:

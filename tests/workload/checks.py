@@ -1,4 +1,4 @@
-"""What answers promise about the state, beside what the log rules say."""
+"""Promises of responses about the state, besides those of the log rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Change = tuple[int, PartitionRegistration | None]
 
 
 def changed_partitions(request: Any, image: MetadataImage) -> tuple[Change, ...]:
-    """The partitions that an AlterPartition names, as they stand."""
+    """The partitions that an AlterPartition names, in their present state."""
     if not isinstance(request, m.AlterPartitionRequest):
         return ()
     return tuple(
@@ -26,7 +26,7 @@ def changed_partitions(request: Any, image: MetadataImage) -> tuple[Change, ...]
 
 
 _MAY_BE_WRITTEN = (
-    ErrorCode.NOT_CONTROLLER,  # who lost the leadership does not know what became of it
+    ErrorCode.NOT_CONTROLLER,  # a deposed controller has records of unknown outcome
     ErrorCode.NEW_LEADER_ELECTED,  # a leader that its own proposal has just deposed (B9)
     ErrorCode.FENCED_LEADER_EPOCH,  # the same, in versions 0 and 1
 )
@@ -35,14 +35,15 @@ _MAY_BE_WRITTEN = (
 def response_problems(
     request: Any, response: Any, expected: tuple[Change, ...], records_written: int
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with an answer: a rule and why.
+    """The promises that a response breaks: a rule and the reason.
 
-    E42: no caller ever hears that the controller broke. A6: what is refused altogether changes
-    nothing. B5: an accepted proposal tells the state, epochs included, that it led to.
+    E42: no response ever reports a failure of the controller. A6: a request that is refused as a
+    whole changes nothing. B5: the response to an accepted proposal has the state and the epochs
+    that it led to.
     """
     errors = list(_errors(response))
     if ErrorCode.UNKNOWN_SERVER_ERROR in errors:
-        yield "E42", f"{type(request).__name__} is answered UNKNOWN_SERVER_ERROR"
+        yield "E42", f"{type(request).__name__} gets UNKNOWN_SERVER_ERROR"
     refused = bool(errors) and all(errors) and not any(e in _MAY_BE_WRITTEN for e in errors)
     if refused and records_written:
         yield "A6", f"{type(request).__name__} is refused and yet writes {records_written} records"
@@ -66,7 +67,7 @@ def _partition(
 
 
 def _errors(response: Any) -> Iterator[int]:
-    """The error codes of an answer: those of its items, or where it has none, its own."""
+    """The error codes of a response: those of its items, or where it has none, its own."""
     items = [item for name in _ITEMS for item in getattr(response, name, ())]
     top = getattr(response, "error_code", None)
     if top or (top is not None and not items):
@@ -84,4 +85,4 @@ _ITEMS = (
     "partitions",
     "directories",
 )
-"""The fields of answers that hold their items, at any level."""
+"""The fields of responses that hold their items, at any level."""

@@ -1,4 +1,4 @@
-"""What can happen to a controller: operations as data, each drawn from its own seed.
+"""Events of a controller: operations as data, each drawn from its own seed.
 
 An operation names brokers and topics from fixed, small pools; what hangs on the state (epochs, an
 ISR, what a broker has learned) is looked up when it is played. So any of them can be left out, and

@@ -1,7 +1,7 @@
 """Two controllers, one log: plays operations and looks at everything after each of them.
 
-One controller is active; the other stands by and gets every committed batch as bytes. A third image
-is folded from those bytes alone. The first finding ends the run.
+One controller is active; the other is a standby that gets every committed batch as bytes. A third
+image is folded from those bytes alone. The first finding ends the run.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What came of some operations."""
+    """The result of some operations."""
 
     findings: tuple[Finding, ...]
     operations: int
@@ -87,8 +87,8 @@ def play(
 ) -> Played:
     """Play operations until the first finding.
 
-    Shapes:  only names the one rule that counts: others are passed over, unless nothing can follow;
-             log_rules says whether the log is judged, too.
+    Shapes:  only: the one rule that counts; others are passed over, unless nothing can follow.
+             log_rules: the log is judged as well.
     """
     player = Player(case, log_rules=log_rules)
     done = 0
@@ -103,7 +103,7 @@ def play(
 
 @dataclass(slots=True)
 class _Tail:
-    """What is appended and not yet committed."""
+    """A batch that is appended and not yet committed."""
 
     batch: RecordBatch
     after: MetadataImage
@@ -163,7 +163,6 @@ class Player:
         return UUID(int=(3 << 64) + (self._operation.number + 1 << 16) + self._topics_made)
 
     def result(self, findings: tuple[Finding, ...], operations: int) -> Played:
-        """What has come of it."""
         return Played(
             findings=findings,
             operations=operations,
@@ -200,7 +199,7 @@ class Player:
         self._found.append(Finding(rule, self._operation, message))
 
     def _call(self, act: Callable[..., list[Effect]], *arguments: Any) -> None:
-        """Give a machine an input and do what it asks; whatever it raises is a finding."""
+        """Give a machine an input and carry out its effects; whatever it raises is a finding."""
         try:
             effects = act(*arguments)
         except Exception as error:
@@ -252,7 +251,7 @@ class Player:
         self._records += read.count
 
     def _commit(self) -> None:
-        """Everything that is appended is committed: judged, and told to both controllers."""
+        """Commit all that is appended: the log is judged, both controllers are notified."""
         tail, self.tail = self.tail, []
         for entry in tail:
             self.log.append(entry.batch)
@@ -263,9 +262,9 @@ class Player:
             self._call(self.active.on_committed, self.end, self.now_ms)
 
     def _judge(self, batch: RecordBatch) -> None:
-        """What the log rules say of a committed batch.
+        """Apply the log rules to a committed batch.
 
-        KIP-589 keeps failed replicas out of the log, so there C5 cannot know who was a candidate.
+        KIP-589 keeps failed replicas out of the log, which C5 needs to derive the candidates.
         """
         if self._checker is None:
             return
@@ -296,7 +295,7 @@ class Player:
             self._call(self.active.on_timer, name, self.now_ms)
         self.now_ms = until_ms
 
-    # Requests and answers.
+    # Requests and responses.
 
     def request(
         self,
@@ -333,7 +332,7 @@ class Player:
     # Looking.
 
     def _look(self) -> None:
-        """What must hold after every step."""
+        """Check all that must hold after every step."""
         for problem in self.active.state.check_indexes():
             self._find("E41", problem)
         folded = self.image
@@ -348,7 +347,7 @@ class Player:
             )
 
     def _look_long(self) -> None:
-        """What costs as much as the cluster is large: replay, snapshot, the standby's indexes."""
+        """Checks whose cost grows with the cluster: replay, snapshot, the standby's indexes."""
         for problem in self.standby.state.check_indexes():
             self._find("E41", f"standby: {problem}")
         image = MetadataImage.EMPTY

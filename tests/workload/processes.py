@@ -1,7 +1,7 @@
-"""The broker processes of a workload: what each knows, and the requests that it sends.
+"""The broker processes of a workload: their state, and the requests that they send.
 
-They behave as Kafka's do: one that shuts down goes on asking for it until it may go, one without
-directories stops, and a new incarnation says what it remembers.
+They behave as Kafka's do. One that shuts down requests it until it is granted, one without
+directories stops, and a new incarnation reports the epoch of its last clean shutdown.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ RACKS = ("a", "b", None)
 class Process:
     """One broker process, running or not.
 
-    Shapes:  epoch is None until the controller has answered; clean_epoch is what the last orderly
-             shutdown left on disk.
+    Shapes:  epoch is None until the controller has responded; clean_epoch is the one that the
+             last clean shutdown left on disk.
     """
 
     id: int
@@ -62,7 +62,7 @@ class Process:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the controller hears it."""
+        """Its requests reach the controller."""
         return self.running and not self.muted
 
     def registration(self, rules: Rules) -> m.BrokerRegistrationRequest:

@@ -1,4 +1,4 @@
-"""What administrators and leaders ask: operations made into requests, from the state there is."""
+"""Requests of administrators and leaders, made from operations and the present state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Request = tuple[Any, int]
 
 
 def administration(kind: str, arguments: Mapping[str, Any], image: MetadataImage) -> Any:
-    """An administrator's request; None for something that cannot be asked now."""
+    """An administrator's request; None where the present state allows none."""
     return _REQUESTS[kind](arguments, image)
 
 
@@ -147,7 +147,7 @@ ADMINISTRATION = tuple(_REQUESTS)
 def alter_partition(
     arguments: Mapping[str, Any], image: MetadataImage, rules: Rules
 ) -> Request | None:
-    """A leader's proposal; sometimes what it says is old, or it is not the leader."""
+    """A leader's proposal; sometimes out of date, or from a broker that is not the leader."""
     found = partition_of(arguments, image)
     if found is None or found[2].leader < 0:
         return None
@@ -189,7 +189,7 @@ def _proposal(
 ) -> m.AlterPartitionRequest.PartitionData:
     stale = arguments["stale"]
     isr = _proposed_isr(arguments["mode"], arguments["pick"], image, partition)
-    # No leader has heard lately of a replica whose directory is gone.
+    # A replica whose directory is gone has not fetched lately, so no leader proposes it.
     isr = tuple(r for r in isr if r not in partition.replicas or _is_online(image, partition, r))
     members = {}
     for broker_id in isr:
@@ -220,7 +220,7 @@ def _proposed_isr(
     picked = replicas[pick % len(replicas)]
     match mode:
         case "all":
-            # Members of long standing are tested as well, so a leader leaves out who is gone.
+            # Present members are checked as well, so a leader leaves out a broker that is gone.
             active = [r for r in replicas if image.cluster.is_active(r)]
             return (*(r for r in isr if r in active), *(r for r in active if r not in isr))
         case "add":
@@ -236,7 +236,7 @@ def _proposed_isr(
 def assign_directories(
     arguments: Mapping[str, Any], image: MetadataImage, process: Process
 ) -> Any | None:
-    """A broker tells where its replicas of a topic are."""
+    """A broker reports the directory of its replicas of a topic."""
     topic = image.topics.named(arguments["topic"])
     if topic is None or process.epoch is None:
         return None

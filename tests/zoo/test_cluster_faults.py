@@ -58,7 +58,7 @@ def a_decision_is_not_committed(cluster: MiniCluster) -> None:
 
 
 def a_voter_is_removed_where_another_had_a_tail(cluster: MiniCluster) -> None:
-    """A deposed leader's tail is cut, and the record of the new voters comes to stand in it."""
+    """A deposed leader's tail is truncated; the record of the new voters gets its offsets."""
     topic = cluster.create_topic("orders")
     deposed = cluster.active_controller
     others = [c for c in cluster.controllers if c != deposed]

@@ -43,7 +43,7 @@ def test_s16_a_session_that_is_over_fences_nobody_else(fault: str | None) -> Non
 
 
 def test_s16_what_it_writes_is_refused_where_it_is_applied() -> None:
-    """So no log of a cluster can hold it: the fold knows the epoch better."""
+    """No log of a cluster can hold the record, for the fold has a later broker epoch."""
     cluster = Cluster(faults=Faults.of(["S16"]))
     cluster.start(1)
     cluster.now_ms += 9_001

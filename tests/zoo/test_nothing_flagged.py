@@ -20,7 +20,7 @@ FEW = (7, 11, 15, 23)
 
 
 def flagged(seeds: range | tuple[int, ...], runs: Path) -> list[str]:
-    """What the online rules, the promises after healing and Spark have against these seeds."""
+    """Findings of the online rules, the promises after healing and Spark for these seeds."""
     paths, reported = [], []
     for outcome in campaign(seeds, runs=runs):
         assert outcome.path is not None
