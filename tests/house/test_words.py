@@ -57,6 +57,7 @@ def test_docstrings_and_comments_use_kafkas_words() -> None:
     wrong = [
         f"{_where(path, line)} {match[0]}"
         for path in EVERYWHERE
+        if NOT_HERE.search(path.read_text())  # else there is nothing to look for
         for text, line in _prose(path)
         for match in NOT_HERE.finditer(CODE.sub("", text))
     ]

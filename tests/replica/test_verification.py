@@ -103,8 +103,8 @@ def test_the_first_batch_waits_for_the_coordinator_and_later_ones_do_not() -> No
     second = send(cluster, sequence=1)
     assert outcome(cluster, second) == ("NONE", None)
     (request,) = coordinator.requests
-    (asked,) = request.transactions
-    assert asked == AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
+    (requested,) = request.transactions
+    assert requested == AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
         transactional_id="bank",
         producer_id=PRODUCER,
         producer_epoch=0,

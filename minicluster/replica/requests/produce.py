@@ -208,8 +208,8 @@ def _produce_error(
 ) -> tuple[ErrorCode, str | None]:
     """The error of a verification as a producer gets it.
 
-    A producer retries after NOT_ENOUGH_REPLICAS, without new metadata; it may not know the error of
-    a coordinator.
+    A producer retries after NOT_ENOUGH_REPLICAS, without new metadata. An old one has no rule for
+    these errors of a coordinator.
     """
     if error == ErrorCode.INVALID_TXN_STATE:
         return error, _NOT_ADDED

@@ -43,7 +43,7 @@ class _Waiting:
 
 
 class AddPartitionsToTxnManager:
-    """What waits for each coordinator, and what is in flight to it."""
+    """The transactions that wait for each coordinator, and those in flight to it."""
 
     def __init__(
         self, state: ReplicaManagerState, partition_for: Callable[[str, int], int]
