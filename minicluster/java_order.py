@@ -1,13 +1,14 @@
 """The orders in which Java's, Scala's and Kafka's hash sets are walked, where they show.
 
-Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode;
-         org.apache.kafka.timeline.BaseHashTable.
+Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode,
+         Uuid.hashCode; org.apache.kafka.timeline.BaseHashTable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
+from uuid import UUID
 
 K = TypeVar("K")
 
@@ -22,6 +23,12 @@ def string_hash(text: str) -> int:
     for place in range(0, len(units), 2):
         code = (31 * code + (units[place] << 8 | units[place + 1])) & 0xFFFFFFFF
     return code
+
+
+def uuid_hash(value: UUID) -> int:
+    """The hash code of Kafka's Uuid, as an unsigned number of 32 bits."""
+    folded = (value.int >> 64) ^ (value.int & _LONG)
+    return (folded >> 32) ^ (folded & 0xFFFFFFFF)
 
 
 def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
@@ -64,16 +71,21 @@ def copied_map_order(
     return _by_bin(members, hash_of, _grown(bins, len(members)))
 
 
-def java_set_order(first: Sequence[int], then: Sequence[int] = ()) -> list[int]:
-    """The members of a HashSet that is made from some ids and gets the others afterwards.
+def hash_set_order(first: Sequence[K], then: Sequence[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The members of a java.util.HashSet that is made from some keys and gets more afterwards.
 
-    A set made from a collection starts with room for it. Few ids below 16 ascend; 16 is before 1.
+    A set made from a collection starts with room for it.
     """
     bins = 16
     while bins < len(first) * 4 // 3 + 1:
         bins *= 2
     members = list(dict.fromkeys((*first, *then)))
-    return _by_bin(members, lambda member: member, _grown(bins, len(members)))
+    return _by_bin(members, hash_of, _grown(bins, len(members)))
+
+
+def java_set_order(first: Sequence[int], then: Sequence[int] = ()) -> list[int]:
+    """The members of a HashSet of numbers. Few ids below 16 ascend; 16 is before 1."""
+    return hash_set_order(first, then, lambda member: member)
 
 
 def _grown(bins: int, size: int) -> int:

@@ -137,7 +137,7 @@ class ReplicaManager(Shell):
         self._offsets = InternalTopic(self.machine.state, GROUP_METADATA_TOPIC)
         self.groups = GroupCoordinatorMachine(
             self.node_id,
-            GroupCoordinatorConfig(BrokerLevels({}, {}, config.static)),
+            GroupCoordinatorConfig(BrokerLevels({}, {}, config.static), self.node_id),
             self._offsets,
             new_uuid=self._new_uuid,
             rules=context.rules,
@@ -188,7 +188,7 @@ class ReplicaManager(Shell):
             case Published():
                 first = machine.state.image.is_empty
                 self._replicate(machine.on_metadata(message.delta, now_ms))
-                self._coordinate(self.groups.on_metadata(message.delta, now_ms))
+                self._coordinate(self.groups.on_metadata(message.delta, message.offset, now_ms))
                 if first:
                     self._send_to_broker(ReplicasReady())
             case ActiveController(node_id):

@@ -285,6 +285,8 @@ APIS: Mapping[type[Any], Api] = {
     m.DescribeClusterRequest: _from_image(describe_cluster),
     m.DescribeProducersRequest: _REPLICAS,
     m.UnregisterBrokerRequest: _FORWARDED,
+    m.ConsumerGroupHeartbeatRequest: _COORDINATOR,
+    m.ConsumerGroupDescribeRequest: _COORDINATOR,
     m.ListConfigResourcesRequest: _from_image(list_config_resources),
     m.DescribeTopicPartitionsRequest: _from_image(describe_topic_partitions),
     m.AddRaftVoterRequest: _FORWARDED,

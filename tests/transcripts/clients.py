@@ -32,6 +32,7 @@ from tests.transcripts.clients_compare import Comparison
 from tests.transcripts.clients_forms import Names, with_batches, with_bytes
 from tests.transcripts.clients_leaders import RecordedLeaders
 from tests.transcripts.clients_retention import first_retention_ms
+from tests.transcripts.clients_topics import RecordedTopics
 from tests.transcripts.report import (
     AGREE,
     DIFFER,
@@ -190,6 +191,7 @@ class _Player:
         replicas = self.cluster.processes[BROKER].replicas
         assert replicas is not None
         replicas.groups.state.member_order = leaders.order
+        replicas.groups.state.topic_hash = RecordedTopics(self.names, steps).hash_of
         return leaders
 
     def _responded(self, step: Mapping[str, Any]) -> bool:

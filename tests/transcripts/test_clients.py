@@ -49,6 +49,16 @@ AGREES_IN_FULL = {
         "OffsetFetch",
         "SyncGroup",
     ),
+    "consumer": (
+        "CreatePartitions",
+        "CreateTopics",
+        "DeleteGroups",
+        "DescribeGroups",
+        "FindCoordinator",
+        "ListGroups",
+        "Metadata",
+        "OffsetDelete",
+    ),
     "data": (
         "(connection closed)",
         "CreateTopics",

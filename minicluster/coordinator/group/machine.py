@@ -19,6 +19,12 @@ from typing import Any
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.deleted_topics import delete_offsets_of_deleted_topics
+from minicluster.coordinator.group.requests.consumer_group_describe import (
+    handle_consumer_group_describe,
+)
+from minicluster.coordinator.group.requests.consumer_group_heartbeat import (
+    handle_consumer_group_heartbeat,
+)
 from minicluster.coordinator.group.requests.delete_groups import handle_delete_groups
 from minicluster.coordinator.group.requests.describe_groups import handle_describe_groups
 from minicluster.coordinator.group.requests.heartbeat import handle_heartbeat
@@ -41,6 +47,8 @@ from minicluster.rules import Rules
 
 Handler = Callable[[CoordinatorState, Context, Any, int, int], None]
 HANDLERS: Mapping[str, Handler] = {
+    "ConsumerGroupDescribeRequest": handle_consumer_group_describe,
+    "ConsumerGroupHeartbeatRequest": handle_consumer_group_heartbeat,
     "DeleteGroupsRequest": handle_delete_groups,
     "DescribeGroupsRequest": handle_describe_groups,
     "HeartbeatRequest": handle_heartbeat,
@@ -57,7 +65,7 @@ HANDLERS: Mapping[str, Handler] = {
 class GroupCoordinatorMachine:
     """All groups that a broker coordinates. Each input returns its effects.
 
-    * ``on_metadata(delta, now_ms)``: the leaders of ``__consumer_offsets``, and its topics.
+    * ``on_metadata(delta, offset, now_ms)``: the leaders of ``__consumer_offsets``, and all topics.
     * ``on_high_watermark(partition, offset, now_ms)``: records of a partition are committed.
     * ``on_request(token, request, version, client, now_ms)``: its ``Respond`` may come later.
     * ``on_timer(name, now_ms)``: of a SetTimer.
@@ -77,13 +85,15 @@ class GroupCoordinatorMachine:
         self.broker_id = broker_id
         self.state = CoordinatorState(config, log, rules, new_uuid)
 
-    def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
+    def on_metadata(self, delta: MetadataDelta, offset: int, now_ms: int) -> list[Effect]:
         """Follow the leadership of partitions, then the topics that groups subscribe to.
 
+        Units:   offset is the last one that the delta contains.
         Shapes:  -> Respond for what waits in a shard that is led elsewhere, SetTimer.
         """
         runtime = self.state.runtime
         self.state.image = delta.after
+        self.state.metadata_offset = offset
         follow_leadership(runtime, GROUP_METADATA_TOPIC, delta, self.broker_id, now_ms)
         runtime.on_metadata(delta.after, now_ms)
         delete_offsets_of_deleted_topics(self.state, delta, now_ms)

@@ -25,18 +25,21 @@ class Timeline:
 
     def __init__(self) -> None:
         self.written = 0
-        self._dicts: list[TimelineDict[Any, Any]] = []
+        self._changed: dict[int, TimelineDict[Any, Any]] = {}
 
     def new_dict(self) -> TimelineDict[Any, Any]:
         """An empty dictionary of this shard."""
-        made: TimelineDict[Any, Any] = TimelineDict(self)
-        self._dicts.append(made)
-        return made
+        return TimelineDict(self)
+
+    def on_change(self, changed: TimelineDict[Any, Any]) -> None:
+        """A dictionary holds values from before a change that is not committed."""
+        self._changed[id(changed)] = changed
 
     def commit(self, offset: int) -> None:
         """Forget what was true before an offset that is committed now."""
-        for each in self._dicts:
-            each.commit(offset)
+        for key, changed in list(self._changed.items()):
+            if changed.commit(offset):
+                del self._changed[key]
 
 
 class TimelineDict(Generic[K, V]):
@@ -96,10 +99,13 @@ class TimelineDict(Generic[K, V]):
                 return None if before is _ABSENT else before
         return self._newest.get(key)
 
-    def commit(self, offset: int) -> None:
-        """Forget the values before changes below an offset."""
+    def commit(self, offset: int) -> bool:
+        """Forget the values before changes below an offset; whether all are forgotten."""
         while self._changes and self._changes[0][0] <= offset:
             self._changes.popleft()
+        return not self._changes
 
     def _remember(self, key: K) -> None:
+        if not self._changes:
+            self._timeline.on_change(self)
         self._changes.append((self._timeline.written, key, self._newest.get(key, _ABSENT)))

@@ -86,6 +86,9 @@ class ShardTimers:
 
         self._by_key[key] = self._timers.add(at_ms, run)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_key
+
     def cancel(self, key: str) -> None:
         """Drop the task of a key, if there is one."""
         timer = self._by_key.pop(key, None)

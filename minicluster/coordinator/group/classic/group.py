@@ -262,6 +262,11 @@ class ClassicGroup:
         return self.state is GroupState.EMPTY
 
     @property
+    def is_simple(self) -> bool:
+        """The group is there for offsets alone, and no record of its own has made it."""
+        return self.protocol_type is None and self.is_empty and not self.pending_join
+
+    @property
     def can_rebalance(self) -> bool:
         """A rebalance may begin."""
         return self.state in (

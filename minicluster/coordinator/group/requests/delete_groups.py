@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.coordinator.group.classic.records import tombstone
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
@@ -65,13 +64,14 @@ def _delete(shard: GroupShard, group_ids: list[str]) -> Result:
     results = []
     for group_id in group_ids:
         try:
-            shard.group(group_id).validate_delete()
+            group = shard.group(group_id)
+            group.validate_delete()
         except OperationError as refusal:
             results.append(Deleted(group_id=group_id, error_code=refusal.error))
             continue
         keys = dict.fromkeys(shard.offsets.of_group(group_id))
         keys |= dict.fromkeys(shard.offsets.pending_of_group(group_id))
         records += [offset_record(key, None) for key in keys]
-        records.append(tombstone(group_id))
+        records += shard.tombstones_of(group)
         results.append(Deleted(group_id=group_id))
     return Result(records=tuple(records), response=results)

@@ -44,12 +44,13 @@ def _describe(state: CoordinatorState, group_id: str, version: int) -> Any:
 
     def operation(shard: GroupShard, _: int) -> Any:
         group = shard.groups.committed_value(group_id)
-        if group is not None:
+        if isinstance(group, ClassicGroup):
             return _described(group)
         dead = Described(group_id=group_id, group_state=GroupState.DEAD.value)
         if version < _NOT_FOUND_FROM:
             return dead
-        message = f"Group {group_id} not found."
+        what = "not found" if group is None else "is not a classic group"
+        message = f"Group {group_id} {what}."
         return replace(dead, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
 
     def done(group: Any, error: ErrorCode | None, _: str | None) -> None:

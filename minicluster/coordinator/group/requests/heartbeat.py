@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from minicluster.coordinator.group.classic.group import GroupState
 from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
+from minicluster.coordinator.group.consumer.classic_members import heartbeat_of_classic_member
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
@@ -43,9 +45,11 @@ def handle_heartbeat(
 
 
 def _heartbeat(shard: GroupShard, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
-    group = shard.classic_group(request.group_id)
+    group = shard.groups.get(request.group_id)
     if group is None:
         raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if isinstance(group, ConsumerGroup):
+        return heartbeat_of_classic_member(shard, group, request, now_ms)
     if group.state is GroupState.DEAD:
         raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     group.validate_member(request.member_id, request.group_instance_id)

@@ -31,10 +31,14 @@ from minicluster.coordinator.group.classic.rebalance import (
     schedule_expiry,
 )
 from minicluster.coordinator.group.classic.records import empty_group, group_metadata
+from minicluster.coordinator.group.consumer.classic_members import join_consumer_group
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.records import group_tombstones
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000  # group.new.member.join.timeout.ms, an internal config
@@ -101,22 +105,49 @@ class Join:
         Source:  GroupMetadataManager.classicGroupJoinToClassicGroup.
         """
         request = self.request
-        group = shard.classic_group(request.group_id)
-        is_new = group is None
-        if group is None:
-            if request.member_id != UNKNOWN_MEMBER_ID:
-                return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
-            group = shard.group_or_new(request.group_id, now_ms)
-        result = self._join(shard, group, now_ms)
-        if is_new and result is NOTHING:
-            on_append = partial(self._after_new_group, shard)
-            return Result(records=(empty_group(group),), is_applied=True, on_append=on_append)
-        return result
+        found = shard.groups.get(request.group_id)
+        if isinstance(found, ConsumerGroup):
+            if not found.is_empty:
+                return join_consumer_group(
+                    shard, found, request, self.version, self.client, self.respond, now_ms
+                )
+        elif found is not None:
+            return self._join(shard, found, now_ms)
+        return self._join_new_group(shard, found, now_ms)
 
-    def _after_new_group(self, shard: GroupShard, error: ErrorCode | None, _: int) -> None:
-        if error is not None:
-            shard.groups.pop(self.request.group_id)
-            self.respond(JoinGroupResponse(error_code=error))
+    def _join_new_group(
+        self, shard: GroupShard, ended: ConsumerGroup | None, now_ms: int
+    ) -> Result:
+        """Join a group that is made for this request, maybe in the place of one that is empty.
+
+        Kafka removes the empty consumer group even if it then refuses the member.
+        """
+        request = self.request
+        tombstones: tuple[CoordinatorRecord, ...] = ()
+        if ended is not None:
+            tombstones = tuple(group_tombstones(ended, ended.member_ids))
+            shard.groups.pop(request.group_id)
+        if request.member_id != UNKNOWN_MEMBER_ID:
+            return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+        group = shard.new_classic_group(request.group_id, now_ms)
+        result = self._join(shard, group, now_ms)
+        if result is not NOTHING:
+            return result
+        return Result(
+            records=(*tombstones, empty_group(group)),
+            is_applied=True,
+            on_append=partial(self._after_new_group, shard, ended),
+        )
+
+    def _after_new_group(
+        self, shard: GroupShard, ended: ConsumerGroup | None, error: ErrorCode | None, _: int
+    ) -> None:
+        if error is None:
+            return
+        shard.groups.pop(self.request.group_id)
+        if ended is not None:
+            shard.groups[self.request.group_id] = ended
+        self.respond(JoinGroupResponse(error_code=error))
 
     def _join(self, shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
         member_id = self.request.member_id

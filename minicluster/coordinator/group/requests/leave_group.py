@@ -23,6 +23,8 @@ from minicluster.coordinator.group.classic.rebalance import (
     maybe_complete_join,
     prepare_rebalance_or_complete_join,
 )
+from minicluster.coordinator.group.consumer.classic_members import leave_consumer_group
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
@@ -69,9 +71,11 @@ def handle_leave_group(
 
 
 def _leave(shard: GroupShard, group_id: str, members: Sequence[Any], now_ms: int) -> Result:
-    group = shard.classic_group(group_id)
+    group = shard.groups.get(group_id)
     if group is None:
         raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if isinstance(group, ConsumerGroup):
+        return leave_consumer_group(shard, group, members, _response, now_ms)
     if group.state is GroupState.DEAD:
         raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     responses = [_response(member, _leave_one(shard, group, member)) for member in members]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
@@ -22,6 +23,12 @@ def handle_list_groups(
 
     Errors:  COORDINATOR_LOAD_IN_PROGRESS while one is not.
     """
+
+    def state_of(group: Group) -> str:
+        if isinstance(group, ConsumerGroup):
+            return str(group.committed_state.value)
+        return str(group.state.value)
+
     states = {name.strip().lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     groups: list[Any] = []
@@ -32,11 +39,12 @@ def handle_list_groups(
             ListGroupsResponse.ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
+                group_state=state,
                 group_type=group.type,
             )
             for group in shard.groups.committed().values()
-            if (not states or group.state.value.lower() in states)
+            if (state := state_of(group))
+            and (not states or state.lower() in states)
             and (not types or group.type.lower() in types)
         ]
 

@@ -14,6 +14,9 @@ from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
 from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
+from minicluster.coordinator.group.consumer.offsets import committing_member, validate_partition
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
@@ -134,7 +137,8 @@ def _commit(
     topics: Sequence[_Topic],
     now_ms: int,
 ) -> Result:
-    _validate(shard, request, version, now_ms)
+    member = _validate(shard, request, version, now_ms)
+    epoch = request.generation_id_or_member_epoch
     retention_ms = request.retention_time_ms
     expires_ms = None if retention_ms == _DEFAULT_RETENTION else _plus(now_ms, retention_ms)
     records = []
@@ -145,6 +149,8 @@ def _commit(
             if metadata is not None and len(metadata) > shard.config.offset_metadata_max_bytes:
                 errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
+            if member is not None:
+                validate_partition(member, epoch, topic.topic_id, partition.partition_index)
             errors.append(ErrorCode.NONE)
             value = OffsetAndMetadata(
                 offset=partition.committed_offset,
@@ -159,16 +165,30 @@ def _commit(
     return Result(records=tuple(records), response=errors)
 
 
-def _validate(shard: GroupShard, request: OffsetCommitRequest, version: int, now_ms: int) -> None:
-    """Source: OffsetMetadataManager.validateOffsetCommit."""
-    group = shard.classic_group(request.group_id)
+def _validate(
+    shard: GroupShard, request: OffsetCommitRequest, version: int, now_ms: int
+) -> ConsumerGroupMember | None:
+    """Check the member; one whose partitions are still to be checked is returned.
+
+    Source:  OffsetMetadataManager.validateOffsetCommit.
+    """
+    group = shard.groups.get(request.group_id)
     generation_id = request.generation_id_or_member_epoch
     if group is None:
         if generation_id < 0:  # a consumer that assigns itself: its group comes with the record
-            return
+            return None
         if version >= _GROUP_NOT_FOUND_FROM:
             shard.group(request.group_id)
         raise OperationError(ErrorCode.ILLEGAL_GENERATION)
+    if isinstance(group, ConsumerGroup):
+        return committing_member(
+            group,
+            request.member_id,
+            request.group_instance_id,
+            generation_id,
+            transactional=False,
+            version=version,
+        )
     group.validate_offset_commit(
         request.member_id, request.group_instance_id, generation_id, transactional=False
     )
@@ -176,3 +196,4 @@ def _validate(shard: GroupShard, request: OffsetCommitRequest, version: int, now
     # A commit is a sign of life.
     if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE) and member is not None:
         reschedule_heartbeat(shard, group, member, now_ms)
+    return None

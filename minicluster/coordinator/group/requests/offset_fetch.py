@@ -14,6 +14,8 @@ from functools import partial
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.offsets import validate_offset_fetch
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
@@ -112,6 +114,9 @@ class _GroupFetch:
         group = groups.get(group_id) if self.stable else groups.committed_value(group_id)
         if group is None or group.state is GroupState.DEAD:
             return {}
+        if isinstance(group, ConsumerGroup):
+            member_id, epoch = self.group.member_id, self.group.member_epoch
+            validate_offset_fetch(group, member_id, epoch, committed=not self.stable)
         if self.stable:
             return shard.offsets.of_group(group_id)
         committed = shard.offsets.committed.committed()

@@ -18,6 +18,8 @@ from minicluster.coordinator.group.classic.rebalance import (
     sync_key,
 )
 from minicluster.coordinator.group.classic.records import group_metadata
+from minicluster.coordinator.group.consumer.classic_members import sync_with_consumer_group
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
@@ -64,9 +66,11 @@ def handle_sync_group(
 def _sync(
     shard: GroupShard, request: SyncGroupRequest, respond: RespondSync, now_ms: int
 ) -> Result:
-    group = shard.classic_group(request.group_id)
+    group = shard.groups.get(request.group_id)
     if group is None or group.is_empty:
         raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if isinstance(group, ConsumerGroup):
+        return sync_with_consumer_group(shard, group, request, respond, now_ms)
     _validate(group, request)
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING_REBALANCE:

@@ -8,8 +8,9 @@ from typing import Any
 
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.classic.group import MemberOrder, hash_order
-from minicluster.coordinator.group.classic.sessions import begin, end
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
+from minicluster.coordinator.group.consumer.group import CONSUMER, TopicHash
+from minicluster.coordinator.group.sessions import begin, end
 from minicluster.coordinator.group.state.group_shard import GroupShard, Task
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.coordinator.runtime.internal_log import InternalLog
@@ -17,8 +18,10 @@ from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Op
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
 from minicluster.effects import Effect, Respond
+from minicluster.java_order import uuid_hash
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.metadata_version import GROUP_VERSION
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.rules import Rules
 
@@ -46,10 +49,12 @@ class CoordinatorState:
         self.config = config
         self.rules = rules
         self.image = MetadataImage.EMPTY
+        self.metadata_offset = -1
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
         self._new_uuid = new_uuid
         self.member_order: MemberOrder = hash_order
+        self.topic_hash: TopicHash = uuid_hash
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             log,
             self._make_shard,
@@ -70,7 +75,15 @@ class CoordinatorState:
             run_task,
             self._new_uuid,
             lambda ids: self.member_order(ids),
+            lambda topic_id: self.topic_hash(topic_id),
+            lambda: self.metadata_offset,
         )
+
+    @property
+    def is_consumer_protocol_enabled(self) -> bool:
+        """The broker and the cluster's group.version allow consumer groups."""
+        is_allowed = CONSUMER in self.config.rebalance_protocols
+        return is_allowed and self.image.features.level(GROUP_VERSION) >= 1
 
     def write(
         self, group_id: str, operation: Operation[GroupShard], done: Done, now_ms: int

@@ -9,11 +9,15 @@ import uuid
 from collections.abc import Callable
 
 from minicluster.coordinator.group.classic.group import ClassicGroup, MemberOrder
-from minicluster.coordinator.group.classic.records import group_of
-from minicluster.coordinator.group.config import GroupCoordinatorConfig
+from minicluster.coordinator.group.classic.records import group_of, tombstone
+from minicluster.coordinator.group.config import ConsumerGroupConfig, GroupCoordinatorConfig
+from minicluster.coordinator.group.consumer.group import ConsumerGroup, TopicHash
+from minicluster.coordinator.group.consumer.metadata_hash import TopicHashes
+from minicluster.coordinator.group.consumer.records import group_tombstones
+from minicluster.coordinator.group.consumer.replay import ConsumerGroupReplay, Groups
 from minicluster.coordinator.group.state.offsets import Offsets, offset_of
 from minicluster.coordinator.runtime.shard import OperationError, Result
-from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
+from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
@@ -30,13 +34,15 @@ from minicluster.protocol.coordinator_records.offsets import (
 
 Task = Callable[[int], Result]
 RunTask = Callable[[str, Task, int, bool], None]
+Group = ClassicGroup | ConsumerGroup
+_NO_OFFSET = -1
 
 
 class GroupShard:
     """All groups of a partition by their id.
 
     Shapes:  run_task(key, task, now_ms, retry) runs a task as a write of this shard; new_uuid draws
-             the random part of a member id.
+             the random part of a member id; metadata_offset is the offset that the image is of.
     """
 
     record_types = GROUP_RECORDS
@@ -49,24 +55,33 @@ class GroupShard:
         run_task: RunTask,
         new_uuid: Callable[[], uuid.UUID],
         order: MemberOrder,
+        topic_hash: TopicHash,
+        metadata_offset: Callable[[], int],
     ) -> None:
         self.config = config
+        self.timeline = timeline
         self.timers = timers
         self.new_uuid = new_uuid
         self.order = order
+        self.topic_hash = topic_hash
+        self.topic_hashes = TopicHashes()
         self.image = MetadataImage.EMPTY
-        self.groups: TimelineDict[str, ClassicGroup] = timeline.new_dict()
+        self.metadata_offset = metadata_offset
+        self.offset_of_new_topics = _NO_OFFSET
+        self.groups: Groups = timeline.new_dict()
+        self._consumer_groups = ConsumerGroupReplay(self.groups, timeline, topic_hash)
         self.offsets = Offsets(timeline)
         self._run_task = run_task
 
     # --- groups ---------------------------------------------------------------------------
 
-    def group(self, group_id: str) -> ClassicGroup:
+    def group(self, group_id: str, *, committed: bool = False) -> Group:
         """A group.
 
         Errors:  GROUP_ID_NOT_FOUND.
         """
-        found = self.groups.get(group_id)
+        groups = self.groups
+        found = groups.committed_value(group_id) if committed else groups.get(group_id)
         if found is None:
             message = f"Group {group_id} not found."
             raise OperationError(ErrorCode.GROUP_ID_NOT_FOUND, message)
@@ -74,14 +89,34 @@ class GroupShard:
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """A classic group, None where there is none of this id."""
-        return self.groups.get(group_id)
-
-    def group_or_new(self, group_id: str, now_ms: int | None) -> ClassicGroup:
-        """A group; an empty classic one is made where there is none."""
         found = self.groups.get(group_id)
-        if found is None:
-            found = self.groups[group_id] = ClassicGroup(group_id, now_ms, self.order)
-        return found
+        return found if isinstance(found, ClassicGroup) else None
+
+    def consumer_group(self, group_id: str, *, committed: bool = False) -> ConsumerGroup:
+        """A consumer group.
+
+        Errors:  GROUP_ID_NOT_FOUND.
+        """
+        found = self.group(group_id, committed=committed)
+        if isinstance(found, ConsumerGroup):
+            return found
+        message = f"Group {group_id} is not a consumer group."
+        raise OperationError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+    def new_classic_group(self, group_id: str, now_ms: int | None) -> ClassicGroup:
+        """An empty classic group in the place of whatever was there."""
+        made = self.groups[group_id] = ClassicGroup(group_id, now_ms, self.order)
+        return made
+
+    def tombstones_of(self, group: Group) -> list[CoordinatorRecord]:
+        """The end of a group without members."""
+        if isinstance(group, ConsumerGroup):
+            return group_tombstones(group, group.member_ids)
+        return [tombstone(group.group_id)]
+
+    def consumer_config(self, group_id: str) -> ConsumerGroupConfig:
+        """The configs that hold for a consumer group."""
+        return self.config.of_group(group_id, self.image)
 
     # --- timers -----------------------------------------------------------------------------
 
@@ -103,15 +138,30 @@ class GroupShard:
             case OffsetCommitKey() | LegacyOffsetCommitKey():
                 place = key.group, key.topic, key.partition
                 if isinstance(value, OffsetCommitValue):
-                    self.group_or_new(key.group, None)
+                    if key.group not in self.groups:
+                        self.new_classic_group(key.group, None)
                     self.offsets.replay(place, offset_of(value, offset), producer_id)
                 else:
                     self.offsets.replay(place, None, producer_id)
+            case _:
+                self._consumer_groups.replay(key, value)
 
     def replay_end_transaction(self, producer_id: int, epoch: int, *, committed: bool) -> None:
         """Apply the marker of a transaction."""
         self.offsets.end_transaction(producer_id, committed=committed)
 
     def on_metadata(self, image: MetadataImage, now_ms: int) -> None:
-        """A newer image was published."""
-        self.image = image
+        """A newer image was published: groups of topics that have changed look at them again."""
+        before, self.image = self.image.topics, image
+        after = image.topics
+        if before is after:
+            return
+        is_first = self.offset_of_new_topics == _NO_OFFSET
+        if is_first or any(topic_id not in before.by_id for topic_id in after.by_id):
+            self.offset_of_new_topics = self.metadata_offset()
+        for group_id in self.groups:
+            group = self.groups[group_id]
+            if isinstance(group, ConsumerGroup) and any(
+                before.named(name) is not after.named(name) for name in group.subscribed_topics
+            ):
+                group.request_metadata_refresh()

@@ -7,14 +7,14 @@ Source:  GroupMetadataManager.onLoaded, onUnloaded; GroupCoordinatorShard.cleanu
 from __future__ import annotations
 
 from minicluster.coordinator.group.classic.group import (
-    ClassicGroup,
     GroupState,
     complete_join,
     complete_sync,
 )
 from minicluster.coordinator.group.classic.rebalance import prepare_rebalance, reschedule_heartbeat
-from minicluster.coordinator.group.classic.records import tombstone
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.timeouts import begin_consumer_group
+from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.protocol import ErrorCode
@@ -28,6 +28,9 @@ def begin(shard: GroupShard, now_ms: int) -> None:
     """Begin all sessions anew, and look for expired offsets from time to time."""
     for group_id in list(shard.groups):
         group = shard.groups[group_id]
+        if isinstance(group, ConsumerGroup):
+            begin_consumer_group(shard, group, now_ms)
+            continue
         for member in group.members.values():
             reschedule_heartbeat(shard, group, member, now_ms)
         if len(group.members) > shard.config.group_max_size:
@@ -40,6 +43,8 @@ def end(shard: GroupShard, now_ms: int) -> None:
     error = ErrorCode.NOT_COORDINATOR
     for group_id in list(shard.groups):
         group = shard.groups[group_id]
+        if isinstance(group, ConsumerGroup):
+            continue
         group.transition_to(GroupState.DEAD, now_ms)
         for member in group.members.values():
             complete_join(member, JoinGroupResponse(error_code=error, member_id=member.member_id))
@@ -61,12 +66,12 @@ def expire_offsets(shard: GroupShard, now_ms: int) -> Result:
     for group_id in list(shard.groups):
         group = shard.groups[group_id]
         if _expire_offsets_of(shard, group, records, now_ms) and group.is_empty:
-            records.append(tombstone(group_id))
+            records += shard.tombstones_of(group)
     return Result(records=tuple(records))
 
 
 def _expire_offsets_of(
-    shard: GroupShard, group: ClassicGroup, records: list[CoordinatorRecord], now_ms: int
+    shard: GroupShard, group: Group, records: list[CoordinatorRecord], now_ms: int
 ) -> bool:
     offsets = shard.offsets
     all_expired = next(offsets.pending_of_group(group.group_id), None) is None

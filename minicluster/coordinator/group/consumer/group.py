@@ -1,0 +1,346 @@
+"""A consumer group: its epochs, members, target assignment and expressions, folded from records.
+
+    EMPTY --first member--> ASSIGNING --new target--> RECONCILING --all have taken over--> STABLE
+      ^------------------- (the last member leaves) -------------------'
+
+A change of members, of their subscriptions or of topics raises the group epoch. The assignment
+epoch follows with a new target assignment, and each member's epoch once it has given up what is no
+longer its own.
+
+What clients see of members and epochs can be read as committed. What is counted from them is for
+decisions alone, and is the newest.
+
+Source:  ConsumerGroup, ModernGroup.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from minicluster.coordinator.group.consumer.member import (
+    ConsumerGroupMember,
+    PartitionEpochs,
+    Partitions,
+)
+from minicluster.coordinator.group.consumer.regular_expressions import ResolvedRegularExpression
+from minicluster.coordinator.group.consumer.subscription import (
+    Counts,
+    add_matches,
+    add_names,
+    add_one,
+)
+from minicluster.coordinator.runtime.shard import OperationError
+from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
+from minicluster.java_order import TimelineHashOrder, copied_map_order, string_hash
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.errors import ProtocolError
+
+CONSUMER = "consumer"
+NO_EPOCH = -1
+_FIRST_EPOCH = 1
+
+TopicHash = Callable[[UUID], int]
+"""The hash code of a topic id, which orders topics in Java's maps."""
+
+
+class ConsumerGroupState(enum.Enum):
+    """Shapes: the values are the names that clients see."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class ConsumerGroup:
+    """One group.
+
+    Units:   *_epoch are counters; assignment_time_ms is when the target assignment was made.
+    """
+
+    type = CONSUMER
+    protocol_type = "consumer"
+
+    def __init__(self, group_id: str, timeline: Timeline, topic_hash: TopicHash) -> None:
+        self.group_id = group_id
+        self.topic_hash = topic_hash
+        self.members: TimelineDict[str, ConsumerGroupMember] = timeline.new_dict()
+        self.target: TimelineDict[str, Partitions] = timeline.new_dict()
+        self._epochs: TimelineDict[str, int] = timeline.new_dict()
+        self._epochs["group"] = self._epochs["assignment"] = _FIRST_EPOCH
+        self.assignment_time_ms = 0
+        self.metadata_hash = 0
+        self.has_subscription_metadata = False
+        self.static_members: dict[str, str] = {}
+        self.subscribed_topics: Counts = {}
+        self.subscribed_regexes: dict[str, int] = {}
+        self.resolved_regexes: dict[str, ResolvedRegularExpression] = {}
+        self.target_owners: dict[UUID, dict[int, str]] = {}
+        self.classic_members = 0
+        self._classic_protocols: dict[str, int] = {}
+        self._assignors: dict[str, int] = {}
+        self._assignor_order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
+        self._partition_epochs: dict[UUID, dict[int, int]] = {}
+        self._order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
+        self._refresh_at_ms, self._refresh_epoch = 0, 0
+
+    # --- epochs and state ---------------------------------------------------------------------
+
+    @property
+    def group_epoch(self) -> int:
+        """Raised with each change that asks for another target assignment."""
+        return self._epochs["group"]
+
+    @property
+    def assignment_epoch(self) -> int:
+        """The group epoch that the target assignment was made for; -1: it is deleted."""
+        return self._epochs["assignment"]
+
+    def set_group_epoch(self, epoch: int) -> None:
+        """Take over the group epoch of a record."""
+        self._epochs["group"] = epoch
+
+    def set_assignment_epoch(self, epoch: int, time_ms: int) -> None:
+        """Take over the epoch of a target assignment."""
+        self._epochs["assignment"] = epoch
+        self.assignment_time_ms = time_ms
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """The newest state."""
+        members = (self.members[member_id] for member_id in self.members)
+        return _state_of(self.group_epoch, self.assignment_epoch, members)
+
+    def committed_epochs(self) -> tuple[int, int]:
+        """The group epoch and the assignment epoch, as committed."""
+        epochs = self._epochs.committed()
+        return epochs.get("group", _FIRST_EPOCH), epochs.get("assignment", _FIRST_EPOCH)
+
+    @property
+    def committed_state(self) -> ConsumerGroupState:
+        """The state as committed, which clients see."""
+        return _state_of(*self.committed_epochs(), self.members.committed().values())
+
+    @property
+    def is_empty(self) -> bool:
+        """The group has no member."""
+        return not self.members
+
+    # --- members ------------------------------------------------------------------------------
+
+    @property
+    def member_ids(self) -> list[str]:
+        """The members in the order in which Kafka walks over them."""
+        return list(self._order)
+
+    def member(self, member_id: str) -> ConsumerGroupMember:
+        """A member.
+
+        Errors:  UNKNOWN_MEMBER_ID.
+        """
+        found = self.members.get(member_id)
+        if found is None:
+            message = f"Member {member_id} is not a member of group {self.group_id}."
+            raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        return found
+
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
+        """The member of an instance id, None where there is none."""
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.member(member_id)
+
+    def update_member(self, new: ConsumerGroupMember) -> None:
+        """Add a member, or replace what is known of it."""
+        old = self.members.get(new.member_id)
+        self.members[new.member_id] = new
+        self._order.put(new.member_id)
+        if new.instance_id is not None:
+            self.static_members[new.instance_id] = new.member_id
+        if old is not None:
+            self._count(old, -1)
+            self._release(old.assigned, old.epoch)
+            self._release(old.pending_revocation, old.epoch)
+        self._count(new, 1)
+        self._occupy(new.assigned, new.epoch)
+        self._occupy(new.pending_revocation, new.epoch)
+
+    def remove_member(self, member_id: str) -> None:
+        """Remove a member."""
+        old = self.members.pop(member_id)
+        if old is None:
+            return
+        self._order.remove(member_id)
+        if old.instance_id is not None:
+            self.static_members.pop(old.instance_id, None)
+        self._count(old, -1)
+        self._release(old.assigned, old.epoch)
+        self._release(old.pending_revocation, old.epoch)
+
+    def _count(self, member: ConsumerGroupMember, change: int) -> None:
+        add_names(self.subscribed_topics, member.subscribed_topics, change)
+        add_one(self.subscribed_regexes, member.subscribed_regex, change)
+        assignor = member.server_assignor
+        add_one(self._assignors, assignor, change)
+        if assignor in self._assignors:
+            self._assignor_order.put(assignor)
+        elif assignor is not None:
+            self._assignor_order.remove(assignor)
+        self.classic_members += change * member.uses_classic_protocol
+        for protocol in member.classic_protocols:
+            add_one(self._classic_protocols, protocol.name, change)
+
+    # --- partitions ---------------------------------------------------------------------------
+
+    def current_partition_epoch(self, topic_id: UUID, partition: int) -> int:
+        """The epoch of the member that still has a partition, -1 where it is free."""
+        return self._partition_epochs.get(topic_id, {}).get(partition, NO_EPOCH)
+
+    def _release(self, partitions: PartitionEpochs, epoch: int) -> None:
+        for topic_id, indexes in partitions.items():
+            held = self._partition_epochs.get(topic_id, {})
+            for index in indexes:
+                # A member with a higher epoch may have taken it over in the same batch.
+                if held.get(index) == epoch:
+                    del held[index]
+            if not held:
+                self._partition_epochs.pop(topic_id, None)
+
+    def _occupy(self, partitions: PartitionEpochs, epoch: int) -> None:
+        for topic_id, indexes in partitions.items():
+            held = self._partition_epochs.setdefault(topic_id, {})
+            for index in indexes:
+                owner_epoch = held.get(index)
+                if owner_epoch is not None and owner_epoch >= epoch:
+                    what = f"partition {index} is still owned at epoch {owner_epoch}"
+                    raise ProtocolError("ConsumerGroupCurrentMemberAssignmentValue", "", what)
+                held[index] = epoch
+
+    # --- target assignment --------------------------------------------------------------------
+
+    def target_of(self, member_id: str) -> Partitions:
+        """The partitions that a member is to have."""
+        return self.target.get(member_id) or {}
+
+    def target_of_instance(self, member: ConsumerGroupMember) -> Partitions:
+        """The target of a member, or of the one whose instance id it has taken over."""
+        if member.instance_id is None:
+            return self.target_of(member.member_id)
+        return self.target_of(self.static_members.get(member.instance_id, ""))
+
+    def set_target(self, member_id: str, partitions: Partitions) -> None:
+        """Take over the target of a member."""
+        self._disown(member_id, partitions)
+        for topic_id, indexes in partitions.items():
+            self.target_owners.setdefault(topic_id, {}).update(dict.fromkeys(indexes, member_id))
+        self.target[member_id] = partitions
+
+    def remove_target(self, member_id: str) -> None:
+        """Remove the target of a member that has left."""
+        self._disown(member_id, {})
+        self.target.pop(member_id)
+
+    def _disown(self, member_id: str, kept: Partitions) -> None:
+        for topic_id, indexes in self.target_of(member_id).items():
+            owners = self.target_owners.get(topic_id, {})
+            for index in indexes - kept.get(topic_id, frozenset()):
+                # The target of its next owner may have been written first.
+                if owners.get(index) == member_id:
+                    del owners[index]
+            if not owners:
+                self.target_owners.pop(topic_id, None)
+
+    # --- subscriptions ------------------------------------------------------------------------
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """A member subscribes to a topic, by its name or by an expression."""
+        return topic in self.subscribed_topics
+
+    def set_resolved_regex(self, expression: str, resolved: ResolvedRegularExpression) -> None:
+        """Take over the topics that an expression matches."""
+        self.remove_resolved_regex(expression)
+        self.resolved_regexes[expression] = resolved
+        add_matches(self.subscribed_topics, resolved.topics, 1)
+
+    def remove_resolved_regex(self, expression: str) -> None:
+        """Forget the topics of an expression."""
+        old = self.resolved_regexes.pop(expression, None)
+        if old is not None:
+            add_matches(self.subscribed_topics, old.topics, -1)
+
+    # --- assignors and protocols --------------------------------------------------------------
+
+    def preferred_assignor(
+        self, old: ConsumerGroupMember | None = None, new: ConsumerGroupMember | None = None
+    ) -> str | None:
+        """The assignor with most votes, after a change of one member."""
+        before = list(self._assignor_order)
+        counts = dict(self._assignors)
+        add_one(counts, None if old is None else old.server_assignor, -1)
+        add_one(counts, None if new is None else new.server_assignor, 1)
+        # Map.compute puts a new key in front of its bin.
+        added = [name for name in counts if name not in before]
+        names = copied_map_order([*added, *before], (), string_hash)
+        return max((n for n in names if n in counts), key=lambda n: counts[n], default=None)
+
+    def supports_classic_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """One of a member's protocols is supported by all members of the classic protocol."""
+        if protocol_type != self.protocol_type:
+            return False
+        counts = self._classic_protocols
+        return any(self.is_empty or counts.get(n, 0) == self.classic_members for n in names)
+
+    def is_waiting_for_partitions(self, member: ConsumerGroupMember) -> bool:
+        """Another member still has a partition of a member's target."""
+        return any(
+            index not in member.assigned.get(topic_id, {})
+            and self.current_partition_epoch(topic_id, index) != NO_EPOCH
+            for topic_id, indexes in self.target_of(member.member_id).items()
+            for index in indexes
+        )
+
+    # --- refresh of metadata ------------------------------------------------------------------
+
+    def request_metadata_refresh(self) -> None:
+        """Compare the topics with the hash again at the next heartbeat."""
+        self._refresh_at_ms, self._refresh_epoch = 0, 0
+
+    def set_metadata_refresh(self, at_ms: int, epoch: int) -> None:
+        """The topics were compared for a group epoch."""
+        self._refresh_at_ms, self._refresh_epoch = at_ms, epoch
+
+    def has_metadata_expired(self, now_ms: int) -> bool:
+        """The topics have to be compared, or the write of the last comparison was lost."""
+        return now_ms >= self._refresh_at_ms or self.group_epoch < self._refresh_epoch
+
+    # --- offsets and deletion -----------------------------------------------------------------
+
+    def validate_delete(self) -> None:
+        """Raise the refusal of a DeleteGroups.
+
+        Errors:  NON_EMPTY_GROUP.
+        """
+        if not self.is_empty:
+            raise OperationError(ErrorCode.NON_EMPTY_GROUP)
+
+    def validate_offset_delete(self) -> None:
+        """Offsets of topics without subscription can be deleted at any time."""
+
+    def offset_base_ms(self, commit_ms: int) -> int | None:
+        """The time from which the retention of an offset counts: that of its commit."""
+        return commit_ms
+
+
+def _state_of(
+    group_epoch: int, assignment_epoch: int, members: Iterable[ConsumerGroupMember]
+) -> ConsumerGroupState:
+    listed = list(members)
+    if not listed:
+        return ConsumerGroupState.EMPTY
+    if group_epoch > assignment_epoch:
+        return ConsumerGroupState.ASSIGNING
+    if all(member.is_reconciled_to(assignment_epoch) for member in listed):
+        return ConsumerGroupState.STABLE
+    return ConsumerGroupState.RECONCILING
