@@ -142,7 +142,7 @@ class Reconciliation:
             added = dict.fromkeys(free[topic_id], self.target_epoch)
             copied = member.assigned.get(topic_id, {}) if before else {}
             # Map.computeIfAbsent puts a new key in front of its bin.
-            place = {} if before else {topic_id: {}}
+            place: Epochs = {} if before else {topic_id: {}}
             assigned = {**place, **assigned}
             assigned[topic_id] = _in_map_order(copied, {**before, **added}, added)
         unreleased = MemberState.UNRELEASED_PARTITIONS
