@@ -9,10 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from minicluster.coordinator.group.consumer.downgrade import (
-    can_downgrade_without,
-    convert_to_classic_group,
-)
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
 from minicluster.coordinator.group.consumer.records import (
@@ -21,6 +17,10 @@ from minicluster.coordinator.group.consumer.records import (
     regular_expression_tombstone,
 )
 from minicluster.coordinator.group.consumer.subscription import add_matches, add_names
+from minicluster.coordinator.group.migration.downgrade import (
+    can_downgrade_without,
+    convert_to_classic_group,
+)
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.lazy_dataclass import dataclass

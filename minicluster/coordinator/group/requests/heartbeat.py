@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from minicluster.coordinator.group.classic.group import GroupState
 from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
-from minicluster.coordinator.group.consumer.classic_members import heartbeat_of_classic_member
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.migration.classic_members import heartbeat_of_classic_member
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result

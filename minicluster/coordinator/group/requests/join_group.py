@@ -31,9 +31,9 @@ from minicluster.coordinator.group.classic.rebalance import (
     schedule_expiry,
 )
 from minicluster.coordinator.group.classic.records import empty_group, group_metadata
-from minicluster.coordinator.group.consumer.classic_members import join_consumer_group
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.records import group_tombstones
+from minicluster.coordinator.group.migration.classic_members import join_consumer_group
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result

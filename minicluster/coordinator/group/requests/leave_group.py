@@ -23,8 +23,8 @@ from minicluster.coordinator.group.classic.rebalance import (
     maybe_complete_join,
     prepare_rebalance_or_complete_join,
 )
-from minicluster.coordinator.group.consumer.classic_members import leave_consumer_group
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.migration.classic_members import leave_consumer_group
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result

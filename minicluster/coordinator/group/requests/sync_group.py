@@ -18,8 +18,8 @@ from minicluster.coordinator.group.classic.rebalance import (
     sync_key,
 )
 from minicluster.coordinator.group.classic.records import group_metadata
-from minicluster.coordinator.group.consumer.classic_members import sync_with_consumer_group
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.migration.classic_members import sync_with_consumer_group
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result

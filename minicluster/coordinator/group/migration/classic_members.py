@@ -21,15 +21,6 @@ from minicluster.coordinator.group.classic.group import (
     RespondJoin,
     RespondSync,
 )
-from minicluster.coordinator.group.consumer.downgrade import (
-    can_downgrade_with_replaced,
-    convert_to_classic_group,
-)
-from minicluster.coordinator.group.consumer.embedded import (
-    assignment_bytes,
-    owned_topics,
-    subscription_of,
-)
 from minicluster.coordinator.group.consumer.fencing import fence_members
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.joining import (
@@ -53,6 +44,15 @@ from minicluster.coordinator.group.consumer.timeouts import (
     schedule_join_timeout_if_absent,
     schedule_session_timeout,
     schedule_sync_timeout,
+)
+from minicluster.coordinator.group.migration.downgrade import (
+    can_downgrade_with_replaced,
+    convert_to_classic_group,
+)
+from minicluster.coordinator.group.migration.embedded import (
+    assignment_bytes,
+    owned_topics,
+    subscription_of,
 )
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result

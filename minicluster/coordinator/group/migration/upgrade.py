@@ -16,11 +16,6 @@ from minicluster.coordinator.group.classic.group import (
     complete_sync,
 )
 from minicluster.coordinator.group.classic.records import tombstone
-from minicluster.coordinator.group.consumer.embedded import (
-    assignment_of,
-    partitions_by_id,
-    subscription_of,
-)
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.member import (
     ClassicMemberMetadata,
@@ -30,6 +25,11 @@ from minicluster.coordinator.group.consumer.member import (
 )
 from minicluster.coordinator.group.consumer.records import whole_group
 from minicluster.coordinator.group.consumer.timeouts import schedule_session_timeout
+from minicluster.coordinator.group.migration.embedded import (
+    assignment_of,
+    partitions_by_id,
+    subscription_of,
+)
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.protocol import ErrorCode

@@ -23,10 +23,10 @@ from minicluster.coordinator.group.classic.rebalance import (
     reschedule_heartbeat,
 )
 from minicluster.coordinator.group.classic.records import group_metadata
-from minicluster.coordinator.group.consumer.embedded import assignment_bytes
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
 from minicluster.coordinator.group.consumer.records import group_tombstones
+from minicluster.coordinator.group.migration.embedded import assignment_bytes
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.protocol import ErrorCode
