@@ -14,6 +14,7 @@ from minicluster.version import VERSION as __version__
 if TYPE_CHECKING:
     from minicluster.actors.cluster.mini_cluster import MiniCluster as MiniCluster
     from minicluster.faults import Faults as Faults
+    from minicluster.fixtures.plugin import mini_cluster_fixture as mini_cluster_fixture
     from minicluster.rules import Rules as Rules
     from minicluster.verify import verify as verify
 
@@ -21,10 +22,11 @@ _HOMES = {
     "MiniCluster": "minicluster.actors.cluster.mini_cluster",
     "Faults": "minicluster.faults",
     "Rules": "minicluster.rules",
+    "mini_cluster_fixture": "minicluster.fixtures.plugin",
     "verify": "minicluster.verify",
 }
 
-__all__ = ["Faults", "MiniCluster", "Rules", "__version__", "verify"]
+__all__ = ["Faults", "MiniCluster", "Rules", "__version__", "mini_cluster_fixture", "verify"]
 
 # A checkout on a file system without symbolic links has no minicluster/actors folder.
 if not (Path(__file__).parent / "actors").is_dir():

@@ -18,6 +18,7 @@ from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.layout import (
     OutsideQuorum,
     check_counts,
+    check_types,
     config_of,
     pace_of,
     rules_and_faults,
@@ -50,6 +51,7 @@ from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.rules import Rules
+from minicluster.scenario.bounds import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 
 SEEN_WITHIN_MS = 5_000
@@ -61,6 +63,7 @@ class Cluster:
 
     rt: Runtime
     own_client: Client  # since the start
+    is_started = False
 
     def __init__(
         self,
@@ -100,6 +103,11 @@ class Cluster:
             default = default_runtime(listeners=bool(listeners), pace=pace)
             runtime = cast(RuntimeName, default)
         check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
+        check_types(
+            config=config, features=features, checks=checks, exercises=exercises,
+            listeners=listeners, quorum=quorum, wire=wire, online=online, scenario=scenario,
+            rules=rules, faults=faults, metadata_version=metadata_version,
+        )  # fmt: skip
         self.seed = seed
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime
@@ -214,6 +222,14 @@ class Cluster:
         draws = self.rt.rng(f"directory/{node_id}/{count}")
         return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in self.config.log_dirs)
 
+    def check_started(self, what: str) -> None:
+        """Refuse what needs a cluster that has been started.
+
+        Errors:  UserError.
+        """
+        if not self.is_started:
+            raise UserError(f"{what}: the cluster is not started; call start(), or use it in with")
+
     # The committed state and the roles in it.
 
     @property
@@ -223,6 +239,8 @@ class Cluster:
 
     def partition_state(self, topic: str, index: int) -> PartitionRegistration | None:
         """The committed state of a partition, None if there is none."""
+        if not isinstance(topic, str) or not isinstance(index, int):
+            raise UserError(f"{shown(topic)}, {shown(index)}: give a topic's name and a number")
         found = self.image.topics.named(topic)
         return None if found is None else found.partitions.get(index)
 
@@ -247,10 +265,6 @@ class Cluster:
                 if followed >= 0 and followed not in self.node_ids:
                     active.append((node.quorum.epoch, followed))
         return max(active)[1] if active else None
-
-    def is_running(self, node_id: int) -> bool:
-        """True while the node's process runs; a paused process runs."""
-        return node_id in self.processes
 
     def high_watermark(self, topic: str, index: int) -> int:
         """The high watermark as the partition's leader has it, -1 where there is none."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicluster.actors.cluster.live import LiveFaults
+from minicluster.actors.listeners.endpoints import ListenAddress
 from minicluster.actors.nodes.config import THREADED, ClusterConfig
 from minicluster.errors import UserError
 from minicluster.faults import Faults
@@ -17,6 +18,7 @@ from minicluster.scenario.bounds import (
     CONTROLLERS_MAX,
     SEED_MAX,
     checked_pace,
+    shown,
     whole_number,
 )
 
@@ -45,6 +47,33 @@ def check_counts(*, brokers: object, controllers: object, seed: object, runtime:
     whole_number(seed, "seed", 0, SEED_MAX)
     if runtime not in ("simulated", "threaded"):
         raise UserError(f"runtime: {runtime!r} is not one of simulated, threaded")
+
+
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "config": ((Mapping,), "a mapping of names and values"),
+    "features": ((Mapping,), "a mapping of names and levels"),
+    "scenario": ((Mapping,), "a mapping, as a scenario file has it"),
+    "checks": ((list, tuple), "a list of followers"),
+    "exercises": ((list, tuple), "a list of rules such as ['A1']"),
+    "faults": ((Faults, Iterable), "a list of zoo ids such as ['Z01']"),
+    "rules": ((Rules, str), "a release such as 'kafka-4.3'"),
+    "metadata_version": ((str,), "a version such as '4.3-IV0'"),
+    "listeners": ((bool, ListenAddress), "True, False or a ListenAddress"),
+    "quorum": ((OutsideQuorum,), "an OutsideQuorum"),
+    "wire": ((bool,), "True or False"),
+    "online": ((bool,), "True or False"),
+}
+
+
+def check_types(**given: object) -> None:
+    """Refuse arguments of a wrong type.
+
+    Errors:  UserError in one line.
+    """
+    for name, value in given.items():
+        types, text = _TYPES[name]
+        if value is not None and not isinstance(value, types):
+            raise UserError(f"{name}: {shown(value)} is not {text}")
 
 
 def pace_of(pace: object, *, runtime: str, listeners: bool) -> float | None:

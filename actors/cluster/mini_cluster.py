@@ -13,6 +13,7 @@ The actors run while the test's thread waits; simulated ones run only then.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -50,6 +51,7 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.protocol.api_versions import enabled_versions
 from minicluster.scenario.actions.arguments import Duration, read_duration
+from minicluster.scenario.bounds import shown
 
 if TYPE_CHECKING:
     from minicluster.verify import Report
@@ -65,9 +67,9 @@ class MiniCluster(ClusterRoles):
     Errors:  UserError for invalid arguments; ActorCrashed and InvariantViolated from any wait.
     """
 
-    _started = False
     listeners: Listeners | None = None
     online_checks: OnlineChecks | None = None
+    report: Report | None = None  # of the latest verify()
 
     # Actions: functions of a cluster, each declared once as a step (minicluster/scenario/actions).
 
@@ -132,9 +134,9 @@ class MiniCluster(ClusterRoles):
         Errors:  WaitTimeout if they are not in two minutes of cluster time; AddressUnavailable,
                  with nothing started, where a port is in use.
         """
-        if self._started:
+        if self.is_started:
             raise UserError("this cluster has been started already")
-        self._started = True
+        self.is_started = True
         if self.listen_address is not None:
             self._open_listeners(self.listen_address)
         with self.rt.exclusive():
@@ -256,8 +258,12 @@ class MiniCluster(ClusterRoles):
         if self.online_checks is not None:
             self.online_checks.check_values(self.recorder.table("client_record"))
 
+    def __repr__(self) -> str:
+        nodes = f"{len(self.broker_ids)} brokers, {len(self.controller_ids)} controllers"
+        return f"<MiniCluster of {nodes}, seed {self.seed}>"
+
     def __enter__(self) -> Self:
-        return self if self._started else self.start()
+        return self if self.is_started else self.start()
 
     def __exit__(
         self,
@@ -274,18 +280,32 @@ class MiniCluster(ClusterRoles):
 
     def run_for(self, duration: Duration) -> None:
         """Let the cluster run for a while."""
+        self.check_started("run_for")
         self.rt.run_for(read_duration(duration, "run_for"))
         self.see_commits()
 
     def wait_until(self, condition: Callable[[], Any], within: Duration = "60s") -> None:
         """Let the cluster run until a condition holds.
 
-        Errors:  WaitTimeout, which names the condition and shows the cluster.
+        Errors:  WaitTimeout, which names the condition and shows the cluster; UserError for a
+                 condition that is none, such as a method that is not called.
         """
+        self.check_started("wait_until")
+        given: object = condition
+        if not callable(given):
+            what = "a function, such as orders.fully_in_sync or lambda: broker.is_fenced"
+            raise UserError(f"wait_until: {shown(given)} is no condition; give {what}")
         self._wait(condition, read_duration(within, "wait_until: within"))
 
     def _wait(self, condition: Callable[[], Any], within_ms: int) -> None:
-        if not self.run_until(lambda: bool(condition()), within_ms):
+        def holds() -> bool:
+            found = condition()
+            if callable(found):
+                what = f"{describe(condition)} gives a function, which is always true"
+                raise UserError(f"wait_until: {what}; call it: {describe(found)}()")
+            return bool(found)
+
+        if not self.run_until(holds, within_ms):
             lines = "\n  ".join(self.state())
             raise WaitTimeout(
                 f"waited {within_ms / 1000:g}s for {describe(condition)}; it did not come "
@@ -308,8 +328,10 @@ class MiniCluster(ClusterRoles):
 
         Errors:  UserError where the path cannot be a run folder; what is there already stays.
         """
+        self.check_started("save")
+        place = _path(path, "save")
         with self.rt.exclusive():
-            return write_run(self, Path(path))
+            return write_run(self, place)
 
     def ingest(self, path: str | Path, form: str = "parquet") -> Path:
         """Write the committed metadata log to disk while the cluster runs, from its start on.
@@ -318,7 +340,7 @@ class MiniCluster(ClusterRoles):
                  and one at the end; form log: a segment that grows, for ``readStream``. -> where.
         Errors:  UserError for another form.
         """
-        follower = stream(form, Path(path))
+        follower = stream(form, _path(path, "ingest"))
         with self.rt.exclusive():
             sink = self.rt.actor("metadata-sink")
             if sink is None:
@@ -327,9 +349,28 @@ class MiniCluster(ClusterRoles):
                 sink.deliver(Follow(follower))
         return follower.path
 
-    def verify(self) -> Report:
-        """Let Spark judge this run up to now."""
+    def verify(self, path: str | Path | None = None) -> Report:
+        """Let Spark judge this run up to now.
+
+        Shapes:  path: where the run folder stays, with the report as a page and as JSON; without it
+                 nothing stays, but for a test that fails (``--mini-cluster-save``).
+        """
         from minicluster.verify import verify
 
+        if path is not None:
+            self.report = verify(self.save(path))
+            self.report.leave(Path(path))
+            return self.report
         with tempfile.TemporaryDirectory(prefix="minicluster-") as folder:
-            return verify(self.save(Path(folder) / self.run_id))
+            self.report = verify(self.save(Path(folder) / self.run_id))
+        return self.report
+
+
+def _path(value: object, what: str) -> Path:
+    """A path that a caller gave.
+
+    Errors:  UserError for a value of another type.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise UserError(f"{what}: {shown(value)} is no path")
+    return Path(value)

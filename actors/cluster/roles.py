@@ -9,19 +9,29 @@ from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.links import is_client
 from minicluster.errors import UserError
-from minicluster.scenario.actions.arguments import HasId, Nodes, Selector
+from minicluster.scenario.actions.arguments import NODES, HasId, Nodes, Selector
+from minicluster.scenario.bounds import shown
 from minicluster.scenario.selectors import select
 
 
 class ClusterRoles(Cluster):
     """A cluster whose nodes and topics have handles."""
 
-    def node(self, node_id: int) -> Node:
-        """A node by its id.
+    def node(self, node: Node | int) -> Node:
+        """A node by its id, or by a handle of it.
 
         Errors:  UserError if there is none.
         """
-        return Node(self, self._checked(node_id))
+        if not isinstance(node, Node | int) or isinstance(node, bool):
+            raise UserError(f"node: {shown(node)} is not the id of a node, such as 1")
+        return Node(self, self._checked(node.id if isinstance(node, Node) else node))
+
+    def is_running(self, node: Nodes) -> bool:
+        """True while the processes of nodes run, all of them; a paused process runs.
+
+        Errors:  UserError for what names no node.
+        """
+        return all(node_id in self.processes for node_id in self.ids(node))
 
     @property
     def brokers(self) -> tuple[Node, ...]:
@@ -41,6 +51,8 @@ class ClusterRoles(Cluster):
 
     def client(self, client_id: str) -> ClientNode:
         """One of Kafka's clients by its ``client.id``, connected or not."""
+        if not isinstance(client_id, str):
+            raise UserError(f"client: {shown(client_id)} is no client.id, such as app-1")
         return ClientNode(self, self.client_nodes.node(client_id))
 
     @property
@@ -50,11 +62,14 @@ class ClusterRoles(Cluster):
         self.client_nodes.keep(found)
         return tuple(ClientNode(self, node_id) for node_id in found)
 
-    def topic(self, name: str) -> Topic:
-        """A topic by its name.
+    def topic(self, name: str | Topic) -> Topic:
+        """A topic by its name, or by a handle of it.
 
         Errors:  UserError if there is none.
         """
+        name = name.name if isinstance(name, Topic) else name
+        if not isinstance(name, str):
+            raise UserError(f"topic: {shown(name)} is not the name of a topic")
         if self.image.topics.named(name) is None:
             raise UserError(f"there is no topic {name}")
         return Topic(self, name)
@@ -77,6 +92,8 @@ class ClusterRoles(Cluster):
     def ids_with_clients(self, nodes: Nodes) -> tuple[int, ...]:
         """The ids of nodes, of which some may be clients."""
         alone = isinstance(nodes, HasId | Selector | str | int)
+        if not alone and not isinstance(nodes, Iterable):
+            raise UserError(f"{shown(nodes)} is not {NODES.text}")
         items: Iterable[HasId | Selector | str | int] = (nodes,) if alone else nodes  # type: ignore[assignment]
         found = tuple(node_id for item in items for node_id in self._ids_of(item))
         self.client_nodes.keep(found)
@@ -98,6 +115,12 @@ class ClusterRoles(Cluster):
             return (self._checked(item),)
         if isinstance(item, HasId):
             return (self._checked(item.id),)
+        if not isinstance(item, str | Selector):
+            raise UserError(f"{shown(item)} is not {NODES.text}")
+        if isinstance(item, str) and item.strip().isdecimal():
+            raise UserError(f"{item!r} is text; a node's id is a number: {item.strip()}")
+        if isinstance(item, str) and item.strip().isdecimal():
+            raise UserError(f"{item!r} is text; a node's id is a number: {item.strip()}")
         selected = select(item if isinstance(item, str) else item.expression, ScenarioView(self))
         if not selected:
             raise UserError(f"{item} names nobody now")

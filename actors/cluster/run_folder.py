@@ -15,20 +15,29 @@ from minicluster.log.directory import METADATA_DIRECTORY, write_controller_direc
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
 from minicluster.log.written_files import WRITTEN, written_files
 from minicluster.scenario.scenario import to_yaml
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.version import VERSION
 
 FORMAT = 1
 SCENARIO_NAME = "scenario.yaml"
 
 
-def write_run(cluster: Cluster, path: Path, *, repeat: str | None = None) -> Path:
+def write_run(
+    cluster: Cluster,
+    path: Path,
+    *,
+    repeat: str | None = None,
+    failure: ScenarioFailure | None = None,
+) -> Path:
     """Write a cluster's run folder; an earlier run in the same place is replaced.
 
-    Shapes:  repeat: the trace hash of the same scenario and seed played another time.
+    Shapes:  repeat: the trace hash of the same scenario and seed played another time; failure: of
+             the scenario that was played.
     """
 
     def write(folder: Path) -> dict[str, Any]:
         header = _write_files(cluster, folder)
+        header["failure"] = None if failure is None else failure.to_dict()
         return header if repeat is None else {**header, "repeat_trace_hash": repeat}
 
     running = _running_actors(cluster)

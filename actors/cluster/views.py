@@ -11,6 +11,7 @@ from minicluster.actors.cluster.cluster import Cluster
 from minicluster.errors import UserError
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.scenario.bounds import shown
 
 
 class Node:
@@ -23,6 +24,9 @@ class Node:
         self.id = node_id
 
     def __eq__(self, other: object) -> bool:
+        """Compare with a handle of the same cluster, or with a node's id."""
+        if isinstance(other, int) and not isinstance(other, bool):
+            return other == self.id
         return isinstance(other, Node) and (other.id, other._cluster) == (self.id, self._cluster)
 
     def __hash__(self) -> int:
@@ -99,6 +103,42 @@ class ClientNode:
         return self._cluster.client_nodes.is_connected(self.id)
 
 
+class NodeSet(tuple[Node, ...]):
+    """Replicas in their order; they compare with nodes and ids as a set, whatever the order."""
+
+    __slots__ = ()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The nodes' ids, in the order of the replicas."""
+        return tuple(node.id for node in self)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with nodes or ids as sets.
+
+        Errors:  UserError for what holds no nodes, which would never be equal.
+        """
+        if not isinstance(other, list | tuple | set | frozenset):
+            what = "nodes or ids, such as [1, 2]; len() counts them"
+            raise UserError(f"{list(self)} is compared with {shown(other)}; it takes {what}")
+        return set(self) == {self._checked(item) for item in other}
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.ids))
+
+    def __contains__(self, item: object) -> bool:
+        return tuple.__contains__(self, self._checked(item))
+
+    @staticmethod
+    def _checked(item: object) -> object:
+        if not isinstance(item, Node | int | None) or isinstance(item, bool):
+            raise UserError(f"{shown(item)} is no node; give a node or its id")
+        return item
+
+
 class Partition:
     """One partition of a topic."""
 
@@ -108,6 +148,15 @@ class Partition:
         self._cluster = cluster
         self.topic = topic
         self.index = index
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Partition):
+            return NotImplemented
+        mine, its = (self._cluster, self.topic, self.index), (other._cluster, other.topic)
+        return mine == (*its, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.index))
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -123,8 +172,8 @@ class Partition:
             raise UserError(f"there is no partition {self!r}")
         return found
 
-    def _nodes(self, ids: tuple[int, ...]) -> tuple[Node, ...]:
-        return tuple(Node(self._cluster, node_id) for node_id in ids)
+    def _nodes(self, ids: tuple[int, ...]) -> NodeSet:
+        return NodeSet(Node(self._cluster, node_id) for node_id in ids)
 
     @property
     def leader(self) -> Node | None:
@@ -133,18 +182,18 @@ class Partition:
         return None if leader < 0 else Node(self._cluster, leader)
 
     @property
-    def replicas(self) -> tuple[Node, ...]:
+    def replicas(self) -> NodeSet:
         """All replicas, the preferred leader first."""
         return self._nodes(self.state.replicas)
 
     @property
-    def followers(self) -> tuple[Node, ...]:
+    def followers(self) -> NodeSet:
         """The replicas but the leader, in the order of the replicas."""
         state = self.state
         return self._nodes(tuple(r for r in state.replicas if r != state.leader))
 
     @property
-    def isr(self) -> tuple[Node, ...]:
+    def isr(self) -> NodeSet:
         """The in-sync replicas."""
         return self._nodes(self.state.isr)
 
@@ -188,6 +237,14 @@ class Topic:
         self._cluster = cluster
         self.name = name
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Topic):
+            return NotImplemented
+        return (self._cluster, self.name) == (other._cluster, other.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __repr__(self) -> str:
         return f"topic {self.name}"
 
@@ -196,6 +253,12 @@ class Topic:
         return 0 if topic is None else len(topic)
 
     def __getitem__(self, index: int) -> Partition:
+        """A partition by its number.
+
+        Errors:  IndexError if there is none; UserError for what is no number.
+        """
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise UserError(f"{self}: {shown(index)} is no number of a partition; write [0]")
         if not 0 <= index < len(self):
             raise IndexError(
                 f"topic {self.name} has {len(self)} partitions, no {self.name}-{index}"

@@ -233,7 +233,10 @@ def _count(name: str, value: Any) -> int:
 
 
 def _directories(value: Any) -> tuple[str, ...]:
-    names = [name.strip() for name in str(value).split(",")]
+    if not isinstance(value, str):
+        what = "names with commas between them; write 'd0,d1' for two directories"
+        raise UserError(f"config: {LOG_DIRS}: {value!r} is not {what}")
+    names = [name.strip() for name in value.split(",")]
     whole_number(len(names), f"config: {LOG_DIRS}: how many", 1, DIRECTORIES_MAX)
     if not all(names) or len(set(names)) < len(names):
         raise UserError(f"config: {LOG_DIRS}: {value!r} is no list of different names: d0,d1")

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.actors.play.performer import Failure
 from minicluster.actors.play.player import play, play_once, save_run
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
@@ -21,6 +20,7 @@ from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.shrink import Shrunk, shrink
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 SHRINK_REPLAYS = 150
 LOST = "F1"  # an acknowledged record is gone
@@ -35,7 +35,7 @@ class Outcome:
 
     seed: int
     scenario: Scenario
-    failure: Failure | None
+    failure: ScenarioFailure | None
     trace_hash: str
     cluster_ms: int
     steps_done: int
@@ -71,11 +71,11 @@ def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
         trace_hash=cluster.trace_hash,
         cluster_ms=cluster.now_ms,
         steps_done=done,
-        path=None if runs is None else save_run(cluster, scenario, runs),
+        path=None if runs is None else save_run(cluster, scenario, runs, failure=failure),
     )
 
 
-def _lost_records(cluster: MiniCluster) -> Failure | None:
+def _lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
     """A record with acks=all that is not in the log of an ISR member at the end (F1, G8).
 
     A partition without ELR promises nothing once its last ISR member has lost its log.
@@ -100,7 +100,7 @@ def _lost_records(cluster: MiniCluster) -> Failure | None:
                 }
             if log.get(row["offset"]) != row["value"].encode():
                 text = f"{row['value']}, acknowledged at {row['offset']}, is not on {broker_id}"
-                return Failure("stuck", text, LOST)
+                return ScenarioFailure("stuck", text, LOST)
     return None
 
 

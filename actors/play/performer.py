@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import field, replace
-from typing import Any, Literal
+from typing import Any
 
 from minicluster.actors.cluster.actions.performing import ms
 from minicluster.actors.cluster.actions.requests import NoResponse
@@ -27,26 +27,13 @@ from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector
 from minicluster.scenario.actions.nodes import Liveness, Wait
 from minicluster.scenario.actions.topics import CreateTopic, Produce
 from minicluster.scenario.scenario import Condition
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The reason that a scenario failed."""
-
-    kind: Literal["expect", "until", "unanswered", "crash", "violated", "stuck"]
-    text: str
-    rule: str | None = None  # the promise that was broken, where one was
-
-    @property
-    def is_unknown(self) -> bool:
-        """True where time ended before it was clear whether a promise holds."""
-        return self.kind in ("until", "unanswered")
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 
 class StepFailed(Exception):
     """A step did not go as written."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: ScenarioFailure) -> None:
         super().__init__(failure.text)
         self.failure = failure
 
@@ -98,14 +85,14 @@ class Performer:
             return self._act(step, step.action)
         except NoResponse as error:
             text = f"step {step.number}: {error}"
-            raise StepFailed(Failure("unanswered", text)) from None
+            raise StepFailed(ScenarioFailure("unanswered", text)) from None
         except UserError as error:
             raise ScenarioError(f"step {step.number} ({step.text}): {error}") from None
 
     def _expect(self, step: Step, condition: Condition) -> Outcome:
         if not holds(condition.expression, self.view):
             text = f"step {step.number}: expected {condition}, but\n  "
-            raise StepFailed(Failure("expect", text + self._state()))
+            raise StepFailed(ScenarioFailure("expect", text + self._state()))
         return Outcome()
 
     def _until(self, step: Step, condition: Condition) -> Performance:
@@ -125,7 +112,7 @@ class Performer:
         if not held:
             text = f"step {step.number}: {condition} did not come within "
             text += f"{format_duration(within_ms)}\n  {self._state()}"
-            raise StepFailed(Failure("until", text))
+            raise StepFailed(ScenarioFailure("until", text))
         return Outcome()
 
     def _act(self, step: Step, action: Action) -> Outcome:
@@ -186,7 +173,7 @@ class Performer:
         cluster.mend_disks()
         cluster.repair_all_dirs()
         for node in cluster.node_ids:
-            if not cluster.is_running(node):
+            if node not in cluster.processes:
                 cluster.restart(node)
             elif cluster.processes[node].paused:
                 cluster.resume(node)
@@ -196,7 +183,7 @@ class Performer:
         broken = converge(cluster, bound_ms)
         if broken is not None:
             text = f"step {step.number}: {broken}\n  {self._state()}"
-            raise StepFailed(Failure("stuck", text, broken.promise.id))
+            raise StepFailed(ScenarioFailure("stuck", text, broken.promise.id))
 
 
 def created_by(steps: Iterable[Step]) -> Callable[[int], Iterable[str]]:

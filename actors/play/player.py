@@ -13,7 +13,7 @@ from typing import Any
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
-from minicluster.actors.play.performer import Failure, Performer, StepFailed, created_by
+from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.recording.run_place import check_place, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
@@ -24,6 +24,7 @@ from minicluster.log.errors import NotALog
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.reading import scenario_of
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 OnStep = Callable[[int, str, int], None]
 
@@ -34,7 +35,7 @@ class Played:
 
     path: Path
     trace_hash: str
-    failure: Failure | None = None
+    failure: ScenarioFailure | None = None
 
 
 def play(
@@ -61,23 +62,28 @@ def play(
     if twice and cluster.is_repeatable:
         again, _ = play_once(scenario)
         repeat = again.trace_hash
-    path = save_run(cluster, scenario, runs, repeat=repeat)
+    path = save_run(cluster, scenario, runs, repeat=repeat, failure=failure)
     return Played(path, cluster.trace_hash, failure)
 
 
 def save_run(
-    cluster: MiniCluster, scenario: Scenario, runs: Path, *, repeat: str | None = None
+    cluster: MiniCluster,
+    scenario: Scenario,
+    runs: Path,
+    *,
+    repeat: str | None = None,
+    failure: ScenarioFailure | None = None,
 ) -> Path:
     """Leave the run folder of a cluster that has played a scenario."""
-    return write_run(cluster, runs / run_name(scenario), repeat=repeat)
+    return write_run(cluster, runs / run_name(scenario), repeat=repeat, failure=failure)
 
 
 def play_once(
     scenario: Scenario,
     on_step: OnStep | None = None,
     *,
-    at_end: Callable[[MiniCluster], Failure | None] = lambda _: None,
-) -> tuple[MiniCluster, Failure | None]:
+    at_end: Callable[[MiniCluster], ScenarioFailure | None] = lambda _: None,
+) -> tuple[MiniCluster, ScenarioFailure | None]:
     """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
 
     Shapes:  at_end looks at the cluster once all steps are done.
@@ -94,9 +100,9 @@ def play_once(
     except StepFailed as failed:
         failure = failed.failure
     except ActorCrashed as crash:
-        failure = Failure("crash", str(crash))
+        failure = ScenarioFailure("crash", str(crash))
     except InvariantViolated as violation:
-        failure = Failure("violated", str(violation), violation.findings[0].rule)
+        failure = ScenarioFailure("violated", str(violation), violation.findings[0].rule)
     finally:
         cluster.rt.close()
     return cluster, failure
@@ -167,7 +173,7 @@ class _Player:
         try:
             self.cluster.start()
         except WaitTimeout as late:
-            raise StepFailed(Failure("until", str(late))) from None
+            raise StepFailed(ScenarioFailure("until", str(late))) from None
         self.began_ms = self.cluster.now_ms
 
     def play(self) -> None:

@@ -21,6 +21,7 @@ from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_of_producer, without_records
 from minicluster.actors.recording.client_records import client_rows
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.readable import readable
 from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
 from minicluster.protocol import encode
 
@@ -119,7 +120,7 @@ class Recorder:
     def last_events(self, count: int = 30) -> list[str]:
         """The latest events as lines for a person."""
         found = [event for event in list(self._events) if _is_reported(event)]
-        return [_readable(event) for event in [*self._recent, *found][-count:]]
+        return [readable(event) for event in [*self._recent, *found][-count:]]
 
     def _fold(self, count: int | None = None) -> None:
         """Take the events into the hash, keep the latest for people, put old rows on the shelf.
@@ -309,21 +310,3 @@ def _is_reported(event: Event) -> bool:
     if isinstance(first, Mapping):
         return kind != "publish" and first.get("kind") not in _STEADY
     return True
-
-
-def _readable(event: Event) -> str:
-    sequence, at_ms, kind, *details = event
-    parts = []
-    for part in details:
-        if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
-            parts.append(_shortened(repr(part[0])))
-        elif isinstance(part, Mapping):
-            given = {k: v for k, v in part.items() if v is not None}
-            parts.append(_shortened(" ".join(f"{k}={v}" for k, v in given.items())))
-        else:
-            parts.append(str(part))
-    return f"{at_ms / 1000:10.3f}s {sequence:>7} {kind:<15} {' '.join(parts)}".rstrip()
-
-
-def _shortened(text: str, width: int = 160) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -238,10 +238,12 @@ class Runtime(ABC):
 
     def crashed(self, actor: ClusterActor, error: BaseException) -> None:
         """Record that an actor raised."""
-        crash = Crash(actor=actor.name, at_ms=self.now(), error=error)
-        self.crashes.append(crash)
         if self._actors.get(actor.name) is actor:
             del self._actors[actor.name]
+        if not isinstance(error, Exception):
+            return  # an interruption ends the test, which is no fault of the actor
+        crash = Crash(actor=actor.name, at_ms=self.now(), error=error)
+        self.crashes.append(crash)
 
     def interrupted(self, error: BaseException) -> None:
         """Keep an error that must leave through the test's thread (KeyboardInterrupt, a skip)."""

@@ -27,6 +27,7 @@ from minicluster.actors.serve.stopping import Parent, Signals, Stopped
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 STATUS_EVERY_S = 0.5
 
@@ -102,7 +103,7 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             with ready.at(ready_places):
                 signals.stop = session.stop
                 report.ready(cluster.bootstrap_servers)
-                failure = _run(session)
+                response, failure = _run(session)
         except Stopped:
             raise  # all threads end with the process
         except BaseException:
@@ -110,7 +111,7 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             raise
         signals.stop = None
         ends.close()
-        return Served(_save(session, cluster, place), failure)
+        return Served(_save(session, cluster, place, failure), response)
 
 
 def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
@@ -170,20 +171,30 @@ def _session(settings: ServeSettings, cluster: MiniCluster, report: Report) -> S
     return session
 
 
-def _run(session: Session) -> Response | None:
-    """Perform steps until the end; the reason that the run is not as it should be, if any."""
+def _run(session: Session) -> tuple[Response | None, ScenarioFailure | None]:
+    """Perform steps until the end.
+
+    Shapes:  -> the reason that the run is not as it should be, if any, for the command and for the
+             run folder.
+    """
     try:
         session.run()
         session.cluster.check_clients()
     except InvariantViolated as violation:
-        return Response(text=shortened(str(violation)), exit_code=EXIT_INVALID)
+        text = shortened(str(violation))
+        failure = ScenarioFailure("violated", str(violation), violation.findings[0].rule)
+        return Response(text=text, exit_code=EXIT_INVALID), failure
     except ActorCrashed as crash:
         lines = str(crash).strip().splitlines()
-        return Response(text=shortened(f"{lines[0]}: {lines[-1]}"), exit_code=EXIT_INVALID)
-    return session.failure
+        text = shortened(f"{lines[0]}: {lines[-1]}")
+        failure = ScenarioFailure("crash", str(crash))
+        return Response(text=text, exit_code=EXIT_INVALID), failure
+    return session.failure, session.scenario_failure
 
 
-def _save(session: Session, cluster: MiniCluster, place: Path) -> Path:
+def _save(
+    session: Session, cluster: MiniCluster, place: Path, failure: ScenarioFailure | None
+) -> Path:
     """Write the run folder; its scenario is the steps that were performed, each at its time."""
     if session.played:
         played = replace(
@@ -194,7 +205,7 @@ def _save(session: Session, cluster: MiniCluster, place: Path) -> Path:
             steps=tuple(session.played),
         )
         cluster.scenario = played.to_dict()
-    return write_run(cluster, place)
+    return write_run(cluster, place, failure=failure)
 
 
 def _run_name(scenario: Scenario) -> str:

@@ -29,6 +29,7 @@ from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.bounds import STEPS_MAX
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 EXIT_INVALID, EXIT_UNKNOWN = 1, 2
 LOOK_EVERY_S = 0.25
@@ -68,6 +69,7 @@ class Session:
         self.cluster = cluster
         self.played: list[Step] = []
         self.failure: Response | None = None  # the first step of the scenario that failed
+        self.scenario_failure: ScenarioFailure | None = None  # the same, for the verdict
         self._count = 0
         self._on_step, self._on_failure, self._on_look = on_step, on_failure, on_look
         self._performer = Performer(cluster, created_by(self.played))
@@ -152,7 +154,12 @@ class Session:
 
     # Steps.
 
-    def _begin(self, step: Step, respond: Respond) -> None:
+    def _begin(
+        self,
+        step: Step,
+        respond: Respond,
+        on_failure: Callable[[ScenarioFailure], None] = lambda failure: None,
+    ) -> None:
         self._count += 1
         at_ms = self.cluster.now_ms
         step = replace(step, number=self._count, at_ms=at_ms - self._began_ms, after_ms=0)
@@ -171,19 +178,25 @@ class Session:
             respond(response)
 
         performance = self._performer.perform(step)
-        self._go_on(self._to_its_end(performance, done, respond_at_end), respond)
+        self._go_on(self._to_its_end(performance, done, respond_at_end, on_failure), respond)
 
     def _to_its_end(
-        self, performance: Performance, done: Callable[[Outcome], Response], respond: Respond
+        self,
+        performance: Performance,
+        done: Callable[[Outcome], Response],
+        respond: Respond,
+        on_failure: Callable[[ScenarioFailure], None],
     ) -> Performance:
         """A performance whose end is the response."""
         try:
             outcome = yield from performance
         except StepFailed as failed:
             code = EXIT_UNKNOWN if failed.failure.is_unknown else EXIT_INVALID
+            on_failure(failed.failure)
             respond(Response(text=shortened(failed.failure.text), exit_code=code))
             return Outcome()
         except UserError as error:
+            on_failure(ScenarioFailure("refused", str(error)))
             respond(Response(text=shortened(str(error)), exit_code=error.exit_code))
             return Outcome()
         respond(done(outcome))
@@ -215,8 +228,11 @@ class Session:
         step = self._steps[self._next]
         self._next += 1
         self._scenario_waits = True
-        self._begin(step, self._scenario_responded)
+        self._begin(step, self._scenario_responded, self._scenario_failed)
         return True
+
+    def _scenario_failed(self, failure: ScenarioFailure) -> None:
+        self.scenario_failure = failure
 
     def _scenario_responded(self, response: Response) -> None:
         self._scenario_waits = False

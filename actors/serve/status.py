@@ -40,7 +40,7 @@ class Status:
         )
 
     def _state(self, node_id: int) -> str:
-        if not self._cluster.is_running(node_id):
+        if node_id not in self._cluster.processes:
             return " down"
         if self._cluster.processes[node_id].paused:
             return " paused"

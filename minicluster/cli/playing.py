@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.markup import escape
 
-from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID, EXIT_UNKNOWN
+from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.cli.options import TEXT, format_option, path_type, rules_option, runs_option
-from minicluster.cli.reports import PAGE, command_name, leave_report, show_report
+from minicluster.cli.reports import command_name, leave_report, show_report
 from minicluster.cli.terminal import complain, err, print_line, progress
 from minicluster.errors import UserError, instead
-
-if TYPE_CHECKING:
-    from minicluster.actors.play.performer import Failure
-    from minicluster.verify import Report
 
 
 @click.command("run")
@@ -66,6 +61,7 @@ def _play(
     from minicluster.actors.play.player import play
     from minicluster.scenario import load_scenario
     from minicluster.verify import verify
+    from minicluster.verify.reporting.report import PAGE
     from minicluster.verify.rules import BY_ID as RULES_BY_ID
     from minicluster.verify.spark import session
 
@@ -93,17 +89,8 @@ def _play(
         report = verify(played.path)
     written = leave_report(played.path, report)
     show_report(report, form, every_rule)
-    if played.failure is not None:
-        complain(f"the scenario did not go as written: {played.failure.text}", style="red")
     if form == TEXT:
         print_line(f"run     {played.path}")
         print_line(f"report  {(played.path / PAGE).resolve().as_uri()}")
         print_line(f"repeat  {command_name()} replay {played.path}")
-    return _exit_code(report, played.failure) if written else EXIT_FILES
-
-
-def _exit_code(report: Report, failure: Failure | None) -> int:
-    """The report's code; a scenario that went another way is no longer valid."""
-    if failure is None or report.exit_code != 0:
-        return report.exit_code
-    return EXIT_UNKNOWN if failure.is_unknown else EXIT_INVALID
+    return report.exit_code if written else EXIT_FILES

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minicluster.cli.options import JSON
-from minicluster.cli.terminal import complain, out, print_lines
+from minicluster.cli.terminal import complain, out, print_lines, shown_os_error
 
 if TYPE_CHECKING:
     from minicluster.verify import Report
-
-PAGE = "report.html"
 
 
 def show_report(report: Report, form: str, every_rule: bool) -> None:
@@ -27,11 +25,12 @@ def show_report(report: Report, form: str, every_rule: bool) -> None:
 
 def leave_report(run: Path, report: Report) -> bool:
     """Write the report of a run into its folder; False where that is impossible."""
-    written = [
-        write_report(run / PAGE, report.to_html()),
-        write_report(run / "report.json", report.to_json() + "\n"),
-    ]
-    return all(written)
+    try:
+        report.leave(run)
+    except OSError as error:
+        complain(f"minicluster: {shown_os_error(error, 'cannot be written: ')}")
+        return False
+    return True
 
 
 def write_report(path: Path, text: str) -> bool:

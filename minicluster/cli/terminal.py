@@ -73,10 +73,17 @@ def progress() -> Progress:
     return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
 
 
-def shown_os_error(error: OSError) -> str:
-    """An error of the operating system in one line: the file, if it names one, and the reason."""
+def shown_os_error(error: OSError, what: str = "") -> str:
+    """An error of the operating system in one line: the file, if it names one, and the reason.
+
+    Shapes:  what: stands before the reason.
+    """
     reason = error.strerror or str(error) or type(error).__name__
-    return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+    return (
+        what + reason
+        if error.filename is None
+        else f"{os.fsdecode(error.filename)}: {what}{reason}"
+    )
 
 
 def report_crash(error: BaseException, arguments: Iterable[str]) -> None:

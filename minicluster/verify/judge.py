@@ -20,6 +20,7 @@ from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.verify.evidence.reading import read_runs
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.rules import BY_ID, RULES, VIEWS, Evidence, Finding, Rule, Verdict
@@ -270,8 +271,9 @@ def _report_on(
     whole = [reason for run in runs for reason in _run_reasons(run)]
     if not {result.verdict for result in judged} & set(_GRAVITY[:3]):
         whole.append("no rule had a case")
+    failures = [run.header.failure for run in runs if run.header and run.header.failure]
     return Report(
-        verdict=_whole(judged, whole),
+        verdict=whole_verdict(judged, whole, failures),
         rules=tuple(judged),
         runs=tuple(RunSummary.of(run) for run in runs),
         reasons=tuple(whole),
@@ -335,10 +337,16 @@ def _run_reasons(run: Run) -> list[str]:
     return reasons
 
 
-def _whole(results: Sequence[RuleResult], reasons: Sequence[str]) -> Verdict:
+def whole_verdict(
+    results: Sequence[RuleResult],
+    reasons: Sequence[str],
+    failures: Sequence[ScenarioFailure] = (),
+) -> Verdict:
+    """The verdict on the whole; that of a scenario that failed counts like a rule's."""
     words = [result.verdict for result in results]
-    if Verdict.INVALID in words:
+    failed = [failure.verdict for failure in failures]
+    if Verdict.INVALID in (*words, *failed):
         return Verdict.INVALID
-    if Verdict.UNKNOWN in words or reasons or Verdict.VALID not in words:
+    if Verdict.UNKNOWN in (*words, *failed) or reasons or Verdict.VALID not in words:
         return Verdict.UNKNOWN
     return Verdict.VALID

@@ -1,4 +1,4 @@
-"""One exit code from the verdict of a run and the failures of its scenario."""
+"""How the rules of a run and the way its scenario went make one verdict and one exit code."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.play.performer import Failure
-from minicluster.cli.playing import _exit_code
 from minicluster.verify import Report, Verdict
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.judge import whole_verdict
+from minicluster.verify.reporting.report_data import RuleResult
+from minicluster.verify.rules import RULES
 
 VALID, INVALID, UNKNOWN = 0, 1, 2
 
 
-def report(verdict: Verdict) -> Report:
-    return Report(verdict=verdict, rules=(), runs=(), reasons=(), sources=())
+def of_rule(verdict: Verdict) -> RuleResult:
+    return RuleResult(
+        rule=RULES[0], verdict=verdict, looked_at=1, not_promised=0, findings=(), reasons=()
+    )
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,7 @@ def report(verdict: Verdict) -> Report:
         (Verdict.UNKNOWN, None, UNKNOWN),
         (Verdict.VALID, "until", UNKNOWN),
         (Verdict.VALID, "unanswered", UNKNOWN),
+        (Verdict.VALID, "refused", UNKNOWN),
         (Verdict.VALID, "expect", INVALID),
         (Verdict.VALID, "crash", INVALID),
         (Verdict.VALID, "violated", INVALID),
@@ -35,5 +40,6 @@ def report(verdict: Verdict) -> Report:
 def test_a_scenario_that_went_another_way_is_not_valid(
     verdict: Verdict, kind: Any, code: int
 ) -> None:
-    failure = None if kind is None else Failure(kind, "it went another way")
-    assert _exit_code(report(verdict), failure) == code
+    failures = [] if kind is None else [ScenarioFailure(kind, "it went another way")]
+    whole = whole_verdict([of_rule(verdict)], [], failures)
+    assert Report(verdict=whole, rules=(), runs=(), reasons=()).exit_code == code

@@ -19,6 +19,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from minicluster.actors.cluster.cluster import Cluster
+from minicluster.errors import UserError
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import Duration, Milliseconds
 
@@ -41,9 +42,15 @@ def performs(
 
         @wraps(perform_it)
         def method(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+            self.check_started(name)
+            try:
+                shape.bind(*args, **kwargs)
+            except TypeError as error:
+                raise UserError(f"{name}: {error}; it takes {takes}") from None
             return perform(self, declared(*args, **kwargs))
 
         shape = inspect.signature(declared)
+        name, takes = perform_it.__name__, ", ".join(shape.parameters)
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         shown: Any = method
         shown.__signature__ = shape.replace(

@@ -15,6 +15,7 @@ from minicluster.protocol.api_versions import highest_version
 from minicluster.protocol.errors import ProtocolError
 from minicluster.scenario.actions.action import ADMIN_WITHIN
 from minicluster.scenario.actions.arguments import Duration, read_duration
+from minicluster.scenario.bounds import shown
 
 COMMITTED_WITHIN_MS = 5_000
 
@@ -37,11 +38,14 @@ def admin(cluster: ClusterRoles, request: Any, *, within: Duration = ADMIN_WITHI
     Errors:  UserError for a request that no bytes can carry; NoResponse.
     """
     what = type(request).__name__
+    if not hasattr(request, "api_key"):
+        raise UserError(f"admin: {shown(request)} is no request, such as DescribeQuorumRequest()")
     return send(cluster, what, request, read_duration(within, f"{what}: within"))
 
 
 def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> Any:
     """Send a request under a name that errors begin with."""
+    cluster.check_started(what)
     within_ms = ms(within)
     version = highest_version(cluster.rules, request.api_key)
     try:

@@ -182,6 +182,8 @@ def _node(value: object, where: str) -> int | Selector:
     if isinstance(value, HasId):
         return value.id
     if isinstance(value, str):
+        if value.strip().isdecimal():
+            raise UserError(f"{where}: {value!r} is text; a node's id is a number: {value.strip()}")
         return Selector.read(value, where)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _not(NODES.text, value, where)

@@ -19,6 +19,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import NODE_ID_MAX
 from minicluster.log.written_files import WRITTEN, WrittenFile
 from minicluster.rules import Rules
+from minicluster.verify.evidence.scenario_failure import KINDS, ScenarioFailure
 
 _COUNT_MAX = 2**63 - 1
 _SEED_BITS = 256
@@ -54,6 +55,8 @@ class RunHeader:
     crashes: int | None = None
     stale_indexes: tuple[int, ...] | None = None
     written: Mapping[str, WrittenFile] | None = None
+    failure: ScenarioFailure | None = None
+    minicluster: str | None = None
 
 
 def read_header(path: Path) -> RunHeader:
@@ -88,7 +91,7 @@ class _Reader:
 
     def header(self) -> RunHeader:
         crashes = self._optional("crashes", list, "a list")
-        for name in ("run_id", "metadata_version", "cluster_id", "runtime", "minicluster"):
+        for name in ("run_id", "metadata_version", "cluster_id", "runtime"):
             self._text(name)
         for name in ("ended_at_ms", "events", "format"):
             self._integer(name)
@@ -107,6 +110,8 @@ class _Reader:
             crashes=None if crashes is None else len(crashes),
             stale_indexes=self._node_ids("stale_indexes"),
             written=self._written(),
+            failure=self._failure(),
+            minicluster=self._text("minicluster"),
         )
 
     def _wrong(self, name: str, value: object, expected: str) -> NotARun:
@@ -158,6 +163,18 @@ class _Reader:
             self._checked_integer(f"{name}[{index}]", value, NODE_ID_MAX)
             for index, value in enumerate(values)
         )
+
+    def _failure(self) -> ScenarioFailure | None:
+        """The scenario's failure; runs of earlier versions do not record it."""
+        found = self._optional("failure", dict, "an object")
+        if found is None:
+            return None
+        kind, rule = found.get("kind"), found.get("rule")
+        if kind not in KINDS:
+            raise self._wrong("failure.kind", kind, f"one of {', '.join(KINDS)}")
+        if rule is not None:
+            rule = self._checked_text("failure.rule", rule)
+        return ScenarioFailure(kind, self._checked_text("failure.text", found.get("text")), rule)
 
     def _items(self, name: str) -> Iterator[tuple[str, Any]]:
         values = self._optional(name, dict, "an object")

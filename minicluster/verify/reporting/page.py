@@ -6,6 +6,7 @@ from collections import Counter
 from html import escape
 from importlib.resources import files
 
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.reporting.drawing import drawing, legend
 from minicluster.verify.reporting.report_data import (
     AROUND,
@@ -30,7 +31,7 @@ _WORDS = {
 }
 _MEANINGS = {
     Verdict.VALID: "Everything that was judged holds.",
-    Verdict.INVALID: "At least one rule is broken.",
+    Verdict.INVALID: "At least one promise is broken.",
     Verdict.UNKNOWN: "Nothing was found broken, but something could not be judged.",
 }
 
@@ -76,12 +77,22 @@ def _banner(report: ReportData) -> str:
 
 def _run(run: RunSummary) -> str:
     notes = "".join(f"<li>{escape(note)}</li>" for note in run.notes)
+    failed = "" if run.failure is None else _failure(run.failure)
     repeat = f"<p>again: <code>minicluster {escape(run.repeat)}</code></p>" if run.repeat else ""
     kind = "run with trace" if run.traced else "log without trace"
     return (
         f'<div class="run"><h3>{escape(run.name)}</h3><p>{escape(str(run))}</p>'
         f'<p class="dim">{kind} · {escape(run.path)}</p>{repeat}'
-        f"{f'<ul>{notes}</ul>' if notes else ''}</div>"
+        f"{f'<ul>{notes}</ul>' if notes else ''}{failed}</div>"
+    )
+
+
+def _failure(failure: ScenarioFailure) -> str:
+    first, *more = failure.text.splitlines()
+    state = f"<pre>{escape(chr(10).join(more))}</pre>" if more else ""
+    return (
+        f'<div class="failure {failure.verdict}"><p><b>The scenario did not go as written:</b> '
+        f"{escape(first)}</p>{state}</div>"
     )
 
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import json
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from minicluster.errors import MiniclusterError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.reporting.page import page
-from minicluster.verify.reporting.report_data import ReportData
+from minicluster.verify.reporting.report_data import GRAVE, ReportData
 from minicluster.verify.reporting.text import print_report
+
+PAGE, DATA = "report.html", "report.json"
+
+
+class NotValid(MiniclusterError, AssertionError):
+    """A run was judged, and its verdict is another one than valid."""
+
+    def __init__(self, report: Report) -> None:
+        text = report.to_text(every_rule=False).rstrip()
+        super().__init__("\n".join([text, *report.places()]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +37,35 @@ class Report(ReportData):
 
     each: tuple[Report, ...] = ()
 
+    def __repr__(self) -> str:
+        broken = [result for result in self.rules if result.verdict in GRAVE]
+        parts = [str(run.failure.text.splitlines()[0]) for run in self.runs if run.failure]
+        parts += [f"{one.id} {one.verdict}: {one.first}" for one in broken]
+        return f"<Report {'; '.join([str(self.verdict), *parts, *self.reasons])}>"
+
+    def assert_valid(self) -> None:
+        """Fail a test unless every promise was kept and something was judged.
+
+        Errors:  NotValid, which shows what is broken or unknown, and where run and page lie.
+        """
+        if not self.valid:
+            raise NotValid(self)
+
+    def leave(self, run: Path) -> None:
+        """Write the page and the JSON into a run folder."""
+        (run / PAGE).write_text(self.to_html(), encoding="utf-8")
+        (run / DATA).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def places(self) -> list[str]:
+        """Where the run folders and the pages lie, one line for each that is there."""
+        found = []
+        for run in self.runs:
+            if (folder := Path(run.path)).is_dir():
+                found.append(f"run     {folder}")
+            if (page_path := folder / PAGE).is_file():
+                found.append(f"report  {page_path.resolve().as_uri()}")
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""
         return {
@@ -35,6 +76,7 @@ class Report(ReportData):
                     "path": run.path,
                     "records": run.records,
                     "notes": list(run.notes),
+                    "failure": None if run.failure is None else run.failure.to_dict(),
                 }
                 for run in self.runs
             ],

@@ -10,8 +10,10 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.json_form import to_json
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.rules.model import Finding, Rule, Verdict
 
+GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
 SHOWN_FINDINGS = 20
 AROUND = 3
 
@@ -32,6 +34,15 @@ class RuleResult:
     def id(self) -> str:
         """The rule's id."""
         return self.rule.id
+
+    @property
+    def first(self) -> str:
+        """The first finding, or the first reason, with the number of the others."""
+        lines = [one.message for one in self.findings] or [*self.reasons, ""]
+        return f"{lines[0]} (and {len(lines) - 1} more)" if len(self.findings) > 1 else lines[0]
+
+    def __repr__(self) -> str:
+        return f"<{self.id} {self.verdict}, {self.looked_at} cases: {self.first}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as JSON has it."""
@@ -74,6 +85,7 @@ class RunSummary:
     notes: tuple[str, ...]
     seed: int | None = None
     repeat: str | None = None  # the command that plays it again, if a scenario made it
+    failure: ScenarioFailure | None = None  # of its scenario
 
     @classmethod
     def of(cls, run: Run) -> RunSummary:
@@ -89,6 +101,7 @@ class RunSummary:
             traced=run.is_run,
             notes=run.notes,
             seed=header.seed,
+            failure=header.failure,
             repeat=f"replay {shlex.quote(str(run.path))}" if header.has_scenario else None,
         )
 

@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from minicluster.errors import printable
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.reporting.report_data import (
     AROUND,
+    GRAVE,
     SHOWN_FINDINGS,
     ReportData,
     RuleResult,
@@ -38,10 +40,11 @@ def print_report(console: Console, report: ReportData, *, every_rule: bool = Tru
             console.print(_line(f"  {run.name}: {run}"))
         for note in run.notes:
             console.print(_line(f"    {note}", "dim"))
+        if run.failure is not None:
+            _print_failure(console, run.name, run.failure)
     for reason in report.reasons:
         console.print(_line(f"  unknown because {reason}", "yellow"))
-    grave = (Verdict.INVALID, Verdict.UNKNOWN)
-    shown = [result for result in report.rules if every_rule or result.verdict in grave]
+    shown = [result for result in report.rules if every_rule or result.verdict in GRAVE]
     if shown:
         _print_table(console, shown)
     for reason, ids in _unknown(report).items():
@@ -49,6 +52,14 @@ def print_report(console: Console, report: ReportData, *, every_rule: bool = Tru
         console.print(_line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow"))
     for result in report.rules:
         _print_rule(console, report, result)
+
+
+def _print_failure(console: Console, run: str, failure: ScenarioFailure) -> None:
+    first, *more = failure.text.splitlines()
+    what = f"  {run}: the scenario did not go as written ({failure.verdict}): {first}"
+    console.print(_line(what, _COLOURS[failure.verdict]))
+    for line in more:
+        console.print(_line(f"    {line}", "dim"))
 
 
 def _print_table(console: Console, results: Sequence[RuleResult]) -> None:

@@ -1,0 +1,83 @@
+"""Events as lines for a person: who did what to which partition, in at most 120 columns.
+
+Ids of incarnations, directories and topics are left out: no one compares them by eye.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+WIDTH = 120
+_KINDS = {"partition_event": "partition", "raft_event": "raft"}
+_OMITTED = frozenset(
+    {"incarnation", "topic_id", "cluster_id", "directories", "listeners", "api_key"}
+)
+_SUBJECT = frozenset({"broker", "node", "topic", "part", "kind", "leader_epoch", "partition_epoch"})
+
+
+def readable(event: tuple[Any, ...]) -> str:
+    """One event as a line."""
+    sequence, at_ms, kind, *details = event
+    start = f"{at_ms / 1000:10.3f}s {sequence:>7} {_KINDS.get(kind, kind):<9}"
+    line = f"{start} {' '.join(filter(None, map(_detail, details)))}".rstrip()
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def _detail(part: Any) -> str:
+    if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
+        return compact(part[0])
+    if isinstance(part, Mapping):
+        return " ".join(_row(part))
+    return "" if part is None or _is_uuid(part) else str(part)
+
+
+def _is_uuid(part: Any) -> bool:
+    text = str(part)
+    return isinstance(part, UUID) or (len(text) == 36 and text.count("-") == 4)
+
+
+def _row(row: Mapping[str, Any]) -> Iterator[str]:
+    """A row of the trace: its subject, its kind, its epochs, then the rest."""
+    node = row.get("broker", row.get("node"))
+    if node is not None:
+        yield f"node {node:<3}"
+    if row.get("topic") is not None:
+        yield f"{row['topic']}-{row.get('part')}"
+    if row.get("kind") is not None:
+        yield str(row["kind"])
+    epochs = [
+        str(row[name]) for name in ("leader_epoch", "partition_epoch") if row.get(name) is not None
+    ]
+    if epochs:
+        yield f"epochs {'/'.join(epochs)}"
+    for name, value in row.items():
+        if value is not None and name not in _SUBJECT and name not in _OMITTED:
+            yield f"{name}={_value(value)}"
+
+
+def compact(message: Any) -> str:
+    """A message: its fields that are not as by default."""
+    return " ".join(_fields(message))
+
+
+def _fields(message: Any) -> Iterator[str]:
+    for field in fields(message):
+        value = getattr(message, field.name)
+        default: Any = field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        if field.name in _OMITTED or isinstance(value, UUID) or value is None or value == default:
+            continue
+        yield f"{field.name}={_value(value)}"
+
+
+def _value(value: Any) -> str:
+    if is_dataclass(value):
+        return "{" + compact(value) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(_value(item) for item in value) + "]"
+    return value.name if isinstance(value, Enum) else str(value)

@@ -1,0 +1,42 @@
+"""The way a scenario failed to go as written, which is part of the verdict on its run."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.rules.model import Verdict
+
+Kind = Literal["expect", "until", "unanswered", "refused", "crash", "violated", "stuck"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFailure:
+    """The reason that a scenario failed.
+
+    Shapes:  text: the first line says which step and what, more lines show the cluster then.
+    """
+
+    kind: Kind
+    text: str
+    rule: str | None = None  # the promise that was broken, where one was
+
+    @property
+    def is_unknown(self) -> bool:
+        """True where it did not become clear whether a promise holds."""
+        return self.kind in ("until", "unanswered", "refused")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on a run in which nothing else is wrong."""
+        return Verdict.UNKNOWN if self.is_unknown else Verdict.INVALID
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The failure as ``run.json`` and the report's JSON have it."""
+        return {
+            "kind": self.kind,
+            "verdict": str(self.verdict),
+            "rule": self.rule,
+            "text": self.text,
+        }

@@ -1,0 +1,135 @@
+"""Handles compare as a test means them, and a wrong type is one line, never a test that passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[MiniCluster]:
+    with MiniCluster(seed=1) as started:
+        started.create_topic("orders", partitions=2)
+        yield started
+
+
+def test_nodes_compare_with_their_ids(cluster: MiniCluster) -> None:
+    orders = cluster.topic("orders")
+    leader = orders[0].leader
+    assert leader is not None
+    assert leader == leader.id and leader != leader.id + 1 and leader != str(leader.id)
+    assert leader in (leader.id,) and hash(leader) == hash(leader.id)
+    assert cluster.node(leader) == leader and cluster.is_running(leader)
+
+
+def test_replicas_compare_as_sets_and_keep_their_order(cluster: MiniCluster) -> None:
+    partition = cluster.topic("orders")[0]
+    ids = partition.isr.ids
+    assert 3 in partition.isr and 4 not in partition.isr and None not in partition.isr
+    for same in ([3, 2, 1], (1, 2, 3), {1, 2, 3}, frozenset(cluster.brokers), partition.replicas):
+        assert partition.isr == same and same == partition.isr, same
+        assert (partition.isr != same) is False
+    assert partition.isr != [1, 2] and partition.isr != [partition.leader]
+    assert partition.followers != partition.isr
+    assert hash(partition.isr) == hash(partition.replicas)
+    assert tuple(node.id for node in partition.isr) == ids == partition.state.isr
+
+
+def test_topics_and_partitions_of_one_name_are_one(cluster: MiniCluster) -> None:
+    orders = cluster.topic("orders")
+    assert cluster.topic(orders) == orders and len({orders, cluster.topic("orders")}) == 1
+    assert orders[0] == cluster.topic("orders")[0] != orders[1]
+    assert len({orders[0], cluster.topic("orders")[0]}) == 1
+
+
+WRONG = {
+    "cluster.kill('1')": "'1' is text",
+    "cluster.kill(orders[0])": "orders-0 is not a selector",
+    "cluster.kill(orders)": "orders-0 is not a selector",
+    "cluster.kill(None)": "None was given",
+    "cluster.kill(True)": "True is not a selector",
+    "cluster.is_running(orders[0])": "orders-0 is not a selector",
+    "cluster.is_running('1')": "'1' is text",
+    "cluster.is_running(77)": "there is no node 77",
+    "cluster.node('1')": "'1' is not the id of a node",
+    "cluster.node(None)": "None is not the id of a node",
+    "cluster.topic(3)": "3 is not the name of a topic",
+    "cluster.client(3)": "3 is no client.id",
+    "cluster.create_topic('t', partitions='3')": "'3' is not a whole number",
+    "cluster.create_topic('t', configs={'min.insync.replicas': [2]})": "[2] is not text or a num",
+    "cluster.create_topic(['t'])": "['t'] is not text",
+    "cluster.cut(1)": "missing a required argument: 'dst'; it takes src, dst, api",
+    "cluster.cut(1, 2, apis='Fetch')": "unexpected keyword argument 'apis'",
+    "cluster.run_for(10)": "10 is not a duration",
+    "cluster.wait_until(lambda: True, within=10)": "10 is not a duration",
+    "cluster.wait_until(orders.fully_in_sync())": "True is no condition",
+    "cluster.wait_until(lambda: orders.fully_in_sync)": "gives a function, which is always true",
+    "cluster.wait_until(lambda: cluster.all_unfenced)": "call it: cluster.all_unfenced()",
+    "cluster.save(5)": "5 is no path",
+    "cluster.ingest(5)": "5 is no path",
+    "cluster.admin('CreateTopics')": "'CreateTopics' is no request",
+    "cluster.ids(None)": "None is not a selector",
+    "cluster.partition_state('orders', '0')": "give a topic's name and a number",
+    "orders['0']": "'0' is no number of a partition",
+    "orders[0:1]": "is no number of a partition",
+    "'3' in orders[0].isr": "'3' is no node",
+    "orders[0].isr == 2": "is compared with 2; it takes nodes or ids",
+    "orders[0].isr == ['1']": "'1' is no node",
+}
+
+
+@pytest.mark.parametrize("expression", WRONG)
+def test_a_wrong_type_is_one_line_and_harms_nothing(cluster: MiniCluster, expression: str) -> None:
+    orders = cluster.topic("orders")
+    with pytest.raises(UserError) as refused:
+        eval(expression, {"cluster": cluster, "orders": orders})
+    assert WRONG[expression] in str(refused.value) and "\n" not in str(refused.value)
+    assert not cluster.rt.crashes and cluster.all_unfenced()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "create_topic('orders')",
+        "kill(1)",
+        "heal()",
+        "produce('orders')",
+        "reassignments()",
+        "run_for('1s')",
+        "save('nowhere')",
+        "wait_until(lambda: True)",
+    ],
+)
+def test_a_cluster_that_is_not_started_says_so(call: str) -> None:
+    with pytest.raises(UserError, match=r"the cluster is not started; call start\(\)"):
+        eval(f"cluster.{call}", {"cluster": MiniCluster(seed=1)})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("config", 3),
+        ("features", [("group.version", 1)]),
+        ("faults", 3),
+        ("exercises", "A1"),
+        ("rules", 4.3),
+        ("metadata_version", 4),
+        ("listeners", "localhost"),
+        ("wire", 1),
+        ("scenario", "kill 1"),
+    ],
+)
+def test_a_wrong_argument_of_a_cluster_is_one_line(name: str, value: object) -> None:
+    with pytest.raises(UserError, match=rf"^{name}: .* is not [^\n]+$"):
+        MiniCluster(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [2, ["d0", "d1"], True])
+def test_log_dirs_are_names(value: object) -> None:
+    with pytest.raises(UserError, match="write 'd0,d1' for two directories"):
+        MiniCluster(config={"log.dirs": value})
+    assert MiniCluster(config={"log.dirs": "d0, d1"}).config.log_dirs == ("d0", "d1")
