@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.play.performer import Failure
 from minicluster.actors.play.player import play
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 STORIES = tuple(path.stem for path in sorted(EXAMPLES.glob("*.yaml")))
@@ -63,7 +63,7 @@ class Judged:
 
     report: Report
     runs: dict[tuple[str, ...], Path]
-    failures: dict[tuple[str, ...], Failure | None]
+    failures: dict[tuple[str, ...], ScenarioFailure | None]
 
     def rules(self, *key: str) -> dict[str, Verdict]:
         name = self.runs[key].name
