@@ -103,11 +103,7 @@ class Cluster:
             default = default_runtime(listeners=bool(listeners), pace=pace)
             runtime = cast(RuntimeName, default)
         check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
-        check_types(
-            config=config, features=features, checks=checks, exercises=exercises,
-            listeners=listeners, quorum=quorum, wire=wire, online=online, scenario=scenario,
-            rules=rules, faults=faults, metadata_version=metadata_version,
-        )  # fmt: skip
+        check_types(locals())
         self.seed = seed
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime

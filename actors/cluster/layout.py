@@ -65,13 +65,13 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def check_types(**given: object) -> None:
+def check_types(given: Mapping[str, object]) -> None:
     """Refuse arguments of a wrong type.
 
     Errors:  UserError in one line.
     """
-    for name, value in given.items():
-        types, text = _TYPES[name]
+    for name, (types, text) in _TYPES.items():
+        value = given[name]
         if value is not None and not isinstance(value, types):
             raise UserError(f"{name}: {shown(value)} is not {text}")
 
