@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -49,7 +50,7 @@ def performs(
                 raise UserError(f"{name}: {error}; it takes {takes}") from None
             return perform(self, declared(*args, **kwargs))
 
-        shape = inspect.signature(declared)
+        shape = _signature(declared)
         name, takes = perform_it.__name__, ", ".join(shape.parameters)
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         shown: Any = method
@@ -63,6 +64,25 @@ def performs(
         return cast(Callable[Concatenate[S, P], R], method)
 
     return method_of
+
+
+def _signature(declared: Callable[..., Action]) -> inspect.Signature:
+    """The signature of an action's class, from its fields, or of its second constructor."""
+    if not isinstance(declared, type):
+        return inspect.signature(declared)
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY
+                if field.kw_only
+                else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                annotation=field.type,
+            )
+            for field in fields(declared)  # type: ignore[arg-type]
+        ]
+    )
 
 
 def ms(duration: Duration) -> Milliseconds:
