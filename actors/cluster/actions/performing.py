@@ -80,7 +80,7 @@ def _signature(declared: Callable[..., Action]) -> inspect.Signature:
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
                 annotation=field.type,
             )
-            for field in fields(declared)  # type: ignore[arg-type]
+            for field in fields(declared)
         ]
     )
 
