@@ -7,22 +7,25 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.actors.play.player import play, play_once, save_run
+from minicluster.actors.play.player import play_once, save_run
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
+from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.shrink import Shrunk, shrink
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.rules.model import Verdict, gravest
 
 SHRINK_REPLAYS = 150
+SHRUNK_NAME = "nemesis-shrunk"
 LOST = "F1"  # an acknowledged record is gone
 
 
@@ -30,6 +33,7 @@ LOST = "F1"  # an acknowledged record is gone
 class Outcome:
     """The outcome of one seed.
 
+    Shapes:  hits: how often each planted fault acted.
     Units:   cluster_ms is how long the cluster ran by its own clock.
     """
 
@@ -39,7 +43,53 @@ class Outcome:
     trace_hash: str
     cluster_ms: int
     steps_done: int
+    hits: Mapping[str, int]
     path: Path | None = None
+
+    @property
+    def idle_faults(self) -> tuple[str, ...]:
+        """The planted faults that never acted; bugs of Kafka's own are not counted."""
+        planted = Faults.switches()
+        return tuple(f for f in self.scenario.faults if f in planted and not self.hits.get(f))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Invalid where a promise was broken, unknown where that did not become clear."""
+        if self.failure is not None:
+            return self.failure.verdict
+        return Verdict.UNKNOWN if self.idle_faults else Verdict.VALID
+
+
+@dataclass(slots=True)
+class Tally:
+    """The outcomes of a campaign so far, and its verdict: that of its worst seed."""
+
+    seeds: int = 0
+    failed: int = 0
+    unknown: int = 0
+    first: Outcome | None = None  # that broke a promise
+    verdict: Verdict = Verdict.VALID
+
+    def count(self, outcome: Outcome) -> None:
+        """Count the outcome of one more seed."""
+        self.seeds += 1
+        self.failed += outcome.failure is not None
+        self.unknown += outcome.verdict is Verdict.UNKNOWN
+        self.verdict = gravest([self.verdict, outcome.verdict])
+        if self.first is None and outcome.verdict is Verdict.INVALID:
+            self.first = outcome
+
+    def lines(self) -> list[str]:
+        """The campaign in one line, and in another the first seed that broke a promise."""
+        unknown = f", {self.unknown} unknown" if self.unknown else ""
+        found = [f"{self.seeds} seeds, {self.failed} failed{unknown}"]
+        first = self.first
+        if first is not None and first.failure is not None:
+            what = " and ".join(first.scenario.faults) or "a promise"
+            verb = "killed" if first.scenario.faults else "broken"
+            rule = first.failure.rule or first.failure.kind
+            found.append(f"{what} {verb} first at seed {first.seed} by {rule}")
+        return found
 
 
 def play_seed(seed: int, faults: Sequence[str] = (), *, runs: Path | None = None) -> Outcome:
@@ -63,7 +113,7 @@ def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
         nonlocal done
         done = steps
 
-    cluster, failure = play_once(scenario, count, at_end=_lost_records)
+    cluster, failure = play_once(scenario, count, at_end=lost_records)
     return Outcome(
         seed=scenario.seed,
         scenario=scenario,
@@ -71,11 +121,12 @@ def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
         trace_hash=cluster.trace_hash,
         cluster_ms=cluster.now_ms,
         steps_done=done,
+        hits=dict(cluster.recorder.fault_hits),
         path=None if runs is None else save_run(cluster, scenario, runs, failure=failure),
     )
 
 
-def _lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
+def lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
     """A record with acks=all that is not in the log of an ISR member at the end (F1, G8).
 
     A partition without ELR promises nothing once its last ISR member has lost its log.
@@ -146,7 +197,7 @@ def shortest(outcome: Outcome, on_replay: Callable[[int], None] = lambda _: None
         if not steps:
             return None
         try:
-            found = outcome_of(replace(outcome.scenario, steps=tuple(steps)))
+            found = outcome_of(_of_steps(outcome.scenario, steps))
         except UserError:  # what remains makes no sense: a topic that nobody created
             return None
         if found.failure is None or (found.failure.kind, found.failure.rule) != wanted:
@@ -157,6 +208,12 @@ def shortest(outcome: Outcome, on_replay: Callable[[int], None] = lambda _: None
         outcome.scenario.steps, still_fails, groups=_nodes, simpler=_simpler,
         replays_max=SHRINK_REPLAYS,
     )  # fmt: skip
+
+
+def _of_steps(scenario: Scenario, steps: Sequence[Step]) -> Scenario:
+    """The scenario with some of its steps, numbered as a file has them: draws hang on numbers."""
+    numbered = tuple(replace(step, number=n) for n, step in enumerate(steps, 1))
+    return replace(scenario, name=SHRUNK_NAME, steps=numbered)
 
 
 def _nodes(step: Step) -> Iterator[str]:
@@ -184,14 +241,18 @@ def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:
     """Leave the run folder of a failed seed, or of its shortest form."""
     scenario = outcome.scenario
     if shrunk is not None:
-        steps = tuple(replace(step, number=n) for n, step in enumerate(shrunk.steps, 1))
-        scenario = replace(scenario, name="nemesis-shrunk", steps=steps)
-    return play(scenario, runs=runs).path
+        scenario = _of_steps(scenario, shrunk.steps)
+    path = outcome_of(scenario, runs=runs).path
+    assert path is not None
+    return path
 
 
 def outcome_line(outcome: Outcome) -> str:
     """An outcome in one line."""
     ran = format_duration(outcome.cluster_ms // 1_000 * 1_000)
+    if outcome.failure is None and outcome.idle_faults:
+        idle = ", ".join(outcome.idle_faults)
+        return f"seed {outcome.seed}: unknown, for {idle} was on but never acted in {ran}"
     if outcome.failure is None:
         return f"seed {outcome.seed}: kept its promises over {ran}"
     first = outcome.failure.text.splitlines()[0]

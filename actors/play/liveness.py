@@ -5,7 +5,7 @@ Source:  the liveness properties G1-G7 and their bounds in virtual time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.nodes.config import ClusterConfig
@@ -68,19 +68,27 @@ def promises(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
 
 
 def converge(cluster: Cluster, at_most_ms: int) -> Broken | None:
-    """Let the cluster run until every promise holds, or one is broken; all faults are gone."""
+    """Let the cluster run until every promise holds, or one is broken; all faults are gone.
+
+    A promise has to hold together with those before it: one that came true may be broken again
+    while the cluster waits for another.
+    """
     healed_ms = cluster.now_ms
+    so_far: tuple[Promise, ...] = ()
     for promise in promises(cluster.config, at_most_ms):
+        so_far = (*so_far, promise)
         left_ms = max(0, healed_ms + promise.bound_ms - cluster.now_ms)
-        holds = _every(cluster, promise.stuck)
-        if not cluster.run_until(holds, left_ms) and (stuck := promise.stuck(cluster)):
-            after_ms = cluster.now_ms - healed_ms
-            return Broken(promise=promise, after_ms=after_ms, stuck=tuple(stuck))
+        if cluster.run_until(_every(cluster, so_far), left_ms):
+            continue
+        after_ms = cluster.now_ms - healed_ms
+        for broken in so_far:
+            if stuck := broken.stuck(cluster):
+                return Broken(promise=broken, after_ms=after_ms, stuck=tuple(stuck))
     return None
 
 
-def _every(cluster: Cluster, stuck: Stuck) -> Callable[[], bool]:
-    """A condition that nothing is stuck, evaluated at intervals because it is costly."""
+def _every(cluster: Cluster, kept: Sequence[Promise]) -> Callable[[], bool]:
+    """A condition that all promises hold, evaluated at intervals because it is costly."""
     next_ms = 0
 
     def look() -> bool:
@@ -88,7 +96,7 @@ def _every(cluster: Cluster, stuck: Stuck) -> Callable[[], bool]:
         if cluster.now_ms < next_ms:
             return False
         next_ms = cluster.now_ms + LOOK_EVERY_MS
-        return not stuck(cluster)
+        return not any(promise.stuck(cluster) for promise in reversed(kept))
 
     return look
 

@@ -5,8 +5,8 @@ One step is performed by ``performer.py``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,18 @@ from typing import Any
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
+from minicluster.actors.play.second_play import SecondPlay
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.recording.run_place import check_place, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
-from minicluster.errors import UserError, WaitTimeout
+from minicluster.errors import WaitTimeout
 from minicluster.lazy_dataclass import dataclass
-from minicluster.log.directory import RUN_NAME
-from minicluster.log.errors import NotALog
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
-from minicluster.scenario.reading import scenario_of
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 OnStep = Callable[[int, str, int], None]
+AtEnd = Callable[[MiniCluster], ScenarioFailure | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +45,26 @@ def play(
     on_step: OnStep | None = None,
     twice: bool = False,
     repeat: str | None = None,
+    at_end: AtEnd = lambda _: None,
 ) -> Played:
     """Play a scenario from its start to its end and leave its run folder.
 
     Shapes:  on_step(steps done, what comes now, cluster time in ms), for progress displays;
-             twice: play it again for the second trace hash, which rule X1 compares (only a
-             simulated run to which no client came promises the same); repeat: that hash, where it
-             is there already.
+             twice: play it in another process as well, for the second trace hash, which rule X1
+             compares (only a simulated run to which no client came promises the same); repeat: that
+             hash, where it is there already; at_end: as in ``play_once``.
     Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
     """
     if seed is not None:
         scenario = replace(scenario, seed=seed)
     check_place(runs / run_name(scenario))
-    cluster, failure = play_once(scenario, on_step)
-    if twice and cluster.is_repeatable:
-        again, _ = play_once(scenario)
-        repeat = again.trace_hash
+    with ExitStack() as ends:
+        second = None
+        if twice and scenario.runtime == "simulated" and not scenario.listeners:
+            second = ends.enter_context(SecondPlay(scenario))
+        cluster, failure = play_once(scenario, on_step, at_end=at_end)
+        if second is not None and cluster.is_repeatable:
+            repeat = second.trace_hash()
     path = save_run(cluster, scenario, runs, repeat=repeat, failure=failure)
     return Played(path, cluster.trace_hash, failure)
 
@@ -82,7 +85,7 @@ def play_once(
     scenario: Scenario,
     on_step: OnStep | None = None,
     *,
-    at_end: Callable[[MiniCluster], ScenarioFailure | None] = lambda _: None,
+    at_end: AtEnd = lambda _: None,
 ) -> tuple[MiniCluster, ScenarioFailure | None]:
     """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
 
@@ -138,26 +141,6 @@ def run_name(scenario: Scenario) -> str:
     """
     story = escaped_name(scenario.name)
     return "-".join([story, str(scenario.seed), *scenario.faults])
-
-
-def replay_run(run: Path, *, runs: Path) -> tuple[str, Played]:
-    """Play the scenario of a run folder again.
-
-    Shapes:  -> the trace hash of the first run, and the run that has ended now.
-    Errors:  UserError if the folder holds no run that a scenario made.
-    """
-    header_path = run / RUN_NAME
-    try:
-        header = json.loads(header_path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise NotALog(f"{run}: not a run folder: it has no {RUN_NAME}") from None
-    except (OSError, ValueError) as error:
-        raise NotALog(f"{header_path}: cannot be read: {error}") from None
-    if not isinstance(header, dict) or not header.get("scenario"):
-        raise UserError(f"{run}: no scenario made this run; only a scenario can be played again")
-    scenario = scenario_of(header["scenario"], where=str(header_path))
-    first = str(header.get("trace_hash"))
-    return first, play(scenario, runs=runs / "replay", repeat=first)
 
 
 class _Player:

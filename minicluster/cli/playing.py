@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.markup import escape
 
-from minicluster.cli.exit_codes import EXIT_FILES
+from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID
 from minicluster.cli.options import TEXT, format_option, path_type, rules_option, runs_option
 from minicluster.cli.reports import command_name, leave_report, show_report
 from minicluster.cli.terminal import complain, err, print_line, progress
@@ -42,17 +44,71 @@ def demo(scenario: Path, runs: Path) -> int:
 
 @click.command("replay")
 @click.argument("run", type=path_type)
+@click.option(
+    "--no-verify", is_flag=True, help="Leave Spark out: compare what the play itself saw."
+)
 @runs_option
-def replay(run: Path, runs: Path) -> int:
-    """Play the scenario of RUN (a run folder) again from its seed and compare the traces."""
-    from minicluster.actors.play.player import replay_run
+def replay(run: Path, no_verify: bool, runs: Path) -> int:
+    """Play the scenario of RUN (a run folder) again from its seed; compare traces and verdicts.
 
-    first, again = replay_run(run, runs=runs)
-    if first == again.trace_hash:
-        print_line(f"the same trace: {first}  ({again.path})")
-        return 0
-    complain(f"another trace: {first} then, {again.trace_hash} now ({again.path})")
-    return 1
+    The verdict is compared with that of the run's report, if it has one.
+    """
+    from minicluster.actors.play.replay import replay_run
+
+    before, again = replay_run(run, runs=runs)
+    same = before.trace_hash == again.trace_hash
+    if same:
+        print_line(f"the same trace: {before.trace_hash}  ({again.path})")
+    else:
+        then, now = before.trace_hash, again.trace_hash
+        complain(f"another trace: {then} then, {now} now ({again.path})")
+    failure = None if again.failure is None else (again.failure.kind, again.failure.rule)
+    verdicts = _shown_failure(before.failure), _shown_failure(failure)
+    judged = None if no_verify else _verdict_of(run)
+    if judged is not None:
+        verdicts = judged, _judged(again.path)
+    then, now = verdicts
+    if then == now:
+        print_line(f"the same verdict: {now}{'' if judged else ' (Spark did not judge it)'}")
+    else:
+        complain(f"another verdict: {then} then, {now} now ({again.path})")
+    return 0 if same and then == now else EXIT_INVALID
+
+
+def _shown_failure(failure: tuple[str, str | None] | None) -> str:
+    if failure is None:
+        return "it went as written"
+    kind, rule = failure
+    return kind if rule is None else f"{kind} {rule}"
+
+
+def _judged(run: Path) -> str:
+    """The verdict on a run, which gets its report."""
+    from minicluster.verify import verify
+
+    with progress() as shown:
+        shown.add_task("verifying in Spark", total=None)
+        report = verify(run)
+    leave_report(run, report)
+    return _shown_verdict(report.to_dict())
+
+
+def _verdict_of(run: Path) -> str | None:
+    """The verdict that a run's report has; None where there is no report that can be read."""
+    try:
+        return _shown_verdict(json.loads((run / "report.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _shown_verdict(report: dict[str, Any]) -> str:
+    """A verdict with the rules that are not kept; X1 is left out, since it compares the traces."""
+    grave = [
+        f"{rule['id']} {rule['verdict']}"
+        for rule in report["rules"]
+        if rule["verdict"] in ("invalid", "unknown") and rule["id"] != "X1"
+    ]
+    return ", ".join([report["verdict"], *grave])
 
 
 def _play(
@@ -89,6 +145,8 @@ def _play(
         report = verify(played.path)
     written = leave_report(played.path, report)
     show_report(report, form, every_rule)
+    if played.failure is not None:
+        complain(f"the scenario did not go as written: {played.failure.text}", style="red")
     if form == TEXT:
         print_line(f"run     {played.path}")
         print_line(f"report  {(played.path / PAGE).resolve().as_uri()}")

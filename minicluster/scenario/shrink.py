@@ -1,12 +1,12 @@
 """Shrinking: from steps that break a promise to the few of them that matter.
 
 A candidate is played from the start and counts only if *the same* invariant is broken, whatever
-else goes wrong; the player decides that. Chance must be stateless (a hash of seed and step number,
-never a shared stream), so that leaving out one step does not change the others.
+else goes wrong; the player decides that. Only what was played in its final form is returned. Chance
+must be stateless (a hash of seed and step number, never a shared stream).
 
 Passes, in this order, again and again until none of them helps:
 
-1. end: what comes after the step at which the promise was broken;
+1. end: what comes after the step at which the promise was broken, or after the wait for the next;
 2. ddmin: halves, quarters, … and at last single steps are left out;
 3. groups: all steps of one broker, one partition, one producer are left out together;
 4. simpler: each step is replaced by a simpler one (shorter wait, rounder time, fewer records).
@@ -54,15 +54,25 @@ class _Trials(Generic[T]):
         self._play, self._replays_max = play, replays_max
 
     def accept(self, candidate: Sequence[T]) -> bool:
-        """Play a candidate; where the promise is broken again, it is the best, ended there."""
+        """Play a candidate; where the promise is broken again, it is the best.
+
+        What comes after the violation goes if the promise is broken without it.
+        """
+        played = self._played(candidate)
+        if played is None:
+            return False
+        self.best = tuple(candidate)
+        for end in (played, played + 1):  # the promise may break in the wait for the next step
+            if end < len(candidate) and self._played(candidate[:end]) is not None:
+                self.best = tuple(candidate[:end])
+                break
+        return True
+
+    def _played(self, candidate: Sequence[T]) -> int | None:
         if self.replays >= self._replays_max:
             raise _OutOfReplays
         self.replays += 1
-        played = self._play(candidate)
-        if played is None:
-            return False
-        self.best = tuple(candidate[:played])
-        return True
+        return self._play(candidate)
 
 
 def shrink(

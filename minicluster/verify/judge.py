@@ -24,7 +24,7 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.rules import BY_ID, RULES, VIEWS, Evidence, Finding, Rule, Verdict
-from minicluster.verify.rules.model import finding_message
+from minicluster.verify.rules.model import GRAVITY, finding_message, gravest
 from minicluster.verify.spark import fold_job, queries, session
 from minicluster.verify.spark import tables as spark_tables
 from minicluster.verify.spark.queries import CheckResult
@@ -32,15 +32,6 @@ from minicluster.verify.spark.queries import CheckResult
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The gravest verdict over several runs wins.
-_GRAVITY = (
-    Verdict.INVALID,
-    Verdict.UNKNOWN,
-    Verdict.VALID,
-    Verdict.NOT_PROMISED,
-    Verdict.NO_CASES,
-    Verdict.NOT_APPLICABLE,
-)
 # Up to here a run's rows are folded in one worker; above, Spark plans its queries.
 FOLDED_ROWS = 200_000
 _LOG_EVIDENCE = (Evidence.LOG, Evidence.QUORUM)
@@ -260,7 +251,7 @@ def _report_on(
         judged.append(
             RuleResult(
                 rule=rule,
-                verdict=next(word for word in _GRAVITY if word in [v for _, v, _ in by_run]),
+                verdict=gravest([word for _, word, _ in by_run]),
                 looked_at=total.looked_at,
                 not_promised=total.not_promised,
                 findings=tuple(sorted(set(total.findings))),
@@ -269,7 +260,7 @@ def _report_on(
             )
         )
     whole = [reason for run in runs for reason in _run_reasons(run)]
-    if not {result.verdict for result in judged} & set(_GRAVITY[:3]):
+    if not {result.verdict for result in judged} & set(GRAVITY[:3]):
         whole.append("no rule had a case")
     failures = [run.header.failure for run in runs if run.header and run.header.failure]
     return Report(

@@ -6,15 +6,29 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from minicluster.actors.play.campaign import outcome_of, play_seed, shortest
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.nodes.config import ClusterConfig
+from minicluster.actors.play import liveness
+from minicluster.actors.play.campaign import (
+    Tally,
+    outcome_line,
+    outcome_of,
+    play_seed,
+    shortest,
+)
+from minicluster.actors.play.player import play_once
 from minicluster.cli import run
 from minicluster.scenario.nemesis import KINDS, Draws, generate
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import Step, to_yaml
+from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.rules.model import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -121,6 +135,71 @@ def test_a_broken_promise_shrinks_to_the_steps_that_break_it() -> None:
     assert (found.failure.kind, found.failure.rule) == ("violated", "A3")
     shrunk = shortest(found)
     assert methods(shrunk.steps) == ["kill", "create_topic"]
+    again = outcome_of(replace(found.scenario, steps=shrunk.steps))
+    assert again.failure is not None and again.failure.rule == "A3"
+
+
+NEVER = """
+name: never
+cluster: {controllers: 1, brokers: 1, seed: 2}
+faults: [Z41]
+steps:
+  - {do: create_topic, name: orders, replicas: 1}
+"""
+
+
+def test_a_fault_that_never_acted_proves_nothing() -> None:
+    outcome = outcome_of(parse_scenario(NEVER))
+    assert outcome.idle_faults == ("Z41",) and outcome.verdict is Verdict.UNKNOWN
+    assert "unknown, for Z41 was on but never acted" in outcome_line(outcome)
+    tally = Tally()
+    tally.count(outcome)
+    assert tally.verdict is Verdict.UNKNOWN and tally.lines() == ["1 seeds, 0 failed, 1 unknown"]
+
+
+def test_a_campaign_names_the_first_seed_that_kills_a_fault() -> None:
+    tally = Tally()
+    for seed in (8, 9):
+        scenario = replace(parse_scenario(NOISE), seed=seed)
+        tally.count(outcome_of(replace(scenario, steps=scenario.steps[:7])))
+    assert tally.verdict is Verdict.INVALID
+    assert tally.lines() == ["2 seeds, 2 failed", "Z05 killed first at seed 8 by A3"]
+
+
+UNSTEADY = """
+name: unsteady
+cluster: {controllers: 1, brokers: 3, seed: 2}
+steps:
+  - {do: create_topic, name: orders}
+"""
+
+
+def test_liveness_looks_again_at_what_came_true_before() -> None:
+    """A broker dies while the cluster waits for the last promise."""
+    _, failure = play_once(parse_scenario(UNSTEADY), at_end=converged)
+    assert failure is not None and failure.rule == "G1"
+    assert "broker 3 is down" in failure.text
+
+
+def converged(cluster: MiniCluster) -> ScenarioFailure | None:
+    looked: list[str] = []
+
+    def stuck_at_first(_: Cluster) -> list[str]:
+        looked.append("last")
+        if len(looked) == 1:
+            cluster.kill(3)
+            return ["not yet"]
+        return []
+
+    def held_promises(config: ClusterConfig, at_most_ms: int) -> tuple[liveness.Promise, ...]:
+        last = liveness.Promise(id="G9", text="the last", bound_ms=500, stuck=stuck_at_first)
+        alive = liveness.Promise(id="G1", text="alive", bound_ms=500, stuck=liveness.not_alive)
+        return alive, last
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(liveness, "promises", held_promises)
+        broken = liveness.converge(cluster, 1_000)
+    return None if broken is None else ScenarioFailure("stuck", str(broken), broken.promise.id)
 
 
 STUCK = """

@@ -47,6 +47,22 @@ def test_what_comes_after_the_violation_is_dropped_by_the_first_replay() -> None
     assert tried[0] == 1_000 and max(tried[1:]) < 5
 
 
+def test_what_is_returned_was_played_and_broke_the_promise() -> None:
+    """The promise breaks in the wait for the step after the last that was performed."""
+    failed: list[tuple[int, ...]] = []
+
+    def play(steps: Sequence[int]) -> int | None:
+        performed = [step for step in steps if step < 70]
+        if 30 not in performed or len(performed) == len(steps):
+            return None  # without a later step there is no wait
+        failed.append(tuple(steps))
+        return steps.index(30) + 1
+
+    found = shrink(range(100), play).steps
+    assert found in failed
+    assert found[0] == 30 and len(found) == 2
+
+
 @given(
     st.lists(st.integers(0, 30), max_size=40),
     st.sets(st.integers(0, 30), min_size=1, max_size=5),

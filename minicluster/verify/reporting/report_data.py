@@ -11,7 +11,7 @@ from minicluster.protocol.json_form import to_json
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.rules.model import Finding, Rule, Verdict
+from minicluster.verify.rules.model import Finding, Rule, Verdict, exit_code
 
 GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
 SHOWN_FINDINGS = 20
@@ -149,7 +149,7 @@ class ReportData:
     @property
     def exit_code(self) -> int:
         """The exit code of the command line."""
-        return {Verdict.VALID: 0, Verdict.INVALID: 1}.get(self.verdict, 2)
+        return exit_code(self.verdict)
 
     def around(self, finding: Finding) -> list[tuple[int, str]]:
         """The records around a finding, each as offset and one line."""

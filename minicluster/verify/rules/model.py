@@ -8,6 +8,7 @@ view. The other fields name the columns that a finding takes from its row.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field
 from enum import StrEnum
 
@@ -36,6 +37,27 @@ class Verdict(StrEnum):
     NO_CASES = "no_cases"
     NOT_PROMISED = "not_promised"
     NOT_APPLICABLE = "not_applicable"
+
+
+# The gravest verdict over several runs or rules wins.
+GRAVITY = (
+    Verdict.INVALID,
+    Verdict.UNKNOWN,
+    Verdict.VALID,
+    Verdict.NOT_PROMISED,
+    Verdict.NO_CASES,
+    Verdict.NOT_APPLICABLE,
+)
+
+
+def gravest(verdicts: Collection[Verdict]) -> Verdict:
+    """The verdict on the whole of several parts."""
+    return next(verdict for verdict in GRAVITY if verdict in verdicts)
+
+
+def exit_code(verdict: Verdict) -> int:
+    """The exit code of a command with this verdict."""
+    return {Verdict.VALID: 0, Verdict.INVALID: 1}.get(verdict, 2)
 
 
 # Levels of metadata.version from which promises hold. Kafka 3.0 to 3.2 write no FeatureLevelRecord.
