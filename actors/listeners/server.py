@@ -35,7 +35,6 @@ from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuot
 from minicluster.actors.listeners.outside import OutgoingConnection, OutsideNodes
 from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.network import Completion, Network
-from minicluster.actors.recording.logging import Log
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
 from minicluster.lazy_dataclass import dataclass
@@ -108,7 +107,7 @@ class Listeners:
         served: Mapping[int, Mapping[int, range]],  # of each node: the versions of each API
         *,
         limits: Callable[[int], ConnectionLimits],  # of a node, as they are now
-        log: Log,
+        log: Any,  # a structlog logger bound to the listeners
         address_of: Callable[[int], tuple[str, int] | None],  # of a node outside
     ) -> None:
         self.network = network

@@ -17,7 +17,6 @@ from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
-from minicluster.actors.recording.logging import Log
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor, Timer
 from minicluster.faults import Faults
@@ -38,7 +37,7 @@ class NodeContext:
     config: ClusterConfig
     rules: Rules
     faults: Faults
-    log: Log  # bound to the node
+    log: Any  # a structlog logger bound to the node
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from uuid import UUID
 
 import pytest
+import structlog
 
 from minicluster.actors.nodes.disk import Disk
-from minicluster.actors.recording.logging import WARNING, ClusterLog
+from minicluster.actors.recording.logging import ClusterLog
 from minicluster.errors import UserError
 from minicluster.log.batch import Record, RecordBatch
 
@@ -52,10 +54,12 @@ def test_an_unknown_kind_of_crash_is_refused_in_one_line() -> None:
     assert "\n" not in str(error.value)
 
 
-def test_two_clusters_log_on_their_own_clocks() -> None:
-    first, second = ClusterLog(lambda: 1_500), ClusterLog(lambda: 2_500, level=WARNING)
+def test_two_clusters_log_on_their_own_clocks_and_leave_the_users_set_up_alone() -> None:
+    before = structlog.get_config()
+    first, second = ClusterLog(lambda: 1_500), ClusterLog(lambda: 2_500, level=logging.WARNING)
     first.root.bind(actor="broker-1").info("isr.shrink", topic="orders", isr=[1, 2])
     second.root.bind(actor="broker-1").info("filtered")
     second.root.bind(actor="broker-1").warning("kept")
     assert first.lines() == ["     1.500s broker-1         isr.shrink topic=orders isr=[1, 2]"]
     assert [entry["event"] for entry in second.entries] == ["kept"]
+    assert structlog.get_config() == before
