@@ -50,6 +50,8 @@ AGREES_IN_FULL = {
         "SyncGroup",
     ),
     "consumer": (
+        "ConsumerGroupDescribe",
+        "ConsumerGroupHeartbeat",
         "CreatePartitions",
         "CreateTopics",
         "DeleteGroups",
@@ -57,7 +59,9 @@ AGREES_IN_FULL = {
         "FindCoordinator",
         "ListGroups",
         "Metadata",
+        "OffsetCommit",
         "OffsetDelete",
+        "OffsetFetch",
     ),
     "data": (
         "(connection closed)",

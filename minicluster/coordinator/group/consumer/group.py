@@ -276,14 +276,15 @@ class ConsumerGroup:
         self, old: ConsumerGroupMember | None = None, new: ConsumerGroupMember | None = None
     ) -> str | None:
         """The assignor with most votes, after a change of one member."""
-        before = list(self._assignor_order)
         counts = dict(self._assignors)
+        names = copied_map_order(list(self._assignor_order), (), string_hash)
         add_one(counts, None if old is None else old.server_assignor, -1)
+        names = [name for name in names if name in counts]
         add_one(counts, None if new is None else new.server_assignor, 1)
-        # Map.compute puts a new key in front of its bin.
-        added = [name for name in counts if name not in before]
-        names = copied_map_order([*added, *before], (), string_hash)
-        return max((n for n in names if n in counts), key=lambda n: counts[n], default=None)
+        # Map.compute puts a key that is not there in front of its bin.
+        added = [name for name in counts if name not in names]
+        names = copied_map_order([*added, *names], (), string_hash)
+        return max(names, key=lambda name: counts[name], default=None)
 
     def supports_classic_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
         """One of a member's protocols is supported by all members of the classic protocol."""
