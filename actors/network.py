@@ -191,7 +191,7 @@ class Network:
             if exchange.resp_seq is None:
                 exchange.resp_seq = sequence
                 exchange.response = body
-                if exchange.connection is not None:
+                if exchange.is_of_client:
                     self.recorder.responded(exchange)
 
     def forget(self, packet: Packet) -> None:

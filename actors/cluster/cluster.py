@@ -15,6 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from minicluster.actors.cluster.client import Client, Load
+from minicluster.actors.cluster.group_clients import (
+    ConsumerActor,
+    ConsumerGroup,
+    TransactionalProducerActor,
+    TransactionLoad,
+)
 from minicluster.actors.cluster.layout import (
     OutsideQuorum,
     check_counts,
@@ -179,7 +185,10 @@ class Cluster:
         self.starts: dict[int, int] = {}  # how often each node has been started
         self.processes: dict[int, Process] = {}
         self.paused_clients: dict[int, list[Condition]] = {}
-        self.loads: list[Load] = []
+        self.loads: list[Load | TransactionLoad] = []
+        self.groups: list[ConsumerGroup] = []
+        self.members: list[ConsumerActor] = []
+        self.producers: dict[str, TransactionalProducerActor] = {}
         self.disks = {
             node_id: Disk(node_id=node_id, directory_ids=self.new_directories(node_id))
             for node_id in self.node_ids

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from minicluster.actors.cluster.actions import (
+    clients,
     controllers,
     disks,
     network,
@@ -123,6 +124,8 @@ class MiniCluster(ClusterRoles):
 
     produce = records.produce
     pause_load = records.pause_load
+    consume = clients.consume
+    transaction = clients.transaction
 
     admin = requests.admin
 

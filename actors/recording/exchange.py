@@ -80,5 +80,10 @@ class Exchange:
         self.timer: Any = None
         self.open = True
 
+    @property
+    def is_of_client(self) -> bool:
+        """One of Kafka's clients, or a client of the cluster's own in a group or transaction."""
+        return bool(self.client_id) or self.connection is not None
+
     def __str__(self) -> str:
         return f"{self.api}#{self.id} {self.src}>{self.dst}"

@@ -165,7 +165,7 @@ class Recorder:
 
     def _strip(self, exchange: Exchange) -> None:
         """Drop the records of a request, unless the rows of its response need them."""
-        needed = exchange.connection is not None and len(self._client_rows) < CLIENT_ROWS_MAX
+        needed = exchange.is_of_client and len(self._client_rows) < CLIENT_ROWS_MAX
         if needed and exchange.open and exchange.resp_seq is None:
             self._unresponded.append(exchange)
         else:
@@ -238,7 +238,7 @@ class Recorder:
             "src": exchange.src,
             "dst": exchange.dst,
             "src_incarnation": exchange.src_incarnation,
-            "client_id": None if exchange.connection is None else exchange.client_id,
+            "client_id": exchange.client_id if exchange.is_of_client else None,
             "connection": exchange.connection,
             "send_seq": exchange.send_seq,
             "handle_seq": exchange.handle_seq,

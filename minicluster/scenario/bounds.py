@@ -12,6 +12,7 @@ BROKERS_MAX = 100  # broker ids end where controller ids begin
 CONTROLLERS_MAX = 25
 PARTITIONS_MAX = 10_000  # of one topic
 REPLICAS_MAX = BROKERS_MAX
+MEMBERS_MAX = 100  # of one consume
 RECORDS_MAX = 1_000_000  # of one produce
 RATE_MAX = 100_000  # records per second of one produce
 DIRECTORIES_MAX = 100  # of one broker

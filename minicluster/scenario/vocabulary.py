@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.errors import UserError, instead
-from minicluster.scenario.actions import network, nodes, topics
+from minicluster.scenario.actions import clients, network, nodes, topics
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.errors import ScenarioError
 
 _ALL: tuple[type[Action], ...] = (
     topics.CreateTopic, topics.DeleteTopic, topics.RecreateTopic, topics.AddPartitions,
-    topics.Reassign, topics.SetConfig, topics.Produce, network.Cut, network.Partition,
+    topics.Reassign, topics.SetConfig, topics.Produce, clients.Consume, clients.Transaction,
+    network.Cut, network.Partition,
     network.Isolate, network.Heal, network.Delay, network.Loss, network.Duplicate,
     network.Reorder, network.Hold, network.Release, nodes.Pause, nodes.Resume, nodes.Kill,
     nodes.Restart, nodes.Bounce, nodes.Wipe, nodes.FailOver, nodes.Resign, nodes.Snapshot,

@@ -1,0 +1,111 @@
+"""The actions of consumers in groups and of transactional producers."""
+
+from __future__ import annotations
+
+from minicluster.actors.cluster.actions.performing import ms, performs
+from minicluster.actors.cluster.group_clients import (
+    ConsumerActor,
+    ConsumerGroup,
+    TransactionalProducerActor,
+    TransactionLoad,
+)
+from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.clients.consumer import Consumer, ConsumerConfig
+from minicluster.clients.reader import ConsumedRecord
+from minicluster.clients.transactional_producer import Transaction, TransactionalProducer
+from minicluster.durations import LONGEST_MS, format_duration
+from minicluster.errors import UserError
+from minicluster.scenario.actions import clients as declared
+from minicluster.scenario.actions.arguments import read_duration
+
+WITHIN = "60s"
+LEAVE_WITHIN_MS = 30_000
+TRANSACTION_TIMEOUT_MS = 60_000
+
+
+@performs(declared.Consume)
+def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord] | ConsumerGroup:
+    config = ConsumerConfig(
+        group=do.group,
+        topics=(str(do.topic),),
+        read_committed=do.isolation == "read_committed",
+        protocol=do.protocol,
+    )
+    group = ConsumerGroup([_consumer(cluster, config) for _ in range(do.members)])
+    group.start()
+    if do.count is None:
+        cluster.groups.append(group)
+        if do.lasting is not None:
+            group.stop(after_ms=ms(do.lasting))
+        return group
+    wanted = do.count
+    within_ms = ms(read_duration(do.within or WITHIN, "consume: within"))
+    has_all = cluster.run_until(lambda: group.count >= wanted, within_ms)
+    group.stop()
+    cluster.run_until(lambda: group.has_left, LEAVE_WITHIN_MS)
+    found = group.records
+    if not has_all:
+        within = format_duration(within_ms)
+        raise UserError(f"consume: {len(found)} of {wanted} records came within {within}")
+    return found
+
+
+@performs(declared.Transaction)
+def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transaction]:
+    topic = str(do.topic)
+    known = cluster.image.topics.named(topic)
+    if known is None:
+        raise UserError(f"transaction: there is no topic {topic}")
+    producer, partitions = _producer(cluster, do.id), len(known.partitions)
+    if do.rate is not None:
+        lasting_ms = LONGEST_MS if do.lasting is None else ms(do.lasting)
+        load = TransactionLoad(
+            topic=topic,
+            partitions=partitions,
+            count=do.count,
+            rate=do.rate,
+            from_ms=cluster.now_ms,
+            until_ms=cluster.now_ms + lasting_ms,
+            abort_every=do.abort_every,
+            transactions=[],
+        )
+        cluster.loads.append(load)
+        producer.deliver(load)
+        return load.transactions
+    commits = None if do.end == "open" else do.end == "commit"
+    one = Transaction(records=producer.new_records(topic, partitions, do.count), commits=commits)
+    producer.deliver(one)
+    within_ms = ms(read_duration(do.within or WITHIN, "transaction: within"))
+    if not cluster.run_until(lambda: one.outcome is not None, within_ms):
+        within = format_duration(within_ms)
+        raise UserError(f"transaction: {do.id} has not ended within {within}")
+    return [one]
+
+
+def _consumer(cluster: ClusterRoles, config: ConsumerConfig) -> ConsumerActor:
+    name = f"{config.group}-{len(cluster.members) + 1}"
+    machine = Consumer(name, cluster.broker_ids, config)
+    cluster.rt.spawn(ConsumerActor, name, machine, cluster.network)
+    actor = cluster.rt.actor(name)
+    assert isinstance(actor, ConsumerActor)
+    cluster.members.append(actor)
+    return actor
+
+
+def _producer(cluster: ClusterRoles, transactional_id: str) -> TransactionalProducerActor:
+    """The producer of a transactional id, made when it is first needed."""
+    actor = cluster.producers.get(transactional_id)
+    if actor is None:
+        name = f"producer-{transactional_id}"
+        machine = TransactionalProducer(
+            name,
+            cluster.broker_ids,
+            transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            record_ms=cluster.rt.epoch_ms,
+        )
+        cluster.rt.spawn(TransactionalProducerActor, name, machine, cluster.network)
+        made = cluster.rt.actor(name)
+        assert isinstance(made, TransactionalProducerActor)
+        actor = cluster.producers[transactional_id] = made
+    return actor

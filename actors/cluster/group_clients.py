@@ -1,0 +1,192 @@
+"""The actors around a consumer in a group and a transactional producer.
+
+Like the cluster's own client they are no nodes: no network fault affects their links. They speak
+the requests of Kafka's clients, and the trace has their responses as those of any client.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from minicluster.actors.cluster.client import CLIENT_ID
+from minicluster.actors.network import Completion, Network
+from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.clients.client import Client, TopicPartition
+from minicluster.clients.consumer import Consumer
+from minicluster.clients.reader import ConsumedRecord
+from minicluster.clients.transactional_producer import Transaction, TransactionalProducer
+from minicluster.effects import Effect, Send, SetTimer
+from minicluster.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class _Wakeup:
+    name: str
+    number: int  # of the latest timer of this name
+
+
+class Start:
+    """A consumer joins its group."""
+
+
+class Stop:
+    """A consumer commits and leaves; a producer begins no other transaction."""
+
+
+class ClientActor(ClusterActor):
+    """A client machine and its mailbox."""
+
+    def __init__(self, machine: Client, network: Network) -> None:
+        super().__init__()
+        self.client = machine
+        self.network = network
+        self._timers: dict[str, int] = {}
+
+    def on_receive(self, message: Any) -> None:
+        machine, now_ms = self.client, self.now()
+        if isinstance(message, Completion):
+            response = None if message.failure is not None else message.response
+            self.perform(machine.on_end(message.exchange.correlation_id, response, now_ms))
+        elif isinstance(message, _Wakeup):
+            if self._timers.get(message.name) == message.number:
+                self.perform(machine.on_timer(message.name, now_ms))
+        else:
+            self.on_message(message)
+
+    def on_message(self, message: Any) -> None:
+        """Handle what a step of a test wants."""
+        raise NotImplementedError(f"{self.name} does not understand {message!r}")
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        """Perform the effects of the machine."""
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.network.request(
+                    src=CLIENT_ID,
+                    dst=effect.to,
+                    body=effect.request,
+                    version=effect.version,
+                    caller=self,
+                    correlation_id=effect.correlation_id,
+                    timeout_ms=effect.timeout_ms,
+                    client_id=self.client.name,
+                )
+            elif isinstance(effect, SetTimer):
+                number = self._timers[effect.name] = self._timers.get(effect.name, 0) + 1
+                self.after(max(0, effect.at_ms - self.now()), _Wakeup(effect.name, number))
+
+
+class ConsumerActor(ClientActor):
+    """A consumer in a group."""
+
+    client: Consumer
+
+    def on_message(self, message: Any) -> None:
+        if isinstance(message, Start):
+            self.perform(self.client.start(self.now()))
+        elif isinstance(message, Stop):
+            self.perform(self.client.stop(self.now()))
+        else:
+            super().on_message(message)
+
+
+class ConsumerGroup:
+    """The members that one action has started, with all that they have seen."""
+
+    def __init__(self, actors: Sequence[ConsumerActor]) -> None:
+        self.actors = tuple(actors)
+
+    @property
+    def records(self) -> list[ConsumedRecord]:
+        """The records that the members have seen, member by member."""
+        return [record for actor in self.actors for record in actor.client.records]
+
+    @property
+    def count(self) -> int:
+        """The number of records that the members have seen."""
+        return sum(len(actor.client.records) for actor in self.actors)
+
+    @property
+    def has_left(self) -> bool:
+        """Every member has left the group."""
+        return all(actor.client.is_done for actor in self.actors)
+
+    def start(self) -> None:
+        """Have all members join."""
+        for actor in self.actors:
+            actor.deliver(Start())
+
+    def stop(self, after_ms: int = 0) -> None:
+        """Have all members commit and leave."""
+        for actor in self.actors:
+            actor.after(after_ms, Stop())
+
+
+@dataclass(slots=True, kw_only=True)
+class TransactionLoad:
+    """Transactions at a rate until a time.
+
+    Units:   rate: transactions per second; from_ms, until_ms: cluster time.
+    """
+
+    topic: str
+    partitions: int
+    count: int
+    rate: float
+    from_ms: int
+    until_ms: int
+    abort_every: int | None
+    transactions: list[Transaction]
+    stopped: bool = False
+
+    @property
+    def next_ms(self) -> int:
+        """The time of the next transaction."""
+        return self.from_ms + math.floor(len(self.transactions) * 1_000 / self.rate)
+
+
+class TransactionalProducerActor(ClientActor):
+    """A transactional producer."""
+
+    client: TransactionalProducer
+
+    def __init__(self, machine: TransactionalProducer, network: Network) -> None:
+        super().__init__(machine, network)
+        self._records = 0
+
+    def new_records(
+        self, topic: str, partitions: int, count: int
+    ) -> Sequence[tuple[TopicPartition, str]]:
+        """So many records with values of their own, over all partitions in turn."""
+        records = []
+        for _ in range(count):
+            index = self._records % partitions
+            self._records += 1
+            value = f"{topic}-{index}/{self.client.transactional_id}-{self._records}"
+            records.append(((topic, index), value))
+        return tuple(records)
+
+    def on_message(self, message: Any) -> None:
+        if isinstance(message, Transaction):
+            self.perform(self.client.begin(message, self.now()))
+        elif isinstance(message, TransactionLoad):
+            self._load(message)
+        else:
+            super().on_message(message)
+
+    def _load(self, load: TransactionLoad) -> None:
+        """Begin the next transaction, once the last one has ended."""
+        now_ms = self.now()
+        if load.stopped or now_ms >= load.until_ms:
+            load.stopped = True
+            return
+        if self.client.is_idle and load.next_ms <= now_ms:
+            number = len(load.transactions) + 1
+            aborts = load.abort_every is not None and number % load.abort_every == 0
+            records = self.new_records(load.topic, load.partitions, load.count)
+            transaction = Transaction(records=records, commits=not aborts)
+            load.transactions.append(transaction)
+            self.perform(self.client.begin(transaction, now_ms))
+        self.after(max(10, min(load.next_ms - now_ms, 1_000)), load)

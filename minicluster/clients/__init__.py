@@ -1,0 +1,1 @@
+"""Clients of a cluster as pure machines: members of groups, and transactional producers."""

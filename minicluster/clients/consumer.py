@@ -1,0 +1,157 @@
+"""A consumer in a group: it reads what it is assigned and commits what it has read.
+
+member ──assignment──▶ committed offsets ──▶ reads ──records──▶ commit … ──stop──▶ leave
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from minicluster.clients.classic_member import ClassicMember
+from minicluster.clients.client import BACKOFF_MS, COORDINATOR_ERRORS, Client, TopicPartition
+from minicluster.clients.consumer_member import ConsumerMember
+from minicluster.clients.offsets import Membership, commit_offsets, fetch_offsets
+from minicluster.clients.reader import ConsumedRecord, Reader
+from minicluster.effects import Effect
+from minicluster.lazy_dataclass import dataclass
+from minicluster.protocol import ErrorCode
+
+GroupProtocol = Literal["classic", "consumer"]
+_TRIED_AGAIN = COORDINATOR_ERRORS | {
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """The group of a consumer, and what it reads."""
+
+    group: str
+    topics: tuple[str, ...]
+    read_committed: bool = False
+    protocol: GroupProtocol = "classic"
+
+
+class Consumer(Client):
+    """One consumer.
+
+    Inputs:  as ``Client``, and ``start``, ``stop``.
+    Shapes:  records: all that it has seen, in their order. is_done: it has left its group.
+    """
+
+    def __init__(self, name: str, brokers: Sequence[int], config: ConsumerConfig) -> None:
+        super().__init__(name, brokers)
+        self.config = config
+        self.records: list[ConsumedRecord] = []
+        self.is_done = False
+        self.committed: dict[TopicPartition, int] = {}
+        self._is_stopping = False
+        self._is_committing = False
+        self._after_commit: Callable[[int], None] | None = None
+        self._reader = Reader(
+            self, read_committed=config.read_committed, on_records=self._on_records
+        )
+        kind = ClassicMember if config.protocol == "classic" else ConsumerMember
+        self._member: ClassicMember | ConsumerMember = kind(
+            self,
+            config.group,
+            config.topics,
+            on_assigned=self._on_assigned,
+            on_revoked=self._on_revoked,
+        )
+
+    def start(self, now_ms: int) -> list[Effect]:
+        """Join the group."""
+        self._member.join(now_ms)
+        return self.take_effects()
+
+    def stop(self, now_ms: int) -> list[Effect]:
+        """Commit, and leave the group."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._reader.stop()
+            self._commit_then(self._leave, now_ms)
+        return self.take_effects()
+
+    def _leave(self, now_ms: int) -> None:
+        self.forget_timers()
+
+        def left(at_ms: int) -> None:
+            self.forget_timers()
+            self.forget_requests()
+            self.is_done = True
+
+        self._member.leave(left, now_ms)
+
+    # --- assignments --------------------------------------------------------------------------
+
+    def _on_assigned(
+        self, member: Membership, places: tuple[TopicPartition, ...], now_ms: int
+    ) -> None:
+        self._reader.stop()
+        if self._is_stopping:
+            self._leave(now_ms)
+            return
+        self._is_committing, self._after_commit = False, None
+        self._reader.positions, self.committed = {}, {}
+
+        def begin(offsets: dict[TopicPartition, int] | None, at_ms: int) -> None:
+            if self._is_stopping:
+                return
+            if offsets is None:
+                self._member.on_refused(ErrorCode.UNKNOWN_MEMBER_ID, at_ms)
+                return
+            self.committed = offsets
+            self.find_leaders(
+                self.config.topics, lambda later_ms: self._reader.start(offsets, later_ms), at_ms
+            )
+
+        if places:
+            fetch_offsets(self, member, places, begin, now_ms)
+
+    def _on_revoked(self, then: Callable[[int], None], now_ms: int) -> None:
+        self._reader.stop()
+        self._commit_then(then, now_ms)
+
+    # --- records and commits ------------------------------------------------------------------
+
+    def _on_records(self, records: Sequence[ConsumedRecord], now_ms: int) -> None:
+        self.records += records
+        self._commit(now_ms)
+
+    def _commit_then(self, then: Callable[[int], None], now_ms: int) -> None:
+        """Commit what is read, and then go on, whatever came of it."""
+        self._after_commit = then
+        self._commit(now_ms)
+
+    def _commit(self, now_ms: int) -> None:
+        if self._is_committing:
+            return
+        positions = dict(self._reader.positions)
+        if positions == self.committed:
+            self._committed_all(now_ms)
+            return
+        self._is_committing = True
+
+        def on_end(error: ErrorCode, at_ms: int) -> None:
+            self._is_committing = False
+            if error == ErrorCode.NONE:
+                self.committed = positions
+                self._commit(at_ms)
+            elif self._after_commit is not None:
+                self._committed_all(at_ms)
+            elif error in _TRIED_AGAIN:
+                self.after("commit", BACKOFF_MS, self._commit, at_ms)
+            else:
+                self._reader.stop()
+                self._member.on_refused(error, at_ms)
+
+        commit_offsets(self, self._member.membership, positions, on_end, now_ms)
+
+    def _committed_all(self, now_ms: int) -> None:
+        then, self._after_commit = self._after_commit, None
+        if then is not None:
+            then(now_ms)

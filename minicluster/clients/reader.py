@@ -1,0 +1,191 @@
+"""Fetches of assigned partitions, each from its leader, and the records that a consumer sees.
+
+With read_committed the leader names the aborted transactions of what it returns. Their records are
+dropped here, as Kafka's own consumers do.
+
+Source:  CompletedFetch (consumeAbortedTransactionsUpTo, isBatchAborted), FetchCollector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from minicluster.clients.client import BACKOFF_MS, Client, TopicPartition
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log import RecordBatch, Records
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
+
+_FETCH_VERSION = 12
+_LIST_OFFSETS_VERSION = 7
+_MAX_WAIT_MS = 500
+_MAX_BYTES = 1 << 20
+_EARLIEST = -2
+_WITHOUT_SESSION = -1
+_ABORT = b"\0\0\0\0"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedRecord:
+    """A record that a consumer has seen."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: str
+
+
+class Reader:
+    """The positions of one consumer, and its fetches."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        read_committed: bool,
+        on_records: Callable[[Sequence[ConsumedRecord], int], None],
+    ) -> None:
+        self._client = client
+        self._read_committed = read_committed
+        self._on_records = on_records
+        self._turn = 0  # of an assignment; fetches of an earlier one are ignored
+        self.positions: dict[TopicPartition, int] = {}
+
+    def start(self, positions: dict[TopicPartition, int], now_ms: int) -> None:
+        """Read from these positions on, and nothing else."""
+        self.stop()
+        self.positions = dict(positions)
+        for node in sorted({self._client.leaders[place] for place in positions}):
+            self._fetch(node, self._turn, now_ms)
+
+    def stop(self) -> None:
+        """Read nothing any more."""
+        self._turn += 1
+
+    def _fetch(self, node: int, turn: int, now_ms: int) -> None:
+        if turn != self._turn:
+            return
+        topics: dict[str, list[int]] = {}
+        for topic, index in self.positions:
+            if self._client.leaders.get((topic, index)) == node:
+                topics.setdefault(topic, []).append(index)
+        kind = FetchRequest
+        request = kind(
+            max_wait_ms=_MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=_MAX_BYTES,
+            isolation_level=int(self._read_committed),
+            session_epoch=_WITHOUT_SESSION,
+            topics=tuple(
+                kind.FetchTopic(
+                    topic=topic,
+                    partitions=tuple(
+                        kind.FetchPartition(
+                            partition=index,
+                            fetch_offset=self.positions[topic, index],
+                            partition_max_bytes=_MAX_BYTES,
+                        )
+                        for index in indexes
+                    ),
+                )
+                for topic, indexes in topics.items()
+            ),
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            if turn == self._turn:
+                self._take(node, response, at_ms)
+
+        self._client.send(node, request, _FETCH_VERSION, on_end)
+
+    def _take(self, node: int, response: Any | None, now_ms: int) -> None:
+        """Take a response, and fetch again; a leader that has moved is looked for."""
+        turn = self._turn
+        is_lost = response is None
+        reset: list[TopicPartition] = []
+        seen: list[ConsumedRecord] = []
+        for topic in () if response is None else response.responses:
+            for data in topic.partitions:
+                place = topic.topic, data.partition_index
+                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    reset.append(place)
+                elif data.error_code != ErrorCode.NONE:
+                    is_lost = True
+                else:
+                    seen += self._seen(place, data)
+        if seen:
+            self._on_records(seen, now_ms)
+        if is_lost:
+            self.stop()
+            self._client.after("leaders", BACKOFF_MS, self._find_again, now_ms)
+        elif reset:
+            self._reset(reset[0], node, now_ms)
+        else:
+            self._fetch(node, turn, now_ms)
+
+    def _seen(self, place: TopicPartition, data: Any) -> Iterator[ConsumedRecord]:
+        batches = Records.of(data.records).batches
+        position = self.positions[place]
+        for batch in visible_batches(batches, data.aborted_transactions):
+            for record in batch.records:
+                if record.offset >= position:
+                    value = (record.value or b"").decode("utf-8", "backslashreplace")
+                    yield ConsumedRecord(*place, record.offset, value)
+        if batches:
+            self.positions[place] = batches[-1].next_offset
+
+    def _find_again(self, now_ms: int) -> None:
+        topics = {topic for topic, _ in self.positions}
+        self._client.find_leaders(
+            sorted(topics), lambda at_ms: self.start(self.positions, at_ms), now_ms
+        )
+
+    def _reset(self, place: TopicPartition, node: int, now_ms: int) -> None:
+        """Go on at the first offset that there is (auto.offset.reset=earliest)."""
+        turn, (topic, index) = self._turn, place
+        kind = ListOffsetsRequest
+        request = kind(
+            replica_id=-1,
+            isolation_level=int(self._read_committed),
+            topics=(
+                kind.ListOffsetsTopic(
+                    name=topic,
+                    partitions=(
+                        kind.ListOffsetsPartition(partition_index=index, timestamp=_EARLIEST),
+                    ),
+                ),
+            ),
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            if turn != self._turn:
+                return
+            found = None if response is None else response.topics[0].partitions[0]
+            if found is None or found.error_code != ErrorCode.NONE:
+                self._take(node, None, at_ms)
+                return
+            self.positions[place] = found.offset
+            self._fetch(node, turn, at_ms)
+
+        self._client.send(node, request, _LIST_OFFSETS_VERSION, on_end)
+
+
+def visible_batches(
+    batches: Sequence[RecordBatch], aborted: Sequence[Any] | None
+) -> Iterator[RecordBatch]:
+    """The batches with records for an application: none of a marker or an aborted transaction.
+
+    Shapes:  aborted: the aborted transactions that a Fetch response names, None with
+             read_uncommitted.
+    """
+    to_come = sorted(aborted or (), key=lambda a: a.first_offset, reverse=True)
+    open_aborted: set[int] = set()
+    for batch in batches:
+        while to_come and to_come[-1].first_offset <= batch.last_offset:
+            open_aborted.add(to_come.pop().producer_id)
+        if batch.is_control:
+            if batch.records and batch.records[0].key == _ABORT:
+                open_aborted.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in open_aborted):
+            yield batch

@@ -1,0 +1,327 @@
+"""A transactional producer: one transaction after the other, by either protocol.
+
+    InitProducerId ──▶ records ──▶ EndTxn ──▶ records …        version 2 (KIP-890): an epoch each
+                   ──▶ AddPartitionsToTxn ──▶ records ──▶ …    before: one epoch for all
+
+A producer that does not know the state of its transaction begins anew with InitProducerId, which
+ends whatever was open.
+
+Source:  KIP-98, KIP-360, KIP-890; TransactionManager, Sender.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any, Literal
+
+from minicluster.clients.client import (
+    BACKOFF_MS,
+    COORDINATOR_ERRORS,
+    TRANSACTION,
+    Client,
+    OnEnd,
+    TopicPartition,
+)
+from minicluster.effects import Effect
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log import Record, RecordBatch, Records
+from minicluster.log.batch import TRANSACTIONAL_BIT
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    ApiVersionsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+)
+
+ACKS_ALL = -1
+TIMEOUT_MS = 5_000
+_TRANSACTION_VERSION = "transaction.version"
+_BUMPED_FROM = 2
+_INIT_VERSION, _ADD_VERSION = 5, 3
+_PRODUCE_VERSIONS = {False: 11, True: 12}
+_END_VERSIONS = {False: 4, True: 5}
+
+Outcome = Literal["committed", "aborted", "unknown"]
+_TRIED_AGAIN = COORDINATOR_ERRORS | {
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+}
+_LED_ELSEWHERE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+_ABORTED_THEN = frozenset(
+    {
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    }
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Transaction:
+    """Records to write as one, and how that ended.
+
+    Shapes:  records: partition and value each, written in their order. commits: None leaves the
+             transaction open. written: the offsets that were acknowledged.
+    """
+
+    records: Sequence[tuple[TopicPartition, str]]
+    commits: bool | None = True
+    outcome: Outcome | None = None
+    written: dict[str, int] = field(default_factory=dict)
+
+
+class TransactionalProducer(Client):
+    """One producer.
+
+    Inputs:  as ``Client``, and ``begin``, ``stop``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        brokers: Sequence[int],
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int,
+        record_ms: int,
+    ) -> None:
+        super().__init__(name, brokers)
+        self.transactional_id = transactional_id
+        self.is_stopping = False
+        self._timeout_ms = transaction_timeout_ms
+        self._record_ms = record_ms  # the time of day at the cluster's start
+        self._waiting: deque[Transaction] = deque()
+        self._current: Transaction | None = None
+        self._to_send: deque[tuple[TopicPartition, str]] = deque()
+        self._bumps: bool | None = None
+        self._producer_id, self._epoch = -1, -1
+        self._sequences: dict[TopicPartition, int] = {}
+        self._added: set[TopicPartition] = set()
+
+    def begin(self, transaction: Transaction, now_ms: int) -> list[Effect]:
+        """Write a transaction, after those that wait already."""
+        self._waiting.append(transaction)
+        if self._current is None:
+            self._next(now_ms)
+        return self.take_effects()
+
+    @property
+    def is_idle(self) -> bool:
+        """Every transaction has ended."""
+        return self._current is None and not self._waiting
+
+    def _next(self, now_ms: int) -> None:
+        self._current = self._waiting.popleft() if self._waiting else None
+        if self._current is None:
+            return
+        self._to_send = deque(self._current.records)
+        self._added = set()
+        if self._bumps is None:
+            self._find_version(now_ms)
+        elif self._producer_id < 0:
+            self._init(now_ms)
+        else:
+            self._find(now_ms)
+
+    # --- the producer id ----------------------------------------------------------------------
+
+    def _find_version(self, now_ms: int) -> None:
+        """Find the finalized transaction version, which decides the protocol."""
+        request = ApiVersionsRequest(
+            client_software_name="minicluster", client_software_version="1"
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            if response is None:
+                self.after("versions", BACKOFF_MS, self._find_version, at_ms)
+                return
+            levels = {f.name: f.max_version_level for f in response.finalized_features}
+            self._bumps = levels.get(_TRANSACTION_VERSION, 0) >= _BUMPED_FROM
+            self._init(at_ms)
+
+        self.send(self.any_broker(), request, 4, on_end, TIMEOUT_MS)
+
+    def _init(self, now_ms: int) -> None:
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            error = _error(response)
+            if response is None or error != ErrorCode.NONE:
+                if error in COORDINATOR_ERRORS or response is None:
+                    self.forget_coordinator()
+                self.after("init", BACKOFF_MS, self._init, at_ms)
+                return
+            self._producer_id, self._epoch = response.producer_id, response.producer_epoch
+            self._sequences.clear()
+            self._find(at_ms)
+
+        self._to_coordinator(request, _INIT_VERSION, on_end, now_ms)
+
+    def _find(self, now_ms: int) -> None:
+        topics = sorted({topic for (topic, _), _ in self._to_send})
+        self.find_leaders(topics, self._send_next, now_ms)
+
+    # --- records ------------------------------------------------------------------------------
+
+    def _send_next(self, now_ms: int) -> None:
+        transaction = self._current
+        assert transaction is not None
+        if not self._to_send:
+            if transaction.commits is None:
+                self._settle("unknown", now_ms)
+            else:
+                self._end_txn(transaction.commits, now_ms)
+            return
+        place = self._to_send[0][0]
+        if self._bumps or place in self._added:
+            self._produce(now_ms)
+        else:
+            self._add_partition(place, now_ms)
+
+    def _add_partition(self, place: TopicPartition, now_ms: int) -> None:
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+            name=place[0], partitions=(place[1],)
+        )
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self._producer_id,
+            v3_and_below_producer_epoch=self._epoch,
+            v3_and_below_topics=(topic,),
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            error = ErrorCode.NETWORK_EXCEPTION
+            if response is not None:
+                result = response.results_by_topic_v3_and_below[0].results_by_partition[0]
+                error = ErrorCode.for_code(result.partition_error_code)
+            if error == ErrorCode.NONE:
+                self._added.add(place)
+                self._send_next(at_ms)
+            else:
+                self._refused(error, self._send_next, at_ms)
+
+        self._to_coordinator(request, _ADD_VERSION, on_end, now_ms)
+
+    def _produce(self, now_ms: int) -> None:
+        place, value = self._to_send[0]
+        batch = RecordBatch.of(
+            [Record(0, self._record_ms + now_ms, None, value.encode())],
+            leader_epoch=-1,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            base_sequence=self._sequences.get(place, 0),
+            attributes=TRANSACTIONAL_BIT,
+        )
+        data = ProduceRequest.PartitionProduceData(index=place[1], records=Records((batch,)))
+        request = ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=ACKS_ALL,
+            timeout_ms=TIMEOUT_MS,
+            topic_data=(ProduceRequest.TopicProduceData(name=place[0], partition_data=(data,)),),
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            if response is None:
+                self.after("find", BACKOFF_MS, self._find, at_ms)
+                return
+            result = response.responses[0].partition_responses[0]
+            error = ErrorCode.for_code(result.error_code)
+            if error in _LED_ELSEWHERE:
+                self.after("find", BACKOFF_MS, self._find, at_ms)
+            elif error not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                self._refused(error, self._produce, at_ms)
+            else:
+                self._sequences[place] = self._sequences.get(place, 0) + 1
+                assert self._current is not None
+                self._current.written[value] = result.base_offset
+                self._to_send.popleft()
+                self._send_next(at_ms)
+
+        version = _PRODUCE_VERSIONS[bool(self._bumps)]
+        self.send(self.leaders[place], request, version, on_end, TIMEOUT_MS + BACKOFF_MS)
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def _end_txn(self, commits: bool, now_ms: int) -> None:
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            committed=commits,
+        )
+
+        def again(at_ms: int) -> None:
+            self._end_txn(commits, at_ms)
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            error = _error(response)
+            if response is None or error in _TRIED_AGAIN:
+                if error in COORDINATOR_ERRORS or response is None:
+                    self.forget_coordinator()
+                self.after("end", BACKOFF_MS, again, at_ms)
+                return
+            if error != ErrorCode.NONE:
+                self._begin_anew(at_ms)
+                return
+            if self._bumps:
+                self._producer_id, self._epoch = response.producer_id, response.producer_epoch
+                self._sequences.clear()
+            self._settle("committed" if commits else "aborted", at_ms)
+
+        version = _END_VERSIONS[bool(self._bumps)]
+        self._to_coordinator(request, version, on_end, now_ms)
+
+    def _refused(self, error: ErrorCode, again: Any, now_ms: int) -> None:
+        """Try again, abort, or begin anew, by the error."""
+        if error in _TRIED_AGAIN:
+            if error in COORDINATOR_ERRORS:
+                self.forget_coordinator()
+            self.after("again", BACKOFF_MS, again, now_ms)
+        elif error in _ABORTED_THEN:
+            self._to_send.clear()
+            self._end_txn(False, now_ms)
+        else:
+            self._begin_anew(now_ms)
+
+    def _begin_anew(self, now_ms: int) -> None:
+        """Give the transaction up, with a new epoch for the next one."""
+        self._producer_id = -1
+        self._settle("unknown", now_ms)
+
+    def _settle(self, outcome: Outcome, now_ms: int) -> None:
+        assert self._current is not None
+        self._current.outcome = outcome
+        self._next(now_ms)
+
+    def _to_coordinator(self, request: Any, version: int, on_end: OnEnd, now_ms: int) -> None:
+        self.with_coordinator(
+            self.transactional_id,
+            TRANSACTION,
+            lambda node, _: self.send(node, request, version, on_end, TIMEOUT_MS),
+            now_ms,
+        )
+
+
+def _error(response: Any | None) -> ErrorCode:
+    if response is None:
+        return ErrorCode.NETWORK_EXCEPTION
+    return ErrorCode.for_code(response.error_code)

@@ -1,1 +1,0 @@
-"""The transaction coordinator: transactional ids, on ``__transaction_state``."""

@@ -1,0 +1,79 @@
+"""The actions of consumers in groups and of transactional producers."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Annotated, Literal
+
+from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
+from minicluster.scenario import bounds
+from minicluster.scenario.actions.action import Action
+from minicluster.scenario.actions.arguments import Duration, Rate, Text, TopicName, whole
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+GroupProtocol = Literal["classic", "consumer"]
+End = Literal["commit", "abort", "open"]
+Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
+Members = Annotated[int, whole(1, bounds.MEMBERS_MAX)]
+EVERY = Annotated[int, whole(1, bounds.RECORDS_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class Consume(Action):
+    """Consume a topic in a group: a count of records, or in the background.
+
+    Shapes:  -> the records that the members have seen. With a count: the members leave once they
+             have seen that many together. Without: they go on for ``lasting`` or to the end of the
+             run, and the list fills. Each commits what it has read.
+    Errors:  UserError if fewer records came within the time.
+    """
+
+    topic: TopicName
+    _: KW_ONLY
+    group: Text = "group"
+    count: Records | None = None
+    isolation: Isolation = "read_uncommitted"
+    members: Members = 1
+    protocol: GroupProtocol = "classic"
+    lasting: Duration | None = None
+    within: Duration | None = None
+
+    def __post_init__(self) -> None:
+        Action.__post_init__(self)
+        if self.count is not None and self.lasting is not None:
+            raise UserError("consume: lasting does not go with a count")
+        if self.count is None and self.within is not None:
+            raise UserError("consume: within needs a count")
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction(Action):
+    """Produce records in a transaction and commit or abort it, or many in the background.
+
+    Shapes:  ``id`` is the transactional id. ``count`` records go to the partitions in turn; ``end``
+             "open" leaves the transaction as it is. With a rate: so many transactions per second,
+             for ``lasting`` or until ``pause_load``, of which each ``abort_every``-th is aborted ->
+             the transactions, with their outcomes.
+    Errors:  UserError if the transaction has not ended within the time.
+    """
+
+    topic: TopicName
+    _: KW_ONLY
+    id: Text = "transaction"
+    count: Records = 1
+    end: End = "commit"
+    rate: Rate | None = None
+    abort_every: EVERY | None = None
+    lasting: Duration | None = None
+    within: Duration | None = None
+
+    def __post_init__(self) -> None:
+        Action.__post_init__(self)
+        of_a_rate = {"abort_every": self.abort_every, "lasting": self.lasting}
+        if self.rate is None:
+            for name, value in of_a_rate.items():
+                if value is not None:
+                    raise UserError(f"transaction: {name} needs a rate: transactions per second")
+        elif self.within is not None or self.end != "commit":
+            raise UserError("transaction: within and end do not go with a rate")

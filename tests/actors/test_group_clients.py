@@ -1,0 +1,65 @@
+"""Consumers in groups as steps and methods: what they read and commit, and who takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.clients.consumer import GroupProtocol
+from minicluster.errors import UserError
+
+SMALL = {"offsets.topic.num.partitions": 1}
+
+
+@pytest.fixture
+def cluster() -> Iterator[MiniCluster]:
+    with MiniCluster(brokers=2, controllers=1, seed=3, config=SMALL) as running:
+        running.create_topic("alpha", partitions=3, replicas=2, min_isr=1)
+        yield running
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_share_the_partitions_and_the_next_ones_go_on_where_they_ended(
+    cluster: MiniCluster, protocol: GroupProtocol
+) -> None:
+    cluster.consume("alpha", members=2, protocol=protocol)
+    (group,) = cluster.groups
+
+    def shares() -> list[int]:
+        return sorted(len(member.client.committed) for member in group.actors)
+
+    cluster.wait_until(lambda: shares() == [1, 2], within="30s")
+    for partition in range(3):
+        cluster.produce("alpha", partition, count=2)
+    cluster.wait_until(lambda: group.count == 6, within="30s")
+    assert sorted((r.partition, r.offset) for r in group.records) == [
+        (partition, offset) for partition in range(3) for offset in range(2)
+    ]
+    group.stop()
+    cluster.wait_until(lambda: group.has_left, within="30s")
+    cluster.produce("alpha", 1, count=1)
+    (after,) = cluster.consume("alpha", count=1, protocol=protocol)
+    assert (after.partition, after.offset) == (1, 2)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_goes_on_when_its_coordinator_and_leaders_are_gone(
+    cluster: MiniCluster, protocol: GroupProtocol
+) -> None:
+    cluster.consume("alpha", members=2, protocol=protocol)
+    (group,) = cluster.groups
+    cluster.produce("alpha", 0, count=3)
+    cluster.wait_until(lambda: group.count == 3, within="30s")
+    for broker in cluster.brokers:
+        cluster.bounce(broker, down="1s")
+        cluster.wait_until(lambda: cluster.topic("alpha").fully_in_sync(), within="120s")
+        cluster.produce("alpha", 1, count=1)
+    cluster.wait_until(lambda: group.count >= 5, within="120s")
+    assert len({(r.partition, r.offset) for r in group.records}) == 5
+
+
+def test_a_count_that_does_not_come_is_an_error(cluster: MiniCluster) -> None:
+    with pytest.raises(UserError, match="0 of 1 records came within 5s"):
+        cluster.consume("alpha", count=1, within="5s")
