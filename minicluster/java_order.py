@@ -145,3 +145,11 @@ class TimelineHashOrder(Generic[K]):
         code = self._hash_of(key)
         signed = code - (1 << 32) if code >= 1 << 31 else code
         return (signed * _MULTIPLIER & _LONG) >> (65 - len(self._slots).bit_length())
+
+
+def timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """Keys that were put into one of Kafka's own hash tables, in the order of its slots."""
+    order: TimelineHashOrder[K] = TimelineHashOrder(hash_of)
+    for key in keys:
+        order.put(key)
+    return list(order)

@@ -15,12 +15,17 @@ from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
-from minicluster.coordinator.group.machine import HANDLERS, GroupCoordinatorMachine
+from minicluster.coordinator.group.machine import HANDLERS as GROUP_HANDLERS
+from minicluster.coordinator.group.machine import GroupCoordinatorMachine
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.coordinator.runtime.internal_topic import InternalTopic
+from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
+from minicluster.coordinator.transaction.machine import HANDLERS as TRANSACTION_HANDLERS
+from minicluster.coordinator.transaction.machine import TransactionCoordinatorMachine
+from minicluster.coordinator.write_txn_markers import handle_write_txn_markers
 from minicluster.effects import Effect
 from minicluster.lazy_dataclass import dataclass
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import (
     AlterPartitionFailed,
@@ -31,10 +36,15 @@ from minicluster.replica.effects import (
 )
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
+from minicluster.replica.to_controller.controller_channel import CorrelationIds
 
-COORDINATOR_APIS = frozenset(name.removesuffix("Request") for name in HANDLERS)
-REPLICA_APIS = COORDINATOR_APIS | frozenset(
-    name.removesuffix("Request") for name in REPLICA_HANDLERS
+GROUP_APIS = frozenset(name.removesuffix("Request") for name in GROUP_HANDLERS)
+TRANSACTION_APIS = frozenset(name.removesuffix("Request") for name in TRANSACTION_HANDLERS)
+REPLICA_APIS = (
+    frozenset(name.removesuffix("Request") for name in REPLICA_HANDLERS)
+    | GROUP_APIS
+    | TRANSACTION_APIS
+    | {"WriteTxnMarkers"}
 )
 
 
@@ -110,6 +120,7 @@ class ReplicaManager(Shell):
         super().__init__(context)
         config = context.config
         self.broker: ClusterActor | None = None
+        ids = CorrelationIds()
         self.machine = ReplicaManagerMachine(
             ReplicaManagerConfig(
                 broker_id=self.node_id,
@@ -128,6 +139,7 @@ class ReplicaManager(Shell):
                 ),
             ),
             context.disk,
+            ids=ids,
             rules=context.rules,
             faults=context.faults,
             partition_for=partition_of,
@@ -135,11 +147,20 @@ class ReplicaManager(Shell):
         self._chance = chance.key(self.rt.seed, f"broker/{self.node_id}/{self._incarnation}")
         self._chances = 0
         self._offsets = InternalTopic(self.machine.state, GROUP_METADATA_TOPIC)
+        levels = BrokerLevels({}, {}, config.static)
         self.groups = GroupCoordinatorMachine(
             self.node_id,
-            GroupCoordinatorConfig(BrokerLevels({}, {}, config.static), self.node_id),
+            GroupCoordinatorConfig(levels, self.node_id),
             self._offsets,
             new_uuid=self._new_uuid,
+            rules=context.rules,
+        )
+        self._transaction_log = InternalTopic(self.machine.state, TRANSACTION_STATE_TOPIC)
+        self.transactions = TransactionCoordinatorMachine(
+            self.node_id,
+            TransactionCoordinatorConfig(levels),
+            self._transaction_log,
+            ids=ids,
             rules=context.rules,
         )
 
@@ -166,21 +187,29 @@ class ReplicaManager(Shell):
         }
 
     def on_packet(self, packet: Packet) -> None:
-        exchange = packet.exchange
-        if exchange.api in COORDINATOR_APIS:
+        exchange, now_ms = packet.exchange, self.now()
+        request, version = packet.body, exchange.version
+        if exchange.api in GROUP_APIS:
             client = ClientContext(exchange.client_id)
-            self._coordinate(
-                self.groups.on_request(packet, packet.body, exchange.version, client, self.now())
-            )
-            return
-        self._replicate(self.machine.on_request(packet, packet.body, exchange.version, self.now()))
+            self._coordinate(self.groups.on_request(packet, request, version, client, now_ms))
+        elif exchange.api in TRANSACTION_APIS:
+            self._coordinate(self.transactions.on_request(packet, request, version, now_ms))
+        elif exchange.api == "WriteTxnMarkers":
+            handle_write_txn_markers(self.machine.state, self.groups.state, packet, request, now_ms)
+            self._coordinate(())
+        else:
+            self._replicate(self.machine.on_request(packet, request, version, now_ms))
 
     def on_response(self, completion: Completion) -> None:
-        self._replicate(self.complete(self.machine, completion))
+        if self.transactions.owns(completion.exchange.correlation_id):
+            self._coordinate(self.complete(self.transactions, completion))
+        else:
+            self._replicate(self.complete(self.machine, completion))
 
     def on_wakeup(self, name: str) -> None:
         self._replicate(self.machine.on_timer(name, self.now()))
         self._coordinate(self.groups.on_timer(name, self.now()))
+        self._coordinate(self.transactions.on_timer(name, self.now()))
 
     def on_message(self, message: Any) -> None:
         machine, now_ms = self.machine, self.now()
@@ -189,10 +218,12 @@ class ReplicaManager(Shell):
                 first = machine.state.image.is_empty
                 self._replicate(machine.on_metadata(message.delta, now_ms))
                 self._coordinate(self.groups.on_metadata(message.delta, message.offset, now_ms))
+                self._coordinate(self.transactions.on_metadata(message.delta, now_ms))
                 if first:
                     self._send_to_broker(ReplicasReady())
             case ActiveController(node_id):
                 self._replicate(machine.on_controller(node_id, now_ms))
+                self._coordinate(self.transactions.on_controller(node_id, now_ms))
             case BrokerEpoch(epoch):
                 machine.on_broker_epoch(epoch)
             case BeginControlledShutdown():
@@ -207,13 +238,27 @@ class ReplicaManager(Shell):
                 super().on_message(message)
 
     def _replicate(self, effects: Iterable[Effect]) -> None:
-        """Perform effects of the replica manager, and report what they committed."""
+        """Perform effects of the replica manager, and report what they committed.
+
+        What is verified or committed may append once more, until nothing is committed any more.
+        """
         self.perform(effects)
-        for partition, offset in self._offsets.take_risen_high_watermarks():
+        self.perform(self.groups.end_of_input())
+        while self._report_commits():
+            self.perform(self.machine.end_of_input(self.now()))
+            self.perform(self.groups.end_of_input())
+
+    def _report_commits(self) -> bool:
+        offsets = self._offsets.take_risen_high_watermarks()
+        for partition, offset in offsets:
             self.perform(self.groups.on_high_watermark(partition, offset, self.now()))
+        states = self._transaction_log.take_risen_high_watermarks()
+        for partition, offset in states:
+            self.perform(self.transactions.on_high_watermark(partition, offset, self.now()))
+        return bool(offsets or states)
 
     def _coordinate(self, effects: Iterable[Effect]) -> None:
-        """Perform effects of the coordinator, and those of what it has appended."""
+        """Perform effects of a coordinator, and those of what it has appended."""
         self.perform(effects)
         self._replicate(self.machine.end_of_input(self.now()))
 

@@ -1,12 +1,10 @@
 """The APIs of a broker: one row per request, and the machine that serves them.
 
     image:     what a module of ``requests/`` responds from the published image
-    blocks:    InitProducerId, without a transactional id
     replicas:  what the replica manager, or a coordinator beside it, responds to  (ToReplicas)
     forwarded: everything administrative, to the active controller
 
-``APIS`` is the table: what is not in it is not advertised. Leaves out: authorization, quotas,
-groups, transactions.
+``APIS`` is the table: what is not in it is not advertised. Leaves out: authorization, quotas.
 
 Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersionManager.
 """
@@ -17,7 +15,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from minicluster.broker.producer_ids import ProducerIds
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
@@ -72,11 +69,6 @@ class _OfClient:
 
 
 @dataclass(frozen=True, slots=True)
-class _ProducerIdBlock:
-    """A request for the next block of producer ids."""
-
-
-@dataclass(frozen=True, slots=True)
 class _AutoCreation:
     """A request that creates topics because a client requested their metadata."""
 
@@ -94,7 +86,6 @@ class KafkaApis:
 
     def __init__(self, config: KafkaApisConfig, *, ids: CorrelationIds | None = None) -> None:
         self.state = ApiState(config)
-        self._producer_ids = ProducerIds(config.broker_id)
         self._creating: set[str] = set()
         self.channel = ControllerChannel(
             name="forwarding",
@@ -186,23 +177,10 @@ class KafkaApis:
         served = supported_versions(self.state.rules)
         return [Respond(token, api_versions(self.state, request, version, served))]
 
-    def init_producer_id(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """An id of the block at hand; the next block is requested in time."""
-        response = self._producer_ids.init_producer_id(request, version)
-        effects: list[Effect] = [Respond(token, response)]
-        own = self.state.own_registration
-        wanted = self._producer_ids.next_request(-1 if own is None else own.epoch, now_ms)
-        if wanted is not None:
-            block = _ProducerIdBlock()
-            effects += self.channel.submit(block, wanted, wanted.latest_version, now_ms)
-        return effects
-
     def _complete(self, effects: list[Effect], now_ms: int) -> list[Effect]:
         for done in self.channel.take_ended():
             response = done.response
             match done.token:
-                case _ProducerIdBlock():
-                    self._producer_ids.on_response(response, now_ms)
                 case _AutoCreation(names):
                     self._creating.difference_update(names)
                 case _OfClient(token, preprocessed):
@@ -256,8 +234,13 @@ APIS: Mapping[type[Any], Api] = {
     m.CreateTopicsRequest: _FORWARDED,
     m.DeleteTopicsRequest: _FORWARDED,
     m.DeleteRecordsRequest: _REPLICAS,
-    m.InitProducerIdRequest: Api(KafkaApis.init_producer_id, "responds"),
+    m.InitProducerIdRequest: _COORDINATOR,
     m.OffsetForLeaderEpochRequest: _REPLICAS,
+    m.AddPartitionsToTxnRequest: _COORDINATOR,
+    m.AddOffsetsToTxnRequest: _COORDINATOR,
+    m.EndTxnRequest: _COORDINATOR,
+    m.WriteTxnMarkersRequest: _REPLICAS,
+    m.TxnOffsetCommitRequest: _COORDINATOR,
     m.DescribeAclsRequest: _from_image(refuse_acls),
     m.CreateAclsRequest: _from_image(refuse_acls),
     m.DeleteAclsRequest: _from_image(refuse_acls),
@@ -285,6 +268,8 @@ APIS: Mapping[type[Any], Api] = {
     m.DescribeClusterRequest: _from_image(describe_cluster),
     m.DescribeProducersRequest: _REPLICAS,
     m.UnregisterBrokerRequest: _FORWARDED,
+    m.DescribeTransactionsRequest: _COORDINATOR,
+    m.ListTransactionsRequest: _COORDINATOR,
     m.ConsumerGroupHeartbeatRequest: _COORDINATOR,
     m.ConsumerGroupDescribeRequest: _COORDINATOR,
     m.ListConfigResourcesRequest: _from_image(list_config_resources),

@@ -36,6 +36,11 @@ _KAFKA_4: Mapping[int, Versions] = {
     21: (0, 2),  # DeleteRecords
     22: (0, 5),  # InitProducerId
     23: (2, 4),  # OffsetForLeaderEpoch
+    24: (0, 5),  # AddPartitionsToTxn
+    25: (0, 4),  # AddOffsetsToTxn
+    26: (0, 5),  # EndTxn
+    27: (1, 2),  # WriteTxnMarkers
+    28: (0, 5),  # TxnOffsetCommit
     29: (1, 3),  # DescribeAcls
     30: (1, 3),  # CreateAcls
     31: (1, 3),  # DeleteAcls
@@ -60,6 +65,8 @@ _KAFKA_4: Mapping[int, Versions] = {
     62: (0, 4),  # BrokerRegistration
     63: (0, 2),  # BrokerHeartbeat
     64: (0, 0),  # UnregisterBroker
+    65: (0, 0),  # DescribeTransactions
+    66: (0, 2),  # ListTransactions
     67: (0, 0),  # AllocateProducerIds
     73: (0, 0),  # AssignReplicasToDirs
     74: (0, 1),  # ListConfigResources
@@ -75,12 +82,16 @@ _KAFKA_3_9: Mapping[int, Versions] = {
     8: (0, 9),
     9: (0, 9),
     15: (0, 5),
+    26: (0, 4),
+    27: (0, 1),
+    28: (0, 4),
     35: (0, 4),
     45: (0, 0),
     52: (0, 1),
     57: (0, 1),
     60: (0, 1),
     63: (0, 1),
+    66: (0, 1),
     74: (0, 0),
     80: (0, 0),
 }

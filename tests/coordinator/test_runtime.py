@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from minicluster.coordinator.runtime.internal_log import AppendFailed
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
 from minicluster.effects import Effect
-from minicluster.log import Record, RecordBatch
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
 from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from tests.coordinator.memory_log import Log
 
 WRITE_TIMEOUT_MS = 5_000
-
-
-class Log:
-    """A partition in memory; what is replicated is set by the test."""
-
-    def __init__(self) -> None:
-        self.batches: list[RecordBatch] = []
-        self.mark = 0
-        self.refusal: ErrorCode | None = None
-
-    def append(
-        self,
-        partition: int,
-        records: Sequence[tuple[bytes, bytes | None]],
-        now_ms: int,
-    ) -> int:
-        if self.refusal is not None:
-            raise AppendFailed(self.refusal, "refused")
-        end = self.batches[-1].next_offset if self.batches else 0
-        made = [Record(i, now_ms, key, value) for i, (key, value) in enumerate(records)]
-        self.batches.append(RecordBatch.of(made, leader_epoch=0).with_base(end, 0))
-        return self.batches[-1].next_offset
-
-    def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[RecordBatch]:
-        return [b for b in self.batches if b.base_offset >= offset][:1]
-
-    def start_offset(self, partition: int) -> int:
-        return 0
-
-    def high_watermark(self, partition: int) -> int:
-        return self.mark
 
 
 class Offsets:

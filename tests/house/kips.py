@@ -88,8 +88,10 @@ TITLES = {
     915: "Coordinator records of newer versions",
     919: "Admin client of the controller quorum",
     932: "Queues for Kafka",
+    939: "Two-phase commit with an external coordinator",
     951: "Leader discovery for clients",
     966: "Eligible leader replicas",
+    994: "Filters of ListTransactions",
     996: "Pre-vote",
     1005: "Offset of the last tiered record",
     1022: "Formatting and updating features",
@@ -99,8 +101,10 @@ TITLES = {
     1071: "Streams rebalance protocol",
     1073: "Fenced brokers in DescribeCluster",
     1142: "Config resources listed",
+    1152: "ListTransactions by a pattern of transactional ids",
     1166: "High watermark replication in KRaft",
     1186: "Auto-join of controllers after version checks",
+    1228: "Transaction version in WriteTxnMarkers",
 }
 
 LEFT_OUT = {

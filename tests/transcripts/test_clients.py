@@ -77,7 +77,31 @@ AGREES_IN_FULL = {
         "OffsetForLeaderEpoch",
         "Produce",
     ),
+    "transactions": (
+        "AddOffsetsToTxn",
+        "AddPartitionsToTxn",
+        "CreateTopics",
+        "DescribeProducers",
+        "DescribeTransactions",
+        "EndTxn",
+        "Fetch",
+        "FindCoordinator",
+        "InitProducerId",
+        "ListOffsets",
+        "ListTransactions",
+        "Metadata",
+        "OffsetFetch",
+        "Produce",
+        "TxnOffsetCommit",
+    ),
 }
+RACES = {
+    # A marker that was written within 8 ms; elsewhere in the recordings none was after 7 ms.
+    "transactions-seed-1": {"DescribeProducers": 1},
+    # A topic that the node has created, and has not published yet.
+    "transactions-seed-3": {"Metadata": 1},
+}
+"""Responses that came before or after something else that the recorded node was about to do."""
 
 
 @pytest.mark.parametrize(
@@ -90,4 +114,6 @@ def test_a_recording_agrees(path: Path) -> None:
     assert played
     for api in played:  # a seed leaves some APIs out
         row = tally.counts[api]
-        assert row[DIFFER] == row[NOT_BUILT] == row[OTHER_MESSAGE] == 0, (api, tally.as_text())
+        races = RACES.get(path.name.removesuffix(".jsonl.gz"), {}).get(api, 0)
+        assert row[DIFFER] == races, (api, tally.as_text())
+        assert row[NOT_BUILT] == row[OTHER_MESSAGE] == 0, (api, tally.as_text())

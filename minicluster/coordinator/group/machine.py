@@ -35,6 +35,7 @@ from minicluster.coordinator.group.requests.offset_commit import handle_offset_c
 from minicluster.coordinator.group.requests.offset_delete import handle_offset_delete
 from minicluster.coordinator.group.requests.offset_fetch import handle_offset_fetch
 from minicluster.coordinator.group.requests.sync_group import handle_sync_group
+from minicluster.coordinator.group.requests.txn_offset_commit import handle_txn_offset_commit
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.leadership import follow_leadership
 from minicluster.coordinator.runtime.internal_log import InternalLog
@@ -59,6 +60,7 @@ HANDLERS: Mapping[str, Handler] = {
     "OffsetDeleteRequest": handle_offset_delete,
     "OffsetFetchRequest": handle_offset_fetch,
     "SyncGroupRequest": handle_sync_group,
+    "TxnOffsetCommitRequest": handle_txn_offset_commit,
 }
 
 
@@ -69,6 +71,7 @@ class GroupCoordinatorMachine:
     * ``on_high_watermark(partition, offset, now_ms)``: records of a partition are committed.
     * ``on_request(token, request, version, client, now_ms)``: its ``Respond`` may come later.
     * ``on_timer(name, now_ms)``: of a SetTimer.
+    * ``end_of_input()``: after a verification or a marker.
 
     Shapes:  effects are Respond, SetTimer, CancelTimer, Trace.
     """
@@ -130,4 +133,8 @@ class GroupCoordinatorMachine:
         if name != self.state.timers.name:
             return []
         self.state.timers.run(now_ms)
+        return self.state.take_effects()
+
+    def end_of_input(self) -> list[Effect]:
+        """The effects of what a verification or a marker has written."""
         return self.state.take_effects()

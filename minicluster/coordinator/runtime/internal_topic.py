@@ -8,14 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minicluster.coordinator.runtime.internal_log import AppendFailed
+from minicluster.coordinator.runtime.internal_log import (
+    AppendFailed,
+    EndTxnMarker,
+    Producer,
+    Verified,
+)
 from minicluster.log import Record, RecordBatch
+from minicluster.log.batch import NO_SEQUENCE, TRANSACTIONAL_BIT
+from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.leader_log import ACKS_ALL, append_records_to_leader
 from minicluster.replica.partition.partition import Partition
+from minicluster.replica.producers.append_checks import AppendOrigin
+from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
+from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.verification import (
+    Errors,
+    Guards,
+    TransactionSupportedOperation,
+    TransactionToVerify,
+)
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+_GENERIC_ERROR_FROM = 4  # of TxnOffsetCommit
 
 
 class InternalTopic:
@@ -30,6 +48,7 @@ class InternalTopic:
         self,
         partition: int,
         records: Sequence[tuple[bytes, bytes | None]],
+        producer: Producer | None,
         now_ms: int,
     ) -> int:
         """Append one batch as with acks=all; the offset behind it.
@@ -37,11 +56,42 @@ class InternalTopic:
         Errors:  AppendFailed with the error that a producer would get.
         """
         made = [Record(i, now_ms, key, value) for i, (key, value) in enumerate(records)]
-        batch = RecordBatch.of(made, leader_epoch=-1)
+        if producer is None:
+            batch = RecordBatch.of(made, leader_epoch=-1)
+        else:
+            batch = RecordBatch.of(
+                made,
+                leader_epoch=-1,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                attributes=TRANSACTIONAL_BIT,
+            )
+        verifier = self._state.verifier
+        how = AppendCheck(
+            origin=AppendOrigin.COORDINATOR,
+            guard=None if producer is None else producer.guard,
+            verifies=verifier is not None and verifier.is_enabled,
+        )
+        return self._append(partition, batch, how, now_ms)
+
+    def append_end_txn_marker(self, partition: int, marker: EndTxnMarker, now_ms: int) -> int:
+        """Append the end of a transaction; the offset behind it.
+
+        Errors:  AppendFailed, as ``append``.
+        """
+        content = EndTransactionMarker(marker.committed, marker.coordinator_epoch)
+        batch = marker_batch(content, marker.producer_id, marker.producer_epoch, now_ms)
+        how = AppendCheck(
+            origin=AppendOrigin.COORDINATOR, transaction_version=marker.transaction_version
+        )
+        return self._append(partition, batch, how, now_ms)
+
+    def _append(self, partition: int, batch: RecordBatch, how: AppendCheck, now_ms: int) -> int:
         state = self._state
         key = self._key(partition)
         try:
-            appended = append_records_to_leader(state.partition(key), batch, ACKS_ALL, now_ms)
+            local = state.partition(key)
+            appended = append_records_to_leader(local, batch, ACKS_ALL, now_ms, how=how)
         except ReplicaError as refusal:
             raise AppendFailed(refusal.error, str(refusal)) from refusal
         assert key is not None
@@ -50,6 +100,22 @@ class InternalTopic:
         else:
             state.delayed.fetches.check_and_complete(key, now_ms)
         return appended.last_offset + 1
+
+    def verify(self, partition: int, producer: Producer, done: Verified, now_ms: int) -> None:
+        """Verify the transaction of a producer by its coordinator, or add the partition to it."""
+        verifier, place = self._state.verifier, (self.topic, partition)
+        assert verifier is not None, "a broker with coordinators has a verifier"
+
+        def on_guarded(errors: Errors, guards: Guards, at_ms: int) -> None:
+            done(errors.get(place, ErrorCode.NONE), guards.get(place), at_ms)
+
+        transaction = TransactionToVerify(
+            producer.transactional_id,
+            producer.producer_id,
+            producer.producer_epoch,
+            TransactionSupportedOperation.of_version(producer.version, _GENERIC_ERROR_FROM),
+        )
+        verifier.verify(transaction, {place: NO_SEQUENCE}, on_guarded, now_ms)
 
     def read(self, partition: int, offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """Batches of the local log from an offset on; none where this broker has no replica."""

@@ -17,9 +17,15 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from minicluster.coordinator.runtime.internal_log import AppendFailed, InternalLog
+from minicluster.coordinator.runtime.internal_log import (
+    AppendFailed,
+    EndTxnMarker,
+    InternalLog,
+    Producer,
+)
 from minicluster.coordinator.runtime.shard import OperationError, Result, Shard
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import RETRY_BACKOFF_MS, ShardTimers, Timers
@@ -32,6 +38,7 @@ from minicluster.protocol.coordinator_records.framing import (
     encode_coordinator_record,
 )
 from minicluster.protocol.errors import ProtocolError
+from minicluster.replica.producers.verification import VerificationGuard
 
 LOAD_BUFFER_BYTES = 5 * 1024 * 1024  # offsets.load.buffer.size
 S = TypeVar("S", bound=Shard)
@@ -193,18 +200,41 @@ class CoordinatorRuntime(Generic[S]):
         """The partitions that this broker leads, loaded or not."""
         return sorted(self._contexts)
 
+    @property
+    def is_loading(self) -> bool:
+        """A partition is not loaded yet."""
+        return any(c.state is ShardState.LOADING for c in self._contexts.values())
+
+    @property
+    def shards(self) -> list[S]:
+        """The shards of loaded partitions."""
+        active = ShardState.ACTIVE
+        return [c.shard for _, c in sorted(self._contexts.items()) if c.state is active]
+
+    def shard(self, partition: int) -> S:
+        """The shard of a partition, in its newest state.
+
+        Errors:  OperationError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        return self._require(partition).shard
+
+    def epoch_of(self, partition: int) -> int:
+        """The coordinator epoch of a partition: the leader epoch that it was loaded for."""
+        return self._contexts[partition].epoch
+
     def write(
         self,
         partition: int,
         operation: Operation[S],
         done: Done,
         now_ms: int,
+        *,
+        producer: Producer | None = None,
     ) -> None:
         """Decide, append, apply; the response follows once the records are committed.
 
         An operation without records waits for those that were written before it, since it may
         have read them.
-
         Errors:  by ``done``: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
                  COORDINATOR_NOT_AVAILABLE, and the refusals of the operation.
         Source:  CoordinatorRuntime.CoordinatorWriteEvent.
@@ -218,13 +248,62 @@ class CoordinatorRuntime(Generic[S]):
             return
         if result.records:
             try:
-                self._append(partition, context, result, now_ms)
+                self._append(partition, context, result, producer, now_ms)
             except AppendFailed as failure:
                 if result.on_append is not None:
                     result.on_append(failure.error, now_ms)
                 done(None, *_translated(failure.error, str(failure)))
                 return
         self._defer(context, result, done, now_ms)
+        self._commit(context, self._log.high_watermark(partition), now_ms)
+
+    def write_transactional(
+        self,
+        partition: int,
+        producer: Producer,
+        operation: Operation[S],
+        done: Done,
+        now_ms: int,
+    ) -> None:
+        """Write on behalf of a transactional producer, once its transaction is verified.
+
+        The records count once the transaction is committed.
+
+        Errors:  by ``done``: those of the verification and of ``write``.
+        Source:  CoordinatorRuntime.scheduleTransactionalWriteOperation.
+        """
+
+        def verified(error: ErrorCode, guard: VerificationGuard | None, at_ms: int) -> None:
+            if error == ErrorCode.NONE:
+                guarded = replace(producer, guard=guard)
+                self.write(partition, operation, done, at_ms, producer=guarded)
+            else:
+                done(None, *_translated(error, None))
+
+        self._log.verify(partition, producer, verified, now_ms)
+
+    def complete_transaction(
+        self, partition: int, marker: EndTxnMarker, done: Done, now_ms: int
+    ) -> None:
+        """Append the end of a transaction and apply it; the response follows once it is committed.
+
+        Errors:  by ``done``, as those of ``write``.
+        Source:  CoordinatorRuntime.CoordinatorCompleteTransactionEvent.
+        """
+        try:
+            context = self._require(partition)
+            end = self._log.append_end_txn_marker(partition, marker, now_ms)
+        except OperationError as refusal:
+            done(None, *_translated(refusal.error, refusal.message))
+            return
+        except AppendFailed as failure:
+            done(None, *_translated(failure.error, str(failure)))
+            return
+        context.last_written = context.timeline.written = end
+        context.shard.replay_end_transaction(
+            marker.producer_id, marker.producer_epoch, committed=marker.committed
+        )
+        self._defer(context, Result(), done, now_ms)
         self._commit(context, self._log.high_watermark(partition), now_ms)
 
     def read(self, partition: int, operation: Callable[[S, int], Any], done: Done) -> None:
@@ -278,16 +357,19 @@ class CoordinatorRuntime(Generic[S]):
         partition: int,
         context: _Context[S],
         result: Result,
+        producer: Producer | None,
         now_ms: int,
     ) -> None:
         encoded = [encode_coordinator_record(record) for record in result.records]
-        end = self._log.append(partition, encoded, now_ms)
+        end = self._log.append(partition, encoded, producer, now_ms)
         context.last_written = end
         if result.is_applied:
             return
         first = end - len(result.records)
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+        epoch = NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch
         for offset, record in enumerate(result.records, first):
-            context.shard.replay(record, offset, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+            context.shard.replay(record, offset, producer_id, epoch)
 
     def _defer(self, context: _Context[S], result: Result, done: Done, now_ms: int) -> None:
         is_open = True
@@ -305,8 +387,9 @@ class CoordinatorRuntime(Generic[S]):
             else:
                 done(None, *_translated(error, None))
 
+        timeout_ms = self._write_timeout_ms if result.timeout_ms is None else result.timeout_ms
         deadline = self._timers.add(
-            now_ms + self._write_timeout_ms,
+            now_ms + timeout_ms,
             lambda at_ms: complete(ErrorCode.REQUEST_TIMED_OUT, at_ms),
         )
         if context.last_written <= context.last_committed:

@@ -34,6 +34,7 @@ class Result:
              ``is_applied``: the state holds the records already, and replay would repeat them.
              ``on_append`` is called once the records are committed, or with the error of an append
              that failed, before the response.
+    Units:   timeout_ms is how long the commit may take, None: the write timeout of the runtime.
     Source:  CoordinatorResult.
     """
 
@@ -41,6 +42,7 @@ class Result:
     response: Any = None
     is_applied: bool = False
     on_append: Callable[[ErrorCode | None, int], None] | None = None
+    timeout_ms: int | None = None
 
 
 class Shard(Protocol):

@@ -16,6 +16,7 @@ from minicluster.protocol.coordinator_records import (
     classic_group,
     consumer_group,
     offsets,
+    transaction,
 )
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.schema import Message
@@ -67,6 +68,9 @@ GROUP_RECORDS = _by_type(
     ),
 )
 """The records of ``__consumer_offsets`` by type."""
+
+TRANSACTION_RECORDS = _by_type((transaction.TransactionLogKey, transaction.TransactionLogValue))
+"""The records of ``__transaction_state`` by type."""
 
 
 def encode_coordinator_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:

@@ -8,20 +8,21 @@ Source:    KafkaApis.handleOffsetCommitRequest, GroupCoordinatorService.commitOf
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
 from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
-from minicluster.coordinator.group.consumer.offsets import committing_member, validate_partition
+from minicluster.coordinator.group.consumer.offsets import committing_member
+from minicluster.coordinator.group.requests.offsets_to_commit import (
+    Outcomes,
+    TopicToCommit,
+    offset_records,
+)
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
 from minicluster.coordinator.runtime.shard import OperationError, Result
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 from minicluster.protocol.uuids import ZERO_UUID
@@ -30,50 +31,28 @@ _TOPIC_IDS_FROM = 10
 _GROUP_NOT_FOUND_FROM = 9
 _DEFAULT_RETENTION = -1
 
-Key = tuple[str, uuid.UUID]
-PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
-
-
-@dataclass(frozen=True, slots=True)
-class _Topic:
-    """The partitions of a request that exist."""
-
-    name: str
-    topic_id: uuid.UUID
-    partitions: Sequence[Any]
-
 
 def _plus(now_ms: int, retention_ms: int) -> int:
     """The sum as Java's long holds it: past the largest one it goes on from the least."""
     return (now_ms + retention_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-class _Response:
-    """Partition by partition, topics in the order of their first one.
-
-    Shapes:  a topic is known by its id where the version has ids, else by its name.
-    """
-
-    def __init__(self, *, by_id: bool) -> None:
-        self._by_id = by_id
-        self._topics: dict[object, tuple[Key, list[Any]]] = {}
-
-    def add(self, name: str, topic_id: uuid.UUID, partition: int, error: ErrorCode) -> None:
-        key = topic_id if self._by_id else name
-        _, partitions = self._topics.setdefault(key, ((name, topic_id), []))
-        partitions.append(PartitionResponse(partition_index=partition, error_code=error))
-
-    def build(self) -> OffsetCommitResponse:
-        return OffsetCommitResponse(
-            topics=tuple(
-                OffsetCommitResponse.OffsetCommitResponseTopic(
-                    name=name,
-                    topic_id=topic_id if self._by_id else ZERO_UUID,
-                    partitions=tuple(partitions),
-                )
-                for (name, topic_id), partitions in self._topics.values()
+def _response(outcomes: Outcomes, version: int) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponse.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id if version >= _TOPIC_IDS_FROM else ZERO_UUID,
+                partitions=tuple(
+                    OffsetCommitResponse.OffsetCommitResponsePartition(
+                        partition_index=index, error_code=error
+                    )
+                    for index, error in topic.errors
+                ),
             )
+            for topic in outcomes
         )
+    )
 
 
 def handle_offset_commit(
@@ -88,18 +67,15 @@ def handle_offset_commit(
     Errors:  by partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE;
              for all of them what the group refuses.
     """
-    response = _Response(by_id=version >= _TOPIC_IDS_FROM)
-    topics = _known_topics(state, request, version, response)
+    outcomes = Outcomes(by_id=version >= _TOPIC_IDS_FROM)
+    topics = _known_topics(state, request, version, outcomes)
     if not topics:
-        state.respond(context.token, response.build())
+        state.respond(context.token, _response(outcomes, version))
         return
 
     def done(errors: Sequence[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
-        places = [(topic, p.partition_index) for topic in topics for p in topic.partitions]
-        outcomes = errors if error is None else [error] * len(places)
-        for (topic, index), outcome in zip(places, outcomes, strict=True):
-            response.add(topic.name, topic.topic_id, index, outcome)
-        state.respond(context.token, response.build())
+        outcomes.add_all(topics, errors if error is None else error)
+        state.respond(context.token, _response(outcomes, version))
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
         return _commit(shard, request, version, topics, at_ms)
@@ -108,8 +84,8 @@ def handle_offset_commit(
 
 
 def _known_topics(
-    state: CoordinatorState, request: OffsetCommitRequest, version: int, response: _Response
-) -> list[_Topic]:
+    state: CoordinatorState, request: OffsetCommitRequest, version: int, outcomes: Outcomes
+) -> list[TopicToCommit]:
     known = []
     for item in request.topics:
         by_id = version >= _TOPIC_IDS_FROM
@@ -118,15 +94,15 @@ def _known_topics(
         if topic is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             for partition in item.partitions:
-                response.add(item.name, item.topic_id, partition.partition_index, error)
+                outcomes.add(item.name, item.topic_id, partition.partition_index, error)
             continue
         for partition in item.partitions:
             if partition.partition_index not in topic.partitions:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                response.add(topic.name, topic.id, partition.partition_index, error)
+                outcomes.add(topic.name, topic.id, partition.partition_index, error)
         there = [p for p in item.partitions if p.partition_index in topic.partitions]
         if there:
-            known.append(_Topic(topic.name, topic.id, there))
+            known.append(TopicToCommit(topic.name, topic.id, there))
     return known
 
 
@@ -134,35 +110,17 @@ def _commit(
     shard: GroupShard,
     request: OffsetCommitRequest,
     version: int,
-    topics: Sequence[_Topic],
+    topics: Sequence[TopicToCommit],
     now_ms: int,
 ) -> Result:
     member = _validate(shard, request, version, now_ms)
     epoch = request.generation_id_or_member_epoch
     retention_ms = request.retention_time_ms
     expires_ms = None if retention_ms == _DEFAULT_RETENTION else _plus(now_ms, retention_ms)
-    records = []
-    errors = []
-    for topic in topics:
-        for partition in topic.partitions:
-            metadata = partition.committed_metadata
-            if metadata is not None and len(metadata) > shard.config.offset_metadata_max_bytes:
-                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                continue
-            if member is not None:
-                validate_partition(member, epoch, topic.topic_id, partition.partition_index)
-            errors.append(ErrorCode.NONE)
-            value = OffsetAndMetadata(
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=metadata or "",
-                committed_ms=now_ms,
-                expires_ms=expires_ms,
-                topic_id=topic.topic_id,
-            )
-            key = request.group_id, topic.name, partition.partition_index
-            records.append(offset_record(key, value))
-    return Result(records=tuple(records), response=errors)
+    records, errors = offset_records(
+        shard, request.group_id, topics, expires_ms, now_ms, committer=member, epoch=epoch
+    )
+    return Result(records=records, response=errors)
 
 
 def _validate(

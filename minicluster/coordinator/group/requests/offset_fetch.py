@@ -20,6 +20,7 @@ from minicluster.coordinator.group.state.coordinator_state import Context, Coord
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
 from minicluster.coordinator.runtime.shard import Result
+from minicluster.java_order import string_hash, timeline_order
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
@@ -123,11 +124,16 @@ class _GroupFetch:
         return {key: value for key, value in committed.items() if key[0] == group_id}
 
     def _all(self, shard: GroupShard, offsets: Mapping[OffsetKey, OffsetAndMetadata]) -> list[Any]:
-        topics: dict[str, list[Any]] = {}
-        for key, value in offsets.items():
-            topics.setdefault(key[1], []).append(self._partition(shard, key, value))
+        topics: dict[str, list[int]] = {}
+        for _, name, index in offsets:
+            topics.setdefault(name, []).append(index)
         listed = []
-        for name, partitions in topics.items():
+        for name in timeline_order(topics, string_hash):
+            partitions = [
+                self._partition(shard, key, offsets[key])
+                for index in timeline_order(topics[name], _integer_hash)
+                for key in [(self.group.group_id, name, index)]
+            ]
             image = self.state.image.topics.named(name)
             topic_id = ZERO_UUID if image is None else image.id
             if not self.by_id or image is not None:
@@ -171,6 +177,10 @@ class _GroupFetch:
             committed_leader_epoch=value.leader_epoch,
             metadata=value.metadata,
         )
+
+
+def _integer_hash(index: int) -> int:
+    return index
 
 
 def _is_of_other_topic(value: OffsetAndMetadata, topic_id: Any) -> bool:

@@ -13,7 +13,7 @@ from minicluster.coordinator.group.consumer.group import CONSUMER, TopicHash
 from minicluster.coordinator.group.sessions import begin, end
 from minicluster.coordinator.group.state.group_shard import GroupShard, Task
 from minicluster.coordinator.internal_topics import partition_of
-from minicluster.coordinator.runtime.internal_log import InternalLog
+from minicluster.coordinator.runtime.internal_log import InternalLog, Producer
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Operation
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
@@ -90,6 +90,18 @@ class CoordinatorState:
     ) -> None:
         """Run an operation on the shard of a group."""
         self.runtime.write(self.partition_of(group_id), operation, done, now_ms)
+
+    def write_transactional(
+        self,
+        group_id: str,
+        producer: Producer,
+        operation: Operation[GroupShard],
+        done: Done,
+        now_ms: int,
+    ) -> None:
+        """Run an operation on the shard of a group, once the producer's transaction is verified."""
+        partition = self.partition_of(group_id)
+        self.runtime.write_transactional(partition, producer, operation, done, now_ms)
 
     def read(self, group_id: str, operation: Callable[[GroupShard, int], Any], done: Done) -> None:
         """Read the shard of a group as of its committed offset."""

@@ -1,9 +1,8 @@
-"""Producer ids for idempotent producers: blocks from the controller, ids one by one.
+"""Producer ids: blocks from the controller, given out one by one.
 
 A block is requested ahead of need; a producer that comes while none is at hand tries again.
 
-Leaves out: transactional ids (there is no transaction coordinator).
-Source:     KIP-98, KIP-730; RPCProducerIdManager, TransactionCoordinator.handleInitProducerId.
+Source:  KIP-98, KIP-730; RPCProducerIdManager.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.error_responses import error_response
-from minicluster.protocol.messages import AllocateProducerIdsRequest, InitProducerIdResponse
+from minicluster.protocol.messages import AllocateProducerIdsRequest
 
 PREFETCH_AT = 0.90  # of a block used
 RETRY_MS = 50
@@ -62,26 +59,3 @@ class ProducerIds:
             self._retry_at_ms = now_ms + RETRY_MS
             return
         self._next.append((response.producer_id_start, response.producer_id_len))
-
-    def init_producer_id(self, request: Any, version: int) -> InitProducerIdResponse:
-        """The response to InitProducerId.
-
-        Source:  KafkaApis.handleInitProducerIdRequest; TransactionCoordinator.handleInitProducerId
-                 for a null transactional id, where a producer id at hand is not looked at.
-        """
-        unknown = (
-            request.producer_id == NO_PRODUCER_ID,
-            request.producer_epoch == NO_PRODUCER_EPOCH,
-        )
-        response: InitProducerIdResponse
-        if any(unknown) and not all(unknown):
-            response = error_response(request, ErrorCode.INVALID_REQUEST, version=version)
-        elif request.transactional_id is not None:
-            unavailable = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            response = error_response(request, unavailable, version=version)
-        elif (producer_id := self.take()) is None:
-            loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            response = error_response(request, loading, version=version)
-        else:
-            response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-        return response

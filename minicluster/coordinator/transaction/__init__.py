@@ -1,0 +1,1 @@
+"""The transaction coordinator: transactional ids, on ``__transaction_state``."""

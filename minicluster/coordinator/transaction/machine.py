@@ -1,0 +1,191 @@
+"""The transaction coordinator of one broker, as a pure machine.
+
+    publisher        --on_metadata-->        TransactionCoordinatorMachine --append--> InternalLog
+    producers        --on_request-->          a shard per partition of
+    brokers          --on_request-->          __transaction_state          --Send----> leaders
+    replica manager  --on_high_watermark-->                                            (markers)
+
+A transactional id belongs to the partition that its hash gives. The leader of that partition is its
+coordinator, in the coordinator epoch that is the leader epoch.
+
+    Empty --AddPartitionsToTxn--> Ongoing --EndTxn--> Prepare... --all markers--> Complete...
+
+Source:  KIP-98, KIP-360, KIP-588, KIP-664, KIP-890; TransactionCoordinator,
+         BrokerMetadataPublisher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minicluster.coordinator.leadership import follow_leadership
+from minicluster.coordinator.runtime.internal_log import InternalLog
+from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
+from minicluster.coordinator.transaction.ending.expiration import remove_expired_transactional_ids
+from minicluster.coordinator.transaction.ending.timeouts import abort_timed_out_transactions
+from minicluster.coordinator.transaction.requests.add_offsets_to_txn import (
+    handle_add_offsets_to_txn,
+)
+from minicluster.coordinator.transaction.requests.add_partitions_to_txn import (
+    handle_add_partitions_to_txn,
+)
+from minicluster.coordinator.transaction.requests.describe_transactions import (
+    handle_describe_transactions,
+)
+from minicluster.coordinator.transaction.requests.end_txn import handle_end_txn
+from minicluster.coordinator.transaction.requests.init_producer_id import handle_init_producer_id
+from minicluster.coordinator.transaction.requests.list_transactions import handle_list_transactions
+from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
+from minicluster.effects import Effect
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
+from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC
+from minicluster.replica.to_controller.controller_channel import CorrelationIds
+from minicluster.rules import Rules
+
+Handler = Callable[[CoordinatorState, Any, Any, int, int], None]
+HANDLERS: Mapping[str, Handler] = {
+    "AddOffsetsToTxnRequest": handle_add_offsets_to_txn,
+    "AddPartitionsToTxnRequest": handle_add_partitions_to_txn,
+    "DescribeTransactionsRequest": handle_describe_transactions,
+    "EndTxnRequest": handle_end_txn,
+    "InitProducerIdRequest": handle_init_producer_id,
+    "ListTransactionsRequest": handle_list_transactions,
+}
+
+
+class TransactionCoordinatorMachine:
+    """All transactional ids that a broker coordinates. Each input returns its effects.
+
+    * ``on_metadata(delta, now_ms)``: leaders of ``__transaction_state`` and of all partitions.
+    * ``on_controller(id or None, now_ms)``: the active controller, which has the producer ids.
+    * ``on_high_watermark(partition, offset, now_ms)``: records of a partition are committed.
+    * ``on_request(token, request, version, now_ms)``: its ``Respond`` may come later.
+    * ``on_response(correlation_id, response, now_ms)``, ``on_failure(correlation_id, now_ms)``: the
+      outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
+
+    Shapes:  effects are Respond, Send, SetTimer, CancelTimer.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        config: TransactionCoordinatorConfig,
+        log: InternalLog,
+        *,
+        ids: CorrelationIds | None = None,
+        rules: Rules = Rules.KAFKA_4_3,
+    ) -> None:
+        self.broker_id = broker_id
+        self.state = CoordinatorState(broker_id, config, log, ids or CorrelationIds(), rules)
+        self._periodic = (
+            _Periodic(config.abort_timed_out_interval_ms, abort_timed_out_transactions),
+            _Periodic(config.remove_expired_interval_ms, remove_expired_transactional_ids),
+        )
+
+    def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
+        """Follow the leadership of partitions; markers go to the leaders of now."""
+        state = self.state
+        if state.image is MetadataImage.EMPTY:
+            for periodic in self._periodic:
+                periodic.begin_ms = now_ms
+        state.image = state.markers.image = delta.after
+        follow_leadership(state.runtime, TRANSACTION_STATE_TOPIC, delta, self.broker_id, now_ms)
+        return self._take_effects(now_ms)
+
+    def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
+        """Send to another controller from now on; None: no controller is known."""
+        state = self.state
+        state.on_channel(state.channel.on_controller(controller_id, now_ms), now_ms)
+        return self._take_effects(now_ms)
+
+    def on_high_watermark(self, partition: int, offset: int, now_ms: int) -> list[Effect]:
+        """Complete the transitions whose records are committed.
+
+        Units:   all below the offset is committed.
+        """
+        self.state.runtime.on_high_watermark(partition, offset, now_ms)
+        return self._take_effects(now_ms)
+
+    def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+        """Respond, now or later.
+
+        Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
+        """
+        handler = HANDLERS.get(type(request).__name__)
+        if handler is None:
+            refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            self.state.respond(token, refusal)
+        else:
+            handler(self.state, token, request, version, now_ms)
+        return self._take_effects(now_ms)
+
+    def owns(self, correlation_id: int) -> bool:
+        """True for the id of a request of this machine."""
+        state = self.state
+        return state.channel.owns(correlation_id) or state.markers.owns(correlation_id)
+
+    def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
+        """Take producer ids, or the outcome of markers."""
+        state = self.state
+        if state.channel.owns(correlation_id):
+            effects = state.channel.on_response(correlation_id, response, now_ms)
+            state.on_channel(effects, now_ms)
+        else:
+            state.markers.on_response(correlation_id, response, now_ms)
+        return self._take_effects(now_ms)
+
+    def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
+        """No response will come: what was sent is sent again."""
+        state = self.state
+        if state.channel.owns(correlation_id):
+            state.on_channel(state.channel.on_failure(correlation_id, now_ms), now_ms)
+        else:
+            state.markers.on_failure(correlation_id, now_ms)
+        return self._take_effects(now_ms)
+
+    def on_timer(self, name: str, now_ms: int) -> list[Effect]:
+        """Run what is due.
+
+        Shapes:  name is that of the SetTimer; other names are ignored.
+        """
+        state = self.state
+        if name == state.channel.timer:
+            state.on_channel(state.channel.on_timer(now_ms), now_ms)
+        elif name == state.timers.name:
+            state.timers.run(now_ms)
+        else:
+            return []
+        return self._take_effects(now_ms)
+
+    def _take_effects(self, now_ms: int) -> list[Effect]:
+        if any(shard.transactions for shard in self.state.runtime.shards):
+            for periodic in self._periodic:
+                periodic.schedule(self.state, now_ms)
+        return self.state.take_effects(now_ms)
+
+
+class _Periodic:
+    """A periodic task, which is scheduled only while there is something for it to find."""
+
+    def __init__(self, interval_ms: int, task: Callable[[CoordinatorState, int], None]) -> None:
+        self.begin_ms = 0
+        self._interval_ms = interval_ms
+        self._task = task
+        self._is_scheduled = False
+
+    def schedule(self, state: CoordinatorState, now_ms: int) -> None:
+        """Run the task at the next multiple of its interval since the begin."""
+        if self._is_scheduled:
+            return
+        self._is_scheduled = True
+        rounds = (now_ms - self.begin_ms) // self._interval_ms + 1
+
+        def run(at_ms: int) -> None:
+            self._is_scheduled = False
+            self._task(state, at_ms)
+
+        state.timers.add(self.begin_ms + rounds * self._interval_ms, run)

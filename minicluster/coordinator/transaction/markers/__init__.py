@@ -1,0 +1,1 @@
+"""The markers that end transactions, on their way to the leaders of their partitions."""

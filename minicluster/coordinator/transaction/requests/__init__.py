@@ -1,0 +1,1 @@
+"""The requests of transactional producers, one module each."""

@@ -1,0 +1,71 @@
+"""ListTransactions (66): the transactional ids that this broker coordinates.
+
+Versions:  0-2. 1: filter by duration (KIP-994). 2: filter by a pattern of ids (KIP-1152).
+Source:    KafkaApis.handleListTransactionsRequest, TransactionStateManager.listTransactionStates.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.state.transaction_metadata import (
+    TransactionMetadata,
+    TransactionState,
+)
+from minicluster.java_order import hash_map_order, string_hash
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
+
+_BY_NAME = {state.state_name: state for state in TransactionState}
+
+
+def handle_list_transactions(
+    state: CoordinatorState, token: Any, request: ListTransactionsRequest, version: int, now_ms: int
+) -> None:
+    """List what all filters let pass; a filter without values lets everything pass.
+
+    Errors:  COORDINATOR_LOAD_IN_PROGRESS while a partition is loaded; INVALID_REGULAR_EXPRESSION.
+    """
+    if state.runtime.is_loading:
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        state.respond(token, ListTransactionsResponse(error_code=error))
+        return
+    try:
+        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
+    except re.error:
+        error = ErrorCode.INVALID_REGULAR_EXPRESSION
+        state.respond(token, ListTransactionsResponse(error_code=error))
+        return
+    names = dict.fromkeys(request.state_filters)
+
+    def passes(metadata: TransactionMetadata) -> bool:
+        producers, duration_ms = request.producer_id_filters, request.duration_filter
+        return (
+            (not producers or metadata.producer_id in producers)
+            and (not names or metadata.state.state_name in names)
+            and (duration_ms < 0 or now_ms - metadata.start_ms > duration_ms)
+            and pattern.fullmatch(metadata.transactional_id) is not None
+        )
+
+    listed = [
+        shard.transactions[transactional_id].metadata
+        for shard in state.runtime.shards
+        for transactional_id in hash_map_order(shard.transactions, string_hash)
+    ]
+    state.respond(
+        token,
+        ListTransactionsResponse(
+            unknown_state_filters=tuple(name for name in names if name not in _BY_NAME),
+            transaction_states=tuple(
+                ListTransactionsResponse.TransactionState(
+                    transactional_id=metadata.transactional_id,
+                    producer_id=metadata.producer_id,
+                    transaction_state=metadata.state.state_name,
+                )
+                for metadata in listed
+                if passes(metadata)
+            ),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The state in a partition of ``__transaction_state``."""

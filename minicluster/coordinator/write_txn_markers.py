@@ -1,0 +1,149 @@
+"""WriteTxnMarkers (27): the leaders of partitions write the ends of transactions.
+
+Versions:  0-2; 4.x serves 1-2. 2: the transaction version, by which a marker's epoch is checked
+           (KIP-1228).
+Source:    KafkaApis.handleWriteTxnMarkersRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
+from minicluster.coordinator.runtime.internal_log import EndTxnMarker
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+from minicluster.replica.appending.append_records import AppendStatus, append_markers
+from minicluster.replica.producers.markers import EndTransactionMarker
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+TIMEOUT_MS = 30_000  # request.timeout.ms
+Response = WriteTxnMarkersResponse
+_NOT_READY = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Refusals of a group coordinator, as the sender of markers knows them: of a leader."""
+
+
+def handle_write_txn_markers(
+    state: ReplicaManagerState,
+    groups: CoordinatorState,
+    token: Any,
+    request: WriteTxnMarkersRequest,
+    now_ms: int,
+) -> None:
+    """Append markers with acks=all; the response waits for all of them.
+
+    The group coordinator appends those of ``__consumer_offsets``, whose pending offsets they end.
+
+    Errors:  by partition: those of ``append_markers``; NOT_LEADER_OR_FOLLOWER while the group
+             coordinator is not ready.
+    """
+    outcomes = _Outcomes(state, token, request)
+    for marker in request.markers:
+        partitions = [(t.name, index) for t in marker.topics for index in t.partition_indexes]
+        of_groups = [p for p in partitions if p[0] == GROUP_METADATA_TOPIC]
+        for partition in of_groups:
+            _complete_in_group(state, groups, marker, partition, outcomes, now_ms)
+        data = [p for p in partitions if p[0] != GROUP_METADATA_TOPIC]
+        if data:
+            append_markers(
+                state,
+                EndTransactionMarker(marker.transaction_result, marker.coordinator_epoch),
+                (marker.producer_id, marker.producer_epoch),
+                data,
+                transaction_version=marker.transaction_version,
+                timeout_ms=TIMEOUT_MS,
+                on_appended=partial(outcomes.add_appended, marker.producer_id),
+                now_ms=now_ms,
+            )
+    outcomes.maybe_respond()
+
+
+def _complete_in_group(
+    state: ReplicaManagerState,
+    groups: CoordinatorState,
+    marker: WriteTxnMarkersRequest.WritableTxnMarker,
+    partition: tuple[str, int],
+    outcomes: _Outcomes,
+    now_ms: int,
+) -> None:
+    def done(_: Any, error: ErrorCode | None, __: str | None) -> None:
+        if error in _NOT_READY:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        outcomes.add(marker.producer_id, {partition: error or ErrorCode.NONE})
+
+    if state.key_named(*partition) not in state.partitions:
+        done(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+        return
+    end = EndTxnMarker(
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.transaction_result,
+        marker.coordinator_epoch,
+        marker.transaction_version,
+    )
+    groups.runtime.complete_transaction(partition[1], end, done, now_ms)
+
+
+class _Outcomes:
+    """The errors by producer and partition, until all of them are there."""
+
+    def __init__(
+        self, state: ReplicaManagerState, token: Any, request: WriteTxnMarkersRequest
+    ) -> None:
+        self._state = state
+        self._token = token
+        self._open = {
+            (marker.producer_id, topic.name, index)
+            for marker in request.markers
+            for topic in marker.topics
+            for index in topic.partition_indexes
+        }
+        self._errors: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+        self._handled = False
+
+    def add(self, producer_id: int, errors: dict[tuple[str, int], ErrorCode]) -> None:
+        """Take the outcome of some partitions."""
+        topics = self._errors.setdefault(producer_id, {})
+        for (topic, index), error in errors.items():
+            topics.setdefault(topic, {})[index] = error
+            self._open.discard((producer_id, topic, index))
+        if self._handled:
+            self.maybe_respond()
+
+    def add_appended(self, producer_id: int, statuses: Sequence[AppendStatus], now_ms: int) -> None:
+        """Take the outcome of an append."""
+        self.add(producer_id, {(s.topic, s.index): s.error for s in statuses})
+
+    def maybe_respond(self) -> None:
+        """Respond, unless a partition is open; called once when the request was handled."""
+        self._handled = True
+        if self._open:
+            return
+        markers = tuple(
+            Response.WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=tuple(
+                    Response.WritableTxnMarkerTopicResult(
+                        name=topic,
+                        partitions=tuple(
+                            Response.WritableTxnMarkerPartitionResult(
+                                partition_index=index, error_code=error
+                            )
+                            for index, error in errors.items()
+                        ),
+                    )
+                    for topic, errors in topics.items()
+                ),
+            )
+            for producer_id, topics in self._errors.items()
+        )
+        self._state.respond(self._token, Response(markers=markers))
