@@ -94,10 +94,10 @@ class Faults:
         "S38", "a new incarnation gets the broker epoch of the one before"
     )
     s03_leader_epoch_unchanged: bool = _switch(
-        "S03", "brokers take every leader to lead the first epoch"
+        "S03", "brokers use the first leader epoch for every leader"
     )
     z09_metadata_stops_at_shutdown: bool = _switch(
-        "Z09", "a broker that is shutting down takes no more notice of metadata"
+        "Z09", "a broker that is shutting down ignores metadata"
     )
     z02_no_local_eligibility_check: bool = _switch(
         "Z02", "a leader proposes replicas that its image calls fenced, shutting down or restarted"
@@ -112,7 +112,7 @@ class Faults:
         "Z17", "metadata that should be ignored clears a leader's pending ISR change"
     )
     z18_hw_waits_after_shrink: bool = _switch(
-        "Z18", "a leader does not look at its high watermark after a committed shrink"
+        "Z18", "a leader does not advance its high watermark after a committed shrink"
     )
     z40_hw_moves_under_min_isr: bool = _switch(
         "Z40", "the high watermark moves while the ISR is below min.insync.replicas"
@@ -140,7 +140,7 @@ class Faults:
         "S34", "a batch that an idempotent producer repeats is appended again"
     )
     z08_demotion_ignored: bool = _switch(
-        "Z08", "a broker that is shutting down goes on leading what it should follow"
+        "Z08", "a broker that is shutting down leads partitions that it should follow"
     )
     z14_failed_log_made_anew: bool = _switch(
         "Z14", "a replica whose directory failed is made anew, empty, in another directory"
@@ -196,7 +196,7 @@ class Faults:
         "Z32", "a controller that led when it stopped leads the same epoch again"
     )
     z34_no_check_quorum: bool = _switch(
-        "Z34", "a leader that a majority does not fetch from goes on"
+        "Z34", "a leader from which no majority fetches does not resign"
     )
     s22_vote_not_persisted: bool = _switch("S22", "a vote is not written to quorum-state")
     s23_vote_for_shorter_log: bool = _switch(

@@ -231,7 +231,7 @@ _ALL = (
     ),
     Function(
         "in_controlled_shutdown(broker(1))",
-        "all their registrations say so (KIP-841)",
+        "all of them are in controlled shutdown, by their registrations (KIP-841)",
         _N,
         Type.TRUTH,
         _every(lambda view, node: view.in_controlled_shutdown(node)),

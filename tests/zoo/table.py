@@ -89,16 +89,16 @@ PLANTS = _plants(
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 
-# A fault that is on in a story in which it never acts: such a run proves nothing.
+# A fault that never acts in its story: such a run proves nothing.
 NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())
 
-# What only a machine shows: the rule that it breaks there, and why no run of a cluster does.
+# Faults that only a machine shows: the rule that it breaks, and the reason why no run can.
 MACHINES = {
     "Z34": ("G2", "a promise about time, which no rule over a finished run states"),
-    "Z58": ("E42", "a follower is told what its tail and the leader's snapshot hold"),
+    "Z58": ("E42", "the test sets the contents of the follower's tail and the leader's snapshot"),
     "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
     "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),
-    "S22": ("E04", "a voter is asked for two votes in one epoch, before and after a restart"),
+    "S22": ("E04", "a voter gets two vote requests in one epoch, before and after a restart"),
     "S31": ("F6", "it takes a consumer, and the client of a cluster only produces"),
 }
 
@@ -106,8 +106,8 @@ MACHINES = {
 LEFT_OUT = {
     "Z46": (
         "KAFKA-13959: a broker is unfenced only once it has read to the end of the log",
-        "G1 is a promise about time, with no rule over a finished run; E24 states what unfencing "
-        "may ask for",
+        "G1 is a promise about time, with no rule over a finished run; E24 states the conditions "
+        "of unfencing",
     ),
     "Z48": (
         "KAFKA-2334: a consumer's position goes back",
@@ -118,7 +118,7 @@ LEFT_OUT = {
         "ZooKeeper's path; replaying a TopicRecord refuses a name that lives. E25 is killed by S27",
     ),
     "S36": (
-        "a leader counts a follower's time from when it was asked, so that the ISR flaps",
+        "a leader counts a follower's time from the arrival of its fetch, so that the ISR flaps",
         "G11 is a promise about time, with no rule over a finished run; E14 and F14 state what "
         "each change must be",
     ),
