@@ -324,8 +324,8 @@ class ReplicaLog:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"the log cannot begin at {offset}, above high watermark {self.high_watermark}",
             )
-        self._active = None
         moved = self.log.delete_before(offset)
         if moved:
+            self._active = None
             self.producers.on_offset_passed(self.log.start_offset)
         return moved
