@@ -1,0 +1,263 @@
+"""Stories of groups that change their kind, and of members of both protocols in one group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from minicluster.coordinator.group.migration.embedded import assignment_of
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+from minicluster.protocol.codec import encode
+from tests.coordinator.groups import Groups
+
+Subscription = m.ConsumerProtocolSubscription
+Assignment = m.ConsumerProtocolAssignment
+VERSION = 3
+
+
+def subscription(topics: tuple[str, ...], owned: dict[str, tuple[int, ...]] | None = None) -> bytes:
+    item = Subscription.TopicPartition
+    value = Subscription(
+        topics=topics,
+        owned_partitions=tuple(item(topic=t, partitions=p) for t, p in (owned or {}).items()),
+    )
+    return VERSION.to_bytes(2, "big") + encode(value, VERSION)
+
+
+def assignment(partitions: dict[str, tuple[int, ...]], user_data: bytes | None = None) -> bytes:
+    item = Assignment.TopicPartition
+    value = Assignment(
+        assigned_partitions=tuple(item(topic=t, partitions=p) for t, p in partitions.items()),
+        user_data=user_data,
+    )
+    return VERSION.to_bytes(2, "big") + encode(value, VERSION)
+
+
+class ClassicMember:
+    """A member of the classic protocol."""
+
+    def __init__(self, groups: Groups, name: str, instance_id: str | None = None) -> None:
+        self.groups = groups
+        self.name = name
+        self.instance_id = instance_id
+        self.member_id = ""
+        self.generation_id = -1
+
+    def join(
+        self, topics: tuple[str, ...] = ("orders",), owned: dict[str, Any] | None = None
+    ) -> Any:
+        """Join; a dynamic member does so a second time with the id that it is given."""
+        request = m.JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=20_000,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocols=(
+                m.JoinGroupRequest.JoinGroupRequestProtocol(
+                    name="cooperative-sticky", metadata=subscription(topics, owned)
+                ),
+            ),
+        )
+        response = self.groups.request(request, 9, self.name)
+        self.member_id = response.member_id
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            return self.join(topics, owned)
+        self.generation_id = response.generation_id
+        return response
+
+    def sync(self, assignments: dict[str, bytes] | None = None) -> Any:
+        item = m.SyncGroupRequest.SyncGroupRequestAssignment
+        request = m.SyncGroupRequest(
+            group_id="g",
+            generation_id=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocol_name="cooperative-sticky",
+            assignments=tuple(
+                item(member_id=i, assignment=data) for i, data in (assignments or {}).items()
+            ),
+        )
+        return self.groups.request(request, 5, self.name)
+
+    def heartbeat(self) -> int:
+        request = m.HeartbeatRequest(
+            group_id="g",
+            generation_id=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
+        return int(self.groups.request(request, 4, self.name).error_code)
+
+    def leave(self) -> int:
+        identity = m.LeaveGroupRequest.MemberIdentity(
+            member_id=self.member_id, group_instance_id=self.instance_id
+        )
+        request = m.LeaveGroupRequest(group_id="g", members=(identity,))
+        return int(self.groups.request(request, 5).members[0].error_code)
+
+    def partitions(self, synced: Any) -> dict[str, tuple[int, ...]]:
+        assert synced.error_code == ErrorCode.NONE, synced
+        topics = assignment_of(synced.assignment).assigned_partitions
+        return {topic.topic: topic.partitions for topic in topics}
+
+
+def classic_group(groups: Groups, user_data: bytes | None = None) -> ClassicMember:
+    """A classic group whose one member has all partitions of orders."""
+    member = ClassicMember(groups, "old")
+    member.join()
+    member.sync({member.member_id: assignment({"orders": (0, 1)}, user_data)})
+    assert member.heartbeat() == ErrorCode.NONE
+    return member
+
+
+def kind(groups: Groups) -> tuple[str, str]:
+    group = groups.request(m.ListGroupsRequest(), 5).groups[0]
+    return group.group_type, group.group_state
+
+
+def test_an_application_migrates_member_by_member_and_back() -> None:
+    groups = Groups(orders=2)
+    old = classic_group(groups)
+    new = groups.heartbeat("new", 0, topics=("orders",))
+    assert kind(groups) == ("consumer", "Reconciling")
+    assert (new.member_epoch, groups.assignment(new)) == (2, {})
+
+    # The classic member gives up one partition with a join, and the new one gets it.
+    assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    first = old.join(owned={"orders": (0, 1)})
+    assert first.generation_id == 1
+    assert old.partitions(old.sync()) == {"orders": (0,)}
+    assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert old.join(owned={"orders": (0,)}).generation_id == 2
+    assert old.partitions(old.sync()) == {"orders": (0,)}
+    assert old.heartbeat() == ErrorCode.NONE
+    assert groups.assignment(groups.heartbeat("new", 2)) == {"orders": [1]}
+    assert [member.member_type for member in groups.describe().members] == [0, 1]
+    groups.restart()
+    assert kind(groups) == ("consumer", "Stable")
+
+    # The last member of the new protocol leaves, and the group is classic again.
+    groups.heartbeat("new", -1)
+    assert kind(groups) == ("classic", "PreparingRebalance")
+    assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    joined = old.join()
+    assert (joined.generation_id, joined.leader) == (3, old.member_id)
+    synced = old.sync({old.member_id: assignment({"orders": (0, 1)})})
+    assert old.partitions(synced) == {"orders": (0, 1)}
+    groups.restart()
+    assert kind(groups) == ("classic", "Stable")
+
+
+def test_members_that_wait_for_a_classic_generation_join_the_consumer_group() -> None:
+    groups = Groups(orders=2)
+    old = classic_group(groups)
+    second = ClassicMember(groups, "second")
+    first = groups.send(
+        m.JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=20_000,
+            member_id=second.member_id,
+            protocol_type="consumer",
+            protocols=(
+                m.JoinGroupRequest.JoinGroupRequestProtocol(
+                    name="cooperative-sticky", metadata=subscription(("orders",))
+                ),
+            ),
+        ),
+        3,
+    )
+    assert first not in groups.responses  # it waits for the first member
+    groups.heartbeat("new", 0, topics=("orders",))
+    assert groups.responses[first].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize(
+    ("policy", "upgraded", "downgraded"),
+    [
+        ("BIDIRECTIONAL", True, True),
+        ("upgrade", True, False),
+        ("downgrade", False, False),
+        ("disabled", False, False),
+    ],
+)
+def test_the_policy_allows_each_change(policy: str, upgraded: bool, downgraded: bool) -> None:
+    groups = Groups({"group.consumer.migration.policy": policy}, orders=2)
+    classic_group(groups)
+    response = groups.heartbeat("new", 0, topics=("orders",))
+    expected = ErrorCode.NONE if upgraded else ErrorCode.GROUP_ID_NOT_FOUND
+    assert response.error_code == expected
+    assert kind(groups)[0] == ("consumer" if upgraded else "classic")
+    if upgraded:
+        groups.heartbeat("new", -1)
+        assert kind(groups)[0] == ("classic" if downgraded else "consumer")
+
+
+def test_a_group_with_data_of_its_own_assignor_is_not_upgraded() -> None:
+    groups = Groups(orders=2)
+    classic_group(groups, user_data=b"of a custom assignor")
+    refused = groups.heartbeat("new", 0, topics=("orders",))
+    assert refused.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "custom assignor" in refused.error_message
+    assert kind(groups) == ("classic", "Stable")
+
+
+def test_an_empty_group_is_of_the_kind_of_its_next_member() -> None:
+    groups = Groups(orders=2)
+    old = classic_group(groups)
+    assert old.leave() == ErrorCode.NONE
+    assert kind(groups) == ("classic", "Empty")
+    groups.heartbeat("new", 0, topics=("orders",))
+    assert kind(groups) == ("consumer", "Stable")
+    groups.heartbeat("new", -1)
+    assert kind(groups) == ("consumer", "Empty")
+    again = classic_group(groups)
+    assert (kind(groups), again.generation_id) == (("classic", "Stable"), 1)
+    groups.restart()
+    assert kind(groups) == ("classic", "Stable")
+
+
+def test_a_classic_member_that_does_not_join_again_is_removed() -> None:
+    groups = Groups(orders=2)
+    old = classic_group(groups)
+    groups.heartbeat("new", 0, topics=("orders",))
+    for _ in range(20):
+        assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        groups.advance(1_000)
+        groups.heartbeat("new", 2)
+    assert old.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert [member.member_id for member in groups.describe().members] == ["new"]
+
+
+def test_a_classic_static_member_replaces_a_new_one_and_the_group_goes_back() -> None:
+    groups = Groups(orders=2)
+    groups.heartbeat("new", 0, topics=("orders",), instance_id="one")
+    groups.heartbeat("other", 0, topics=("orders",))
+    groups.heartbeat("new", 2, owned={"orders": (0,)}, instance_id="one")
+    groups.heartbeat("other", -1)
+    back = ClassicMember(groups, "old", instance_id="one")
+    joined = back.join()
+    assert joined.error_code == ErrorCode.NONE
+    assert kind(groups)[0] == "classic"
+    groups.restart()
+    assert kind(groups)[0] == "classic"
+
+
+def test_a_member_with_unreadable_metadata_is_refused_by_a_consumer_group() -> None:
+    groups = Groups(orders=2)
+    groups.heartbeat("new", 0, topics=("orders",))
+    request = m.JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=20_000,
+        member_id="old",
+        protocol_type="consumer",
+        protocols=(m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"?"),),
+    )
+    assert groups.request(request, 9).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
