@@ -98,7 +98,7 @@ class Bench:
         self.written: list[Any] = []
         self.given: dict[int, Any] = {}
         self._timers: dict[str, int] = {}
-        self._next_id = 0
+        self.next_id = 0
         self._tokens = 0
         self.image = MetadataImage.EMPTY
         self._perform(self.machine.on_controller(CONTROLLER, now_ms))
@@ -126,8 +126,9 @@ class Bench:
 
     def commit(self) -> None:
         """Replicate all that is written."""
-        self.log.mark = self.log.end
-        self._perform(self.machine.on_high_watermark(0, self.log.end, self.now_ms))
+        while self.log.mark != self.log.end:  # what is completed may write once more
+            self.log.mark = self.log.end
+            self._perform(self.machine.on_high_watermark(0, self.log.end, self.now_ms))
 
     def send(self, request: Any, version: int) -> int:
         self._tokens += 1
@@ -149,6 +150,17 @@ class Bench:
         """Respond to the oldest WriteTxnMarkers with one error for all partitions."""
         self.respond(marker_response(self.sends[0].request, error))
 
+    def allocate(self) -> None:
+        """Respond to the oldest request with a block of producer ids."""
+        self.next_id += BLOCK
+        start = self.next_id - BLOCK
+        self.respond(m.AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=BLOCK))
+
+    def release(self) -> None:
+        """Respond to all that was held."""
+        self.holds = False
+        self._perform(())
+
     def _perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Respond):
@@ -160,11 +172,7 @@ class Bench:
         while self.sends and not self.holds:
             request = self.sends[0].request
             if isinstance(request, m.AllocateProducerIdsRequest):
-                self._next_id += BLOCK
-                start = self._next_id - BLOCK
-                self.respond(
-                    m.AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=BLOCK)
-                )
+                self.allocate()
             else:
                 self.written += request.markers
                 self.write_markers()

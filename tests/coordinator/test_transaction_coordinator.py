@@ -1,0 +1,584 @@
+"""Requests to a transaction coordinator: the cases of Kafka's TransactionCoordinatorTest.
+
+The names of its tests stand beside the cases. Leaders write markers at once, unless a test holds
+their responses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from minicluster.coordinator.transaction.state.transaction import Transaction
+from minicluster.coordinator.transaction.state.transaction_metadata import (
+    MAX_EPOCH,
+    TransactionState,
+)
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+from minicluster.rules import Rules
+from tests.coordinator.memory_log import Log
+from tests.coordinator.transaction_bench import OTHER, OWN, T0, T1, Bench, image
+
+S = TransactionState
+E = ErrorCode
+
+
+def _state(bench: Bench, state: TransactionState, **fields: Any) -> Transaction:
+    """Set the state of the transactional id x, as if it had come there."""
+    transaction = bench.transaction()
+    transaction.metadata = replace(transaction.metadata, state=state, **fields)
+    return transaction
+
+
+# --- InitProducerId ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "version", "error"),
+    [
+        # shouldReturnInvalidRequestWhenTransactionalIdIsEmpty
+        ({"transactional_id": ""}, 5, E.INVALID_REQUEST),
+        ({"producer_id": 4}, 5, E.INVALID_REQUEST),
+        ({"producer_epoch": 4}, 5, E.INVALID_REQUEST),
+        ({"transaction_timeout_ms": 0}, 5, E.INVALID_TRANSACTION_TIMEOUT),
+        ({"transaction_timeout_ms": 900_001}, 5, E.INVALID_TRANSACTION_TIMEOUT),
+        # shouldReturnTransactionalIdAuthorizationFailed: two-phase commit is off
+        ({"enable2_pc": True}, 6, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"keep_prepared_txn": True}, 6, E.UNSUPPORTED_VERSION),
+    ],
+)
+def test_an_initialization_is_refused(fields: Any, version: int, error: ErrorCode) -> None:
+    bench = Bench()
+    response = bench.init(version=version, **{"transactional_id": "x", **fields})
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (error, -1, -1)
+
+
+def test_each_initialization_bumps_the_epoch() -> None:
+    """Source: shouldInitPidWithEpochZeroForNewTransactionalId, shouldIncrementEpoch...Empty."""
+    bench = Bench()
+    assert [bench.producer() for _ in range(3)] == [(0, 0), (0, 1), (0, 2)]
+    assert bench.producer("y") == (1, 0)
+    assert bench.producer(None) == (2, 0)  # idempotent only: nothing is kept of it
+
+
+def test_a_producer_goes_on_after_an_error() -> None:
+    """Source: testInitProducerIdWithCurrentEpochProvided, ...StaleCurrentEpochProvided."""
+    bench = Bench()
+    producer_id, epoch = bench.producer()
+    given = {"producer_id": producer_id, "producer_epoch": epoch}
+    assert bench.producer(**given) == (producer_id, 1)
+    assert bench.producer(**given) == (producer_id, 1)  # the response was lost
+    bench.producer()
+    for version, error in ((3, E.INVALID_PRODUCER_EPOCH), (4, E.PRODUCER_FENCED)):
+        assert bench.init(version=version, **given).error_code == error
+    # testFenceProducerWhenMappingExistsWithDifferentProducerId
+    assert bench.init(producer_id=99, producer_epoch=0).error_code == E.PRODUCER_FENCED
+
+
+def test_exhausted_epochs_lead_to_another_producer_id() -> None:
+    """Source: shouldGenerateNewProducerIdIfEpochsExhausted, testRetryInitProducerIdAfter..."""
+    bench = Bench()
+    producer_id, _ = bench.producer()
+    last = MAX_EPOCH - 1
+    _state(bench, S.EMPTY, producer_epoch=last)
+    given = {"producer_id": producer_id, "producer_epoch": last}
+    rotated = bench.producer(**given)
+    assert rotated == (producer_id + 1, 0)
+    assert bench.producer(**given) == rotated
+    assert bench.init(producer_id=producer_id, producer_epoch=last - 1).error_code == (
+        E.PRODUCER_FENCED
+    )
+
+
+@pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
+def test_an_initialization_waits_for_markers(state: TransactionState) -> None:
+    """Source: shouldWaitForCommitToCompleteOnHandleInitPid... and ...Abort..."""
+    bench = Bench()
+    bench.producer()
+    _state(bench, state)
+    assert bench.init().error_code == E.CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_an_open_transaction_is_aborted_and_its_producer_fenced(level: int) -> None:
+    """Source: shouldAbortTransactionOnHandleInitPidWhenExistingTransactionInOngoingState."""
+    bench = Bench(transaction_version=level)
+    producer = bench.producer()
+    bench.add(producer)
+    assert bench.init().error_code == E.CONCURRENT_TRANSACTIONS
+    assert bench.state() == "CompleteAbort"
+    assert bench.producer() == (producer[0], 2)  # the epoch of the fence is nobody's
+    assert bench.add(producer) == E.PRODUCER_FENCED
+    assert bench.add(producer, version=1) == E.INVALID_PRODUCER_EPOCH
+    (marker,) = bench.written
+    assert (marker.producer_epoch, marker.transaction_result) == (1, False)
+    assert marker.transaction_version == level
+
+
+@pytest.mark.parametrize(("level", "epochs"), [(0, [1, 1, 1]), (2, [0, 0, 0])])
+def test_a_fence_that_is_not_written_bumps_the_epoch_once(level: int, epochs: list[int]) -> None:
+    """Source: shouldNotRepeatedlyBumpEpochDueToInitPidDuringOngoingTxnIfAppendToLogFails."""
+    bench = Bench(transaction_version=level)
+    bench.add(bench.producer())
+    bench.log.refusal = E.NOT_ENOUGH_REPLICAS
+    seen = []
+    for _ in epochs:
+        assert bench.init().error_code == E.COORDINATOR_NOT_AVAILABLE
+        seen.append(bench.describe().producer_epoch)
+    assert seen == epochs
+    bench.log.refusal = None
+    assert bench.init().error_code == E.CONCURRENT_TRANSACTIONS
+    assert bench.producer() == (0, 2)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_the_last_epoch_is_for_the_fence(level: int) -> None:
+    """Source: shouldUseLastEpochToFenceWhenEpochsAreExhausted, and its test with V2."""
+    bench = Bench(transaction_version=level)
+    bench.producer()
+    _state(bench, S.ONGOING, producer_epoch=MAX_EPOCH - 1, partitions=(T0,), start_ms=1)
+    assert bench.init().error_code == E.CONCURRENT_TRANSACTIONS
+    assert bench.written[0].producer_epoch == MAX_EPOCH
+    producer_id, epoch = bench.producer()
+    assert (producer_id, epoch) == ((1, 0) if level == 0 else (1, 1))
+
+
+def test_producer_ids_that_are_not_at_hand_leave_no_transition_behind() -> None:
+    bench = Bench(holds=True)
+    assert bench.init().error_code == E.COORDINATOR_LOAD_IN_PROGRESS
+    bench.respond(m.AllocateProducerIdsResponse(producer_id_start=0, producer_id_len=1))
+    assert bench.producer() == (0, 0)
+    transaction = _state(bench, S.ONGOING, producer_epoch=MAX_EPOCH - 1, start_ms=1)
+    assert bench.init().error_code == E.COORDINATOR_LOAD_IN_PROGRESS
+    assert transaction.pending_state is None
+
+
+def test_two_phase_commit_has_no_timeout() -> None:
+    """Source: KIP-939."""
+    bench = Bench(config={"transaction.two.phase.commit.enable": "true"})
+    assert bench.init(version=6, enable2_pc=True, transaction_timeout_ms=0).error_code in (
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+        E.NONE,
+    )
+    producer = bench.producer(version=6, enable2_pc=True, transaction_timeout_ms=0)
+    bench.add(producer)
+    bench.run(3_600_000)
+    assert bench.state() == "Ongoing"
+
+
+# --- AddPartitionsToTxn, AddOffsetsToTxn -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        # shouldRespondWithInvalidPidMappingOnAddPartitions..., ...WhenTransactionalIdIsEmpty
+        ({"transactional_id": "y"}, E.INVALID_PRODUCER_ID_MAPPING),
+        ({"transactional_id": ""}, E.INVALID_REQUEST),
+        ({"producer": (9, 0)}, E.INVALID_PRODUCER_ID_MAPPING),
+        # shouldRespondWithProducerFencedOnAddPartitionsWhenEpochsAreDifferent
+        ({"producer": (0, 1)}, E.PRODUCER_FENCED),
+        ({"producer": (0, 1), "version": 1}, E.INVALID_PRODUCER_EPOCH),
+    ],
+)
+@pytest.mark.parametrize("verify_only", [False, True])
+def test_partitions_are_refused(wrong: Any, error: ErrorCode, verify_only: bool) -> None:
+    bench = Bench()
+    own = bench.producer()
+    if verify_only:
+        error = E.PRODUCER_FENCED if error == E.INVALID_PRODUCER_EPOCH else error
+        wrong = {**wrong, "version": 5}
+    wanted = {"producer": own, **wrong}
+    producer = wanted.pop("producer")
+    assert bench.add(producer, verify_only=verify_only, **wanted) == error
+
+
+@pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
+@pytest.mark.parametrize("verify_only", [False, True])
+def test_partitions_wait_for_markers(state: TransactionState, verify_only: bool) -> None:
+    """Source: shouldRespondWithConcurrentTransactionsOnAddPartitionsWhenStateIsPrepare..."""
+    bench = Bench()
+    producer = bench.producer()
+    _state(bench, state)
+    error = bench.add(producer, version=5, verify_only=verify_only)
+    assert error == E.CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT, S.ONGOING])
+def test_partitions_begin_or_continue_a_transaction(state: TransactionState) -> None:
+    """Source: shouldRespondWithSuccessOnAddPartitionsWhenStateIsOngoing and the others."""
+    bench = Bench()
+    producer = bench.producer()
+    _state(bench, state)
+    assert bench.add(producer, T0) == E.NONE
+    assert bench.add(producer, T1) == E.NONE
+    written = bench.log.end
+    assert bench.add(producer, T1, T0) == E.NONE
+    assert bench.log.end == written  # shouldRespondWithErrorsNoneOnAddPartitionWhen...TheSame
+    described = bench.describe()
+    assert [(t.topic, t.partitions) for t in described.topics] == [("t", (1, 0))]
+
+
+def test_an_unknown_partition_leaves_the_transaction_as_it_was() -> None:
+    bench = Bench()
+    producer = bench.producer()
+    errors = bench.add(producer, T0, ("missing", 0))
+    assert sorted(errors) == [E.UNKNOWN_TOPIC_OR_PARTITION, E.OPERATION_NOT_ATTEMPTED]
+    assert bench.state() == "Empty"
+
+
+def test_a_verification_finds_what_was_added() -> None:
+    """Source: shouldRespondWithNoErrorOnVerify..., TRANSACTION_ABORTABLE for the others."""
+    bench = Bench()
+    producer = bench.producer()
+    bench.add(producer, T0)
+    assert bench.add(producer, T0, version=5, verify_only=True) == E.NONE
+    assert bench.add(producer, T1, version=5, verify_only=True) == E.TRANSACTION_ABORTABLE
+    assert [t.partitions for t in bench.describe().topics] == [(0,)]
+
+
+def test_a_batch_of_brokers_is_complete_when_all_of_it_is() -> None:
+    bench = Bench(Log(mark=0), holds=True)
+    bench.init(None)
+    bench.respond(m.AllocateProducerIdsResponse(producer_id_start=0, producer_id_len=10))
+    for transactional_id in "xy":
+        bench.send(
+            m.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=9), 5
+        )
+    bench.commit()
+    add = m.AddPartitionsToTxnRequest
+    topics = (add.AddPartitionsToTxnTopic(name="t", partitions=(0,)),)
+    transactions = tuple(
+        add.AddPartitionsToTxnTransaction(
+            transactional_id=i, producer_id=n, producer_epoch=0, topics=topics, verify_only=i == "z"
+        )
+        for n, i in enumerate("xyz")
+    )
+    token = bench.send(add(transactions=transactions), 5)
+    assert token not in bench.given
+    bench.commit()
+    results = bench.given[token].results_by_transaction
+    assert sorted(result.transactional_id for result in results) == ["x", "y", "z"]
+    assert bench.given[bench.send(add(), 5)].results_by_transaction == ()
+
+
+def test_offsets_are_a_partition_of_the_offsets_topic() -> None:
+    bench = Bench()
+    producer_id, epoch = bench.producer()
+    for version, given, error in (
+        (4, epoch, E.NONE),
+        (4, epoch + 1, E.PRODUCER_FENCED),
+        (1, epoch + 1, E.INVALID_PRODUCER_EPOCH),
+    ):
+        request = m.AddOffsetsToTxnRequest(
+            transactional_id="x", producer_id=producer_id, producer_epoch=given, group_id="g"
+        )
+        assert bench.exchange(request, version).error_code == error
+    assert [t.topic for t in bench.describe().topics] == ["__consumer_offsets"]
+
+
+# --- EndTxn ------------------------------------------------------------------------------------
+
+ITS, PF, CT = E.INVALID_TXN_STATE, E.PRODUCER_FENCED, E.CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize(
+    ("state", "abort", "commit"),
+    [
+        (S.EMPTY, ITS, ITS),
+        (S.ONGOING, E.NONE, E.NONE),
+        (S.PREPARE_COMMIT, ITS, CT),
+        (S.PREPARE_ABORT, CT, ITS),
+        (S.COMPLETE_COMMIT, ITS, E.NONE),
+        (S.COMPLETE_ABORT, E.NONE, ITS),
+    ],
+    ids=lambda value: value.name,
+)
+def test_an_end_with_the_old_protocol(
+    state: TransactionState, abort: ErrorCode, commit: ErrorCode
+) -> None:
+    """Source: shouldReturnOkOnEndTxnWhenStatusIsCompleteCommitAndResultIsCommit, and the others."""
+    for is_commit, error in ((False, abort), (True, commit)):
+        bench = Bench()
+        producer = bench.producer()
+        _state(bench, state, partitions=(T0,), start_ms=1)
+        for given, wanted in ((producer, error), ((producer[0], 9), PF), ((9, 0), _MAPPING)):
+            response = bench.end(given, commit=is_commit, version=4)
+            assert (response.error_code, response.producer_id) == (wanted, -1)
+            _state(bench, state, partitions=(T0,), start_ms=1)
+        assert bench.end((producer[0], 9), version=1).error_code == E.INVALID_PRODUCER_EPOCH
+
+
+_MAPPING = E.INVALID_PRODUCER_ID_MAPPING
+_BUMP = (E.NONE, 6)
+_REPEATED = (E.NONE, 5)
+
+
+@pytest.mark.parametrize(
+    ("state", "repeated_abort", "abort", "repeated_commit", "commit"),
+    [
+        (S.EMPTY, PF, _BUMP, PF, ITS),
+        (S.ONGOING, PF, _BUMP, PF, _BUMP),
+        (S.PREPARE_COMMIT, ITS, PF, CT, PF),
+        (S.PREPARE_ABORT, CT, PF, ITS, PF),
+        (S.COMPLETE_ABORT, _REPEATED, _BUMP, ITS, ITS),
+        (S.COMPLETE_COMMIT, ITS, _BUMP, _REPEATED, ITS),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_an_end_bumps_the_epoch(
+    state: TransactionState, repeated_abort: Any, abort: Any, repeated_commit: Any, commit: Any
+) -> None:
+    """Source: the table of TransactionCoordinator.endTransaction; testEndTxn... with V2."""
+    for is_commit, epoch, expected in (
+        (False, 4, repeated_abort),
+        (False, 5, abort),
+        (True, 4, repeated_commit),
+        (True, 5, commit),
+    ):
+        bench = Bench()
+        producer_id, _ = bench.producer()
+        _state(bench, state, producer_epoch=5, start_ms=1)
+        response = bench.end((producer_id, epoch), commit=is_commit)
+        error, given = expected if isinstance(expected, tuple) else (expected, -1)
+        assert (response.error_code, response.producer_epoch) == (error, given), (is_commit, epoch)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize(("transactional_id", "error"), [("", E.INVALID_REQUEST), ("y", _MAPPING)])
+def test_an_end_of_nothing(version: int, transactional_id: str, error: ErrorCode) -> None:
+    bench = Bench()
+    response = bench.end(bench.producer(), version=version, transactional_id=transactional_id)
+    assert (response.error_code, response.producer_id) == (error, -1)
+
+
+def test_the_epochs_run_out_at_an_end() -> None:
+    """Source: shouldGenerateNewProducerIdIfEpochsExhaustedV2, and a repeated end after it."""
+    bench = Bench()
+    producer_id, _ = bench.producer()
+    last = MAX_EPOCH - 1
+    _state(bench, S.ONGOING, producer_epoch=last, partitions=(T0,), start_ms=1)
+    for _ in range(2):
+        response = bench.end((producer_id, last))
+        assert response.error_code == E.NONE
+        assert (response.producer_id, response.producer_epoch) == (producer_id + 1, 0)
+    assert bench.written[0].producer_epoch == MAX_EPOCH
+    assert bench.add((producer_id, last), version=5) == _MAPPING
+    assert bench.add((producer_id + 1, 0), version=5) == E.NONE
+
+
+def test_an_end_is_given_before_the_markers_are_written() -> None:
+    bench = Bench()
+    producer = bench.producer()
+    bench.add(producer)
+    bench.holds = True
+    assert bench.end(producer).producer_epoch == 1
+    assert bench.state() == "PrepareCommit"
+    assert bench.add((0, 1), version=5) == CT
+    bench.write_markers()
+    assert bench.state() == "CompleteCommit"
+    assert bench.add((0, 1), version=5) == E.NONE
+
+
+def test_one_transition_at_a_time() -> None:
+    """Source: shouldRespondWithConcurrentTransactions... while a record is not committed."""
+    bench = Bench()
+    producer = bench.producer()
+    bench.add(producer)
+    bench.log.mark = bench.log.end
+    assert bench.end(producer) is None
+    assert bench.init().error_code == CT
+    assert bench.add(producer, T1) == CT
+    assert bench.end(producer).error_code == CT
+    assert bench.end(producer, version=4).error_code == CT
+    assert bench.add(producer, T0, version=5, verify_only=True) == E.NONE
+    assert bench.state() == "Ongoing"  # as it is committed
+    bench.commit()
+    assert bench.state() == "CompleteCommit"
+
+
+def test_a_record_that_is_not_committed_in_time_ends_the_transition() -> None:
+    bench = Bench()
+    producer = bench.producer(transaction_timeout_ms=5_000)
+    bench.log.mark = bench.log.end
+    token = bench.send(
+        m.EndTxnRequest(transactional_id="x", producer_id=0, producer_epoch=0, committed=False), 5
+    )
+    bench.run(4_999)
+    assert token not in bench.given
+    bench.run(2)
+    assert bench.given[token].error_code == E.COORDINATOR_NOT_AVAILABLE
+    assert bench.transaction().pending_state is None
+    assert bench.state() == "Empty"
+    bench.log.mark = None
+    assert bench.add(producer) == E.NONE
+
+
+# --- time-outs and expiry ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_a_transaction_that_times_out_is_aborted(level: int) -> None:
+    """Source: shouldAbortExpiredTransactionsInOngoingStateAndBumpEpoch."""
+    bench = Bench(transaction_version=level)
+    producer = bench.producer(transaction_timeout_ms=15_000)
+    bench.add(producer)
+    bench.run(15_000)
+    assert bench.state() == "Ongoing"
+    bench.run(10_000)  # transaction.abort.timed.out.transaction.cleanup.interval.ms
+    assert (bench.state(), bench.describe().producer_epoch) == ("CompleteAbort", 1)
+    assert bench.end(producer, commit=True, version=4).error_code == PF
+
+
+def test_a_pending_transition_is_not_timed_out() -> None:
+    """Source: shouldNotAbortExpiredTransactionsThatHaveAPendingStateTransition."""
+    bench = Bench()
+    bench.add(bench.producer(transaction_timeout_ms=1))
+    transaction = bench.transaction()
+    transaction.pending_state = S.PREPARE_COMMIT
+    bench.run(60_000)
+    assert bench.describe().producer_epoch == 0
+    transaction.pending_state = None
+    bench.run(20_000)
+    assert bench.state() == "CompleteAbort"
+
+
+_EXPIRY = {
+    "transactional.id.expiration.ms": "5000000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "600000",
+}
+
+
+def test_a_transactional_id_expires_when_it_was_not_used_for_long() -> None:
+    """Source: TransactionStateManagerTest.shouldRemoveCompleteCommitExpiredTransactionalIds."""
+    bench = Bench(config=_EXPIRY)
+    for transactional_id in "yz":
+        bench.producer(transactional_id)
+    bench.add(bench.producer(), T0)
+    bench.run(3_000_000)
+    bench.producer("z")
+    bench.run(4_300_000)
+    gone = E.TRANSACTIONAL_ID_NOT_FOUND
+    states = {i: bench.describe(i).error_code for i in "xyz"}
+    assert states == {"x": gone, "y": gone, "z": E.NONE}  # x was aborted by its time-out before
+    assert bench.log.batches[-1].records[0].value is None
+    again = Bench(bench.log, epoch=1)
+    assert again.describe("y").error_code == E.TRANSACTIONAL_ID_NOT_FOUND
+
+
+def test_an_expiry_that_is_not_written_is_tried_again() -> None:
+    bench = Bench(config={"transactional.id.expiration.ms": "1000"})
+    bench.producer()
+    bench.log.refusal = E.NOT_ENOUGH_REPLICAS
+    bench.run(3_600_000)
+    assert bench.state() == "Empty"
+    bench.log.refusal = None
+    bench.run(3_600_000)
+    assert bench.describe().error_code == E.TRANSACTIONAL_ID_NOT_FOUND
+
+
+# --- DescribeTransactions, ListTransactions ----------------------------------------------------
+
+
+def test_transactions_are_described() -> None:
+    """Source: testDescribeTransactionsWithEmptyTransactionalId, ...WithExpiringTransactionalId."""
+    bench = Bench()
+    assert bench.describe("").error_code == E.INVALID_REQUEST
+    assert bench.describe("x").error_code == E.TRANSACTIONAL_ID_NOT_FOUND
+    bench.add(bench.producer(transaction_timeout_ms=7_000), T0)
+    described = bench.describe()
+    assert (described.error_code, described.transaction_state) == (E.NONE, "Ongoing")
+    assert (described.transaction_timeout_ms, described.producer_id) == (7_000, 0)
+    assert described.transaction_start_time_ms == bench.now_ms
+
+
+def _listed(bench: Bench, version: int = 2, **filters: Any) -> str:
+    response = bench.exchange(m.ListTransactionsRequest(**filters), version)
+    assert response.error_code == E.NONE
+    return "".join(sorted(t.transactional_id for t in response.transaction_states))
+
+
+def test_every_filter_of_a_listing() -> None:
+    """Source: TransactionStateManagerTest.testListTransactionsFiltering."""
+    bench = Bench()
+    for transactional_id in "abc":
+        bench.producer(transactional_id)
+    bench.add(bench.producer("a"), transactional_id="a")
+    bench.run(1_000)
+    bench.add(bench.producer("b"), transactional_id="b")
+    assert _listed(bench) == "abc"
+    assert _listed(bench, state_filters=("Ongoing",)) == "ab"
+    assert _listed(bench, state_filters=("Ongoing", "Empty", "Nothing")) == "abc"
+    assert _listed(bench, producer_id_filters=(0, 2)) == "ac"
+    assert _listed(bench, producer_id_filters=(0,), state_filters=("Empty",)) == ""
+    assert _listed(bench, state_filters=("Ongoing",), duration_filter=0) == "a"
+    assert _listed(bench, duration_filter=999, transactional_id_pattern="a|b") == "a"
+    assert _listed(bench, transactional_id_pattern="[bc]") == "bc"
+    assert _listed(bench, transactional_id_pattern="") == "abc"
+    unknown = bench.exchange(m.ListTransactionsRequest(state_filters=("Nothing",)), 2)
+    assert unknown.unknown_state_filters == ("Nothing",)
+    assert unknown.transaction_states == ()
+    damaged = bench.exchange(m.ListTransactionsRequest(transactional_id_pattern="(a"), 2)
+    assert damaged.error_code == E.INVALID_REGULAR_EXPRESSION
+
+
+# --- who coordinates ---------------------------------------------------------------------------
+
+
+def _every_request(bench: Bench) -> dict[str, int]:
+    listing = bench.exchange(m.ListTransactionsRequest(), 2)
+    return {
+        "init": bench.init().error_code,
+        "add": bench.add((0, 0)),
+        "verify": bench.add((0, 0), version=5, verify_only=True),
+        "end": bench.end((0, 0)).error_code,
+        "end with the old protocol": bench.end((0, 0), version=3).error_code,
+        "describe": bench.describe().error_code,
+        "list": listing.error_code,
+    }
+
+
+def test_another_broker_coordinates() -> None:
+    """Source: shouldRespondWithNotCoordinatorOnInitPidWhenNotCoordinator, and the others."""
+    errors = _every_request(Bench(coordinator=OTHER))
+    assert errors.pop("list") == E.NONE
+    assert set(errors.values()) == {E.NOT_COORDINATOR}
+
+
+def test_the_partition_is_loaded() -> None:
+    """Source: shouldRespondWithCoordinatorLoadInProgress..., testListTransactionsWhileLoading."""
+    bench = Bench(coordinator=OTHER)
+    bench.machine.on_metadata(MetadataDelta.between(bench.image, image(epoch=1)), bench.now_ms)
+    assert set(_every_request(bench).values()) == {E.COORDINATOR_LOAD_IN_PROGRESS}
+
+
+def test_what_waits_is_refused_when_another_broker_is_elected() -> None:
+    """Source: shouldRemoveTransactionsForPartitionOnEmigration."""
+    bench = Bench()
+    producer = bench.producer()
+    bench.log.mark = bench.log.end
+    token = bench.send(
+        m.EndTxnRequest(
+            transactional_id="x", producer_id=producer[0], producer_epoch=0, committed=False
+        ),
+        5,
+    )
+    bench.publish(image(coordinator=OTHER, epoch=1))
+    assert bench.given[token].error_code == E.NOT_COORDINATOR
+    assert bench.describe().error_code == E.NOT_COORDINATOR
+
+
+def test_records_and_markers_of_an_older_release() -> None:
+    """Kafka 3.9 has no transaction.version, and WriteTxnMarkers up to 1."""
+    bench = Bench(rules=Rules.KAFKA_3_9, transaction_version=0)
+    producer = bench.producer()
+    bench.add(producer)
+    bench.holds = True
+    assert bench.end(producer, version=4).error_code == E.NONE
+    assert bench.sends[0].version == 1
+    assert bench.sends[0].to == OWN
+    assert {batch.records[0].value[:2] for batch in bench.log.batches} == {b"\0\0"}
