@@ -115,7 +115,7 @@ def test_a_fence_bumps_the_epoch_once_until_it_is_in_the_log() -> None:
     assert broken.prepare_fence_producer_epoch().producer_epoch == MAX_EPOCH
 
 
-@pytest.mark.parametrize("state", sorted(set(S) - {S.ONGOING}, key=lambda s: s.value))
+@pytest.mark.parametrize("state", [state for state in S if state is not S.ONGOING])
 def test_only_the_producer_of_an_open_transaction_is_fenced(state: TransactionState) -> None:
     """Source: testInvalidTransitionFromCompleteCommitToFence, ...CompleteAbortToFence."""
     with pytest.raises(IllegalTransition):
@@ -234,7 +234,7 @@ _METADATA = st.builds(
     next_producer_id=st.integers(-1, 1 << 40),
     producer_epoch=_EPOCHS,
     timeout_ms=st.integers(1, 1 << 30),
-    state=st.sampled_from(sorted(set(S) - {S.DEAD, S.PREPARE_EPOCH_FENCE, S.EMPTY}, key=id)),
+    state=st.sampled_from([S.ONGOING, S.PREPARE_COMMIT, S.COMPLETE_COMMIT, S.COMPLETE_ABORT]),
     partitions=st.lists(
         st.tuples(st.sampled_from("abc"), st.integers(0, 40)), unique=True, max_size=30
     ).map(tuple),
