@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
 from minicluster.coordinator.transaction.machine import TransactionCoordinatorMachine
 from minicluster.coordinator.transaction.state.transaction import Transaction
+from minicluster.coordinator.transaction.state.transaction_metadata import TransactionState
 from minicluster.effects import Effect, Respond, Send, SetTimer
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
@@ -266,6 +268,12 @@ class Bench:
 
     def transaction(self, transactional_id: str = "x") -> Transaction:
         return self.machine.state.transaction_of(transactional_id)[1]
+
+    def set_state(self, state: TransactionState, **fields: Any) -> Transaction:
+        """Set the state of the transactional id x, as if it had come there."""
+        transaction = self.transaction()
+        transaction.metadata = replace(transaction.metadata, state=state, **fields)
+        return transaction
 
 
 def marker_response(request: Any, error: ErrorCode) -> m.WriteTxnMarkersResponse:
