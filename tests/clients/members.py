@@ -1,10 +1,12 @@
-"""Members of classic groups, one thread each, with every client in one form."""
+"""Members of groups, one thread each, with every client in one form."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import aiokafka
@@ -18,8 +20,19 @@ Run = Callable[[str, str, str, list[str], threading.Event], None]
 """Reads a topic as a member of a group until a stop: bootstrap servers, topic, group, values."""
 
 
+CLASSIC = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500}
+COOPERATIVE = {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"}
+CONSUMER = {"group.protocol": "consumer"}
+"""KIP-848: the coordinator has the time-outs and assigns."""
+
+
 def confluent_member(
-    servers: str, topic: str, group: str, seen: list[str], stop: threading.Event
+    servers: str,
+    topic: str,
+    group: str,
+    seen: list[str],
+    stop: threading.Event,
+    protocol: Mapping[str, object] = CLASSIC,
 ) -> None:
     """One member on librdkafka."""
     consumer = confluent_kafka.Consumer(
@@ -28,8 +41,7 @@ def confluent_member(
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": 500,
+            **protocol,
         }
     )
     consumer.subscribe([topic])
@@ -92,6 +104,22 @@ def aiokafka_member(
 
 MEMBERS: dict[str, Run] = {
     "confluent-kafka": confluent_member,
+    "confluent-kafka-cooperative": partial(confluent_member, protocol=COOPERATIVE),
+    "confluent-kafka-consumer-protocol": partial(confluent_member, protocol=CONSUMER),
     "kafka-python": kafka_python_member,
     "aiokafka": aiokafka_member,
 }
+
+
+def main(name: str, servers: str, topic: str, group: str) -> None:
+    """Read as one member in a process of its own, which prints what it reads until it is killed."""
+
+    class Printed(list[str]):
+        def append(self, value: str) -> None:
+            print(value, flush=True)
+
+    MEMBERS[name](servers, topic, group, Printed(), threading.Event())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,13 +1,17 @@
-"""Consumers in classic groups: partitions are shared, and offsets outlive members and brokers."""
+"""Consumers in groups: partitions are shared, and offsets outlive members and brokers."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from minicluster import MiniCluster
 from minicluster.coordinator.internal_topics import partition_of
@@ -16,7 +20,17 @@ from tests.clients.members import MEMBERS, Run
 
 pytestmark = pytest.mark.clients
 
-STATIC = {"offsets.topic.num.partitions": "3", "group.initial.rebalance.delay.ms": "0"}
+STATIC = {
+    "offsets.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "300",
+}
+INCREMENTAL = ("confluent-kafka-cooperative", "confluent-kafka-consumer-protocol")
+"""Members that keep what they go on reading in a rebalance."""
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +74,53 @@ def reading(cluster: MiniCluster, run: Run, name: str) -> Iterator[list[str]]:
         finally:
             stop.set()
             end.result(60)
+
+
+@pytest.mark.parametrize("name", INCREMENTAL)
+def test_partitions_are_shared_on_a_join_and_come_back_on_a_death(
+    cluster: MiniCluster, name: str
+) -> None:
+    topic = f"shared-{name}"
+    cluster.create_topic(topic, partitions=2, min_isr=1)
+    rounds = Rounds(cluster.bootstrap_servers, topic)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+
+    def assigned() -> list[int]:
+        """The number of partitions of each member."""
+        group = admin.describe_consumer_groups([topic])[topic].result(10)
+        return [len(member.assignment.topic_partitions) for member in group.members]
+
+    with reading(cluster, MEMBERS[name], topic) as seen:
+        cluster.wait_until(lambda: assigned() == [2], within="60s")
+        command = [sys.executable, "-m", "tests.clients.members", name]
+        with subprocess.Popen(
+            [*command, cluster.bootstrap_servers, topic, topic], stdout=subprocess.PIPE, text=True
+        ) as other:
+            try:
+                cluster.wait_until(lambda: assigned() == [1, 1], within="60s")
+                values = rounds.next()
+                assert other.stdout is not None
+                assert other.stdout.readline().strip() in values
+            finally:
+                other.kill()
+        cluster.wait_until(lambda: assigned() == [2], within="60s")
+        values = rounds.next()
+        cluster.wait_until(lambda: values <= set(seen), within="60s")
+
+
+class Rounds:
+    """Values for both partitions of a topic, a round at a time."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+        self.topic = topic
+        self.rounds = 0
+
+    def next(self) -> set[str]:
+        """Write a value to each partition; what was written."""
+        self.rounds += 1
+        values = {f"{self.rounds}-{partition}": partition for partition in range(2)}
+        for value, partition in values.items():
+            self.producer.produce(self.topic, value, partition=partition)
+        self.producer.flush(30)
+        return set(values)
