@@ -207,9 +207,12 @@ class ReplicaManager(Shell):
             self._replicate(self.complete(self.machine, completion))
 
     def on_wakeup(self, name: str) -> None:
-        self._replicate(self.machine.on_timer(name, self.now()))
-        self._coordinate(self.groups.on_timer(name, self.now()))
-        self._coordinate(self.transactions.on_timer(name, self.now()))
+        if name in self.groups.timers:
+            self._coordinate(self.groups.on_timer(name, self.now()))
+        elif name in self.transactions.timers:
+            self._coordinate(self.transactions.on_timer(name, self.now()))
+        else:
+            self._replicate(self.machine.on_timer(name, self.now()))
 
     def on_message(self, message: Any) -> None:
         machine, now_ms = self.machine, self.now()

@@ -125,12 +125,17 @@ class GroupCoordinatorMachine:
             handler(self.state, Context(token, client), request, version, now_ms)
         return self.state.take_effects()
 
+    @property
+    def timers(self) -> tuple[str, ...]:
+        """The names of the timers that this machine sets."""
+        return (self.state.timers.name,)
+
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """Run what is due.
 
         Shapes:  name is that of the SetTimer; other names are ignored.
         """
-        if name != self.state.timers.name:
+        if name not in self.timers:
             return []
         self.state.timers.run(now_ms)
         return self.state.take_effects()

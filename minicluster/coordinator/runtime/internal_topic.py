@@ -16,6 +16,7 @@ from minicluster.coordinator.runtime.internal_log import (
 )
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import NO_SEQUENCE, TRANSACTIONAL_BIT
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
@@ -43,6 +44,8 @@ class InternalTopic:
         self._state = state
         self.topic = topic
         self._reported: dict[int, int] = {}
+        self._image: MetadataImage | None = None
+        self._local_partitions: list[tuple[int, Partition]] = []  # in that image
 
     def append(
         self,
@@ -139,16 +142,25 @@ class InternalTopic:
 
         Shapes:  (partition, high watermark).
         """
+        if self._state.image is not self._image:
+            self._find_local_partitions()
         risen = []
-        topic = self._state.image.topics.named(self.topic)
-        for index in () if topic is None else topic.partitions:
-            local = self._local(index)
-            if local is None or not local.is_leader:
+        for index, local in self._local_partitions:
+            if not local.is_leader:
                 self._reported.pop(index, None)
             elif self._reported.get(index) != local.high_watermark:
                 self._reported[index] = local.high_watermark
                 risen.append((index, local.high_watermark))
         return risen
+
+    def _find_local_partitions(self) -> None:
+        """Look replicas up once for each image, since only a new image brings or takes any."""
+        self._image = image = self._state.image
+        topic = image.topics.named(self.topic)
+        found = () if topic is None else ((index, self._local(index)) for index in topic.partitions)
+        self._local_partitions = [(index, local) for index, local in found if local is not None]
+        here = dict(self._local_partitions)
+        self._reported = {index: mark for index, mark in self._reported.items() if index in here}
 
     def _key(self, partition: int) -> Key | None:
         return self._state.key_of(self.topic, ZERO_UUID, partition, version=0)

@@ -147,6 +147,11 @@ class TransactionCoordinatorMachine:
             state.markers.on_failure(correlation_id, now_ms)
         return self._take_effects(now_ms)
 
+    @property
+    def timers(self) -> tuple[str, ...]:
+        """The names of the timers that this machine sets."""
+        return self.state.channel.timer, self.state.timers.name
+
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """Run what is due.
 

@@ -31,6 +31,7 @@ _CURRENT_LEADER_FROM = 16
 _STORAGE_ERROR_FROM = 6
 
 NO_RECORDS = Records()
+_NOT_DIVERGING = FetchResponse.EpochEndOffset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ def _data(
         high_watermark=info.high_watermark,
         last_stable_offset=info.last_stable_offset,
         log_start_offset=info.log_start_offset,
-        diverging_epoch=FetchResponse.EpochEndOffset()
+        diverging_epoch=_NOT_DIVERGING
         if diverging is None
         else FetchResponse.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset),
         aborted_transactions=None

@@ -65,6 +65,7 @@ class ReplicaManagerState(BrokerContext):
         super().__init__(config, ids=ids, rules=rules, faults=faults)
         self.store = ReplicaStore(disk)
         self.image = MetadataImage.EMPTY
+        self._keys: dict[tuple[str, int], Key | None] = {}  # by name, in this image
         self.partitions: dict[Key, Partition] = {}
         self.offline: dict[Key, None] = {}
         self.fetchers: dict[int, Fetcher] = {}
@@ -87,6 +88,7 @@ class ReplicaManagerState(BrokerContext):
     def publish(self, image: MetadataImage) -> None:
         """Take a newer image; followers are judged by it from now on."""
         before, self.image = self.image, image
+        self._keys.clear()
         self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
         if image.features is not before.features or before is MetadataImage.EMPTY:
             self._set_versions()
@@ -140,8 +142,11 @@ class ReplicaManagerState(BrokerContext):
 
     def key_named(self, topic: str, index: int) -> Key | None:
         """The key of a partition; None for an unknown topic."""
-        found = self.image.topics.named(topic)
-        return None if found is None else (found.id, index)
+        named = (topic, index)
+        if named not in self._keys:
+            found = self.image.topics.named(topic)
+            self._keys[named] = None if found is None else (found.id, index)
+        return self._keys[named]
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
         """The name of a topic; None for an unknown id."""
@@ -150,8 +155,10 @@ class ReplicaManagerState(BrokerContext):
 
     def is_known(self, topic: str, index: int) -> bool:
         """The metadata has this partition."""
-        found = self.image.topics.named(topic)
-        return found is not None and index in found.partitions
+        key = self.key_named(topic, index)
+        return key is not None and (
+            key in self.partitions or self.image.topics.partition(*key) is not None
+        )
 
     def endpoint(self, broker_id: int) -> tuple[Endpoint, str | None] | None:
         """The place where clients reach a live broker, and its rack; None where they cannot.
