@@ -53,7 +53,7 @@ def promises(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
     alive_ms = leader_ms + 2 * config.session_timeout_ms
     in_sync_ms = alive_ms + config.replica_lag_time_max_ms + 5_000
     bounds = (
-        ("G2", "one controller leads, and a majority knows it", leader_ms, no_leader),
+        ("G2", "one controller leads, and a majority follows it", leader_ms, no_leader),
         ("G3", "every node has the whole log and the same image", leader_ms + 2_000, behind),
         ("G1", "every broker is registered and unfenced", alive_ms, not_alive),
         ("G7", "every partition has a leader that has recovered", alive_ms + 5_000, leaderless),

@@ -324,5 +324,5 @@ class Runtime(ABC):
 def blocking_call(actor: str) -> BlockingCallInActor:
     """The error for an actor that waits for another."""
     return BlockingCallInActor(
-        f"{actor} asked or waited inside a handler; actors tell, only the test's thread asks"
+        f"{actor} waited inside a handler; only the test's thread may call ask or wait"
     )

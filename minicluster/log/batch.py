@@ -408,7 +408,7 @@ class RecordBatch:
             value, position = _read_bytes(body, position)
             headers, position = _read_headers(body, position)
             if position != end:
-                raise InvalidBatch(f"a record says {length} bytes and holds others")
+                raise InvalidBatch(f"a record is not as long as its prefix, {length} bytes")
             timestamp = self.max_timestamp if log_append_time else self.base_timestamp + time_delta
             records.append(Record(self.base_offset + offset_delta, timestamp, key, value, headers))
         if position != len(body):

@@ -115,7 +115,7 @@ def _scan_body(body: bytes, count: int) -> tuple[int, int, bool, bool]:
                 position += value_bytes >> 1
             position = position + 1 if body[position] == 0 else _skip_headers(body, position, end)
             if position != end:
-                raise InvalidBatch(f"a record says {length} bytes and holds others")
+                raise InvalidBatch(f"a record is not as long as its prefix, {length} bytes")
     except IndexError:
         raise InvalidBatch("the batch ends inside a record") from None
     if position != end_of_body:

@@ -46,7 +46,7 @@ class TornTail:
         after = "" if self.next_offset is None else f" (log end {self.next_offset})"
         return (
             f"{self.file}: torn tail of {self.lost_bytes} bytes at byte {self.position} "
-            f"cut{after}: {self.why}"
+            f"dropped{after}: {self.why}"
         )
 
 

@@ -130,7 +130,9 @@ class _Decoder:
             self.field(spec, f"{var}.{spec.name}", field_path)
             self.flush()
             add(f"if p != {end}:", field_path)
-            add(f" raise Bad(f'the tag says {{{size}}} bytes, which the field is not')", field_path)
+            add(
+                f" raise Bad(f'the field is not as long as its size, {{{size}}} bytes')", field_path
+            )
             self.source.depth -= 1
         if specs:
             add("else:", where)

@@ -88,8 +88,8 @@ def test_a_name_is_taken_while_its_actor_runs_and_free_after_a_kill(rt: Runtime)
 
 def test_an_actor_that_waits_for_another_is_refused(rt: Runtime) -> None:
     peer = rt.spawn(Echo, "peer")
-    sender = rt.spawn(Echo, "asker", peer)
-    with pytest.raises(BlockingCallInActor, match="asker"):
+    sender = rt.spawn(Echo, "blocked", peer)
+    with pytest.raises(BlockingCallInActor, match="blocked"):
         sender.ask("ask", timeout=5)
     assert peer.ask("count", timeout=5) == 1  # the message was never sent
 

@@ -177,7 +177,7 @@ def test_api_versions_lists_what_is_served_and_the_finalized_features() -> None:
     assert offered[1] == (4, 18)
     assert offered[0] == (0, 13)
     assert 56 not in offered, "AlterPartition is between brokers and controllers"
-    assert 71 not in offered, "telemetry would be asked for if it were offered"
+    assert 71 not in offered, "clients would request telemetry if it were offered"
     assert [(f.name, f.max_version_level) for f in response.finalized_features] == [
         ("metadata.version", 30)
     ]

@@ -75,7 +75,7 @@ def test_it_rises_and_never_falls(
 
 
 def test_a_refusal_of_the_quorum_comes_after_everything_else() -> None:
-    cluster = at(0, why_not="voter 103 has not said that it supports it")
+    cluster = at(0, why_not="voter 103 has not reported that it supports it")
     responses = {
         level: cluster.request(m.UpdateFeaturesRequest(feature_updates=(kraft(level),)))
         for level in (2, 1)

@@ -72,7 +72,7 @@ def test_tags_are_read_in_any_order() -> None:
 
 def test_a_tag_whose_size_is_not_its_fields_is_refused() -> None:
     body = struct.pack(">i", 0) + b"\x01" + b"\x01"
-    with pytest.raises(ProtocolError, match=r"field first .*the tag says 3 bytes"):
+    with pytest.raises(ProtocolError, match=r"field first .*its size, 3 bytes"):
         decode(Sample, body + b"\x00\x03\x02aa", 1)
 
 

@@ -184,7 +184,7 @@ class Network:
             return False
         when_ms, _, action = heapq.heappop(self._queue)
         self._at_once = self._at_once + 1 if when_ms <= self.now_ms else 0
-        assert self._at_once < 10_000, f"time stands still at {when_ms}:\n{self.describe()}"
+        assert self._at_once < 10_000, f"time does not advance at {when_ms}:\n{self.describe()}"
         self.now_ms = max(self.now_ms, when_ms)
         action()
         if self.after_event is not None:

@@ -87,7 +87,7 @@ def supports(max_version: int = 1) -> ApiVersionsResponse:
 
 
 def error_of(response: Any) -> ErrorCode:
-    assert response is not None, "no answer yet"
+    assert response is not None, "no response yet"
     return ErrorCode(response.error_code)
 
 

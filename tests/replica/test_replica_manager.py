@@ -372,7 +372,7 @@ def test_in_controlled_shutdown_a_follower_out_of_the_isr_stops_fetching() -> No
     cluster.change(isr=(1, 2))
     assert not cluster.managers[3].state.fetchers
     assert "orders-0" in cluster.disks[3].logs
-    assert cluster.partition(3).leader == 1, "the role follows the image all the same"
+    assert cluster.partition(3).leader == 1, "the role follows the image nevertheless"
     cluster.advance(FETCH_WAIT_MS + 10)
     cluster.sent.clear()
     cluster.advance(5_000)

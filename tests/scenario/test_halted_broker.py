@@ -42,7 +42,7 @@ def test_a_broker_without_a_directory_halts_and_another_leads_when_its_session_e
         assert reported(cluster)[-1] == ("exit", "note", "all log directories have failed")
         rows = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
         offline = [r["request"].get("offlineLogDirs", []) for r in rows if r["src"] == 1]
-        assert max(map(len, offline)) < 2, "it halted before it could tell of the last one"
+        assert max(map(len, offline)) < 2, "it halted before it could report the last one"
         cluster.wait_until(lambda: cluster.node(1).is_fenced, within="20s")
         assert orders[0].leader == cluster.node(2) and cluster.node(1) not in orders[0].isr
 

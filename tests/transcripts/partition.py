@@ -35,7 +35,7 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
     header, *lines = read_lines(path)
     kind = str(header.get("transcript"))
     if kind not in _PLAYERS:
-        raise UserError(f"{path}: no partition transcript; its first line should say so")
+        raise UserError(f"{path}: no partition transcript; its first line has another kind")
     player_of, compare, prefix = _PLAYERS[kind]
     player = player_of(header, Rules.KAFKA_4_3.as_shipped() if rules is None else rules)
     for number, line in enumerate(lines, 2):

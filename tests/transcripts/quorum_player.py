@@ -352,7 +352,7 @@ class Player:
         for correlation in sorted({*theirs, *ours}):
             if theirs.get(correlation) != ours.get(correlation):
                 yield (
-                    f"answer to {correlation}:\n  Kafka {theirs.get(correlation)}\n"
+                    f"response to {correlation}:\n  Kafka {theirs.get(correlation)}\n"
                     f"  we    {ours.get(correlation)}"
                 )
 

@@ -56,7 +56,7 @@ def response_problems(
         reported = (part.leader_id, part.leader_epoch, part.partition_epoch, tuple(part.isr))
         holds = (state.leader, state.leader_epoch, state.partition_epoch, state.isr)
         if part.partition_index != index or reported != holds:
-            yield "B5", f"partition {index} is told {reported} and is {holds}"
+            yield "B5", f"partition {index}: the response has {reported}, the image {holds}"
 
 
 def _partition(

@@ -320,7 +320,7 @@ class Player:
     def _respond(self, response: ControllerRespond) -> None:
         requested = self._requested.pop(response.token, None)
         if requested is None:
-            self._find("E40", f"request {response.token} is answered twice")
+            self._find("E40", f"request {response.token} has two responses")
             raise _Broken
         written = len(response.records_written)
         for rule, problem in response_problems(

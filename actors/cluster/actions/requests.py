@@ -61,7 +61,7 @@ def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> An
     if operation.response is None:
         why = operation.failure or "no response"
         limit = format_duration(within_ms)
-        raise NoResponse(f"{what}: no controller answered within {limit} ({why})")
+        raise NoResponse(f"{what}: no controller responded within {limit} ({why})")
     return operation.response
 
 

@@ -40,8 +40,8 @@ REVERTS = {
 # The leader stays pending. Its view of the partition is out of date, so the controller may have
 # committed any ISR; the metadata that is on its way replaces the pending one.
 WAITS_FOR_METADATA = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the controller does not know the partition",
-    ErrorCode.UNKNOWN_TOPIC_ID: "the controller does not know the topic id",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the controller has no such partition",
+    ErrorCode.UNKNOWN_TOPIC_ID: "the controller has no such topic id",
     ErrorCode.FENCED_LEADER_EPOCH: "the leader epoch is out of date",
     ErrorCode.INVALID_UPDATE_VERSION: "the partition epoch is out of date",
     ErrorCode.INVALID_REQUEST: "the controller considers the request invalid",
