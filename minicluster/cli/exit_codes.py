@@ -5,5 +5,6 @@ from __future__ import annotations
 EXIT_INVALID = 1
 EXIT_UNKNOWN = 2
 EXIT_USAGE = 64
+EXIT_CONTENT = 65
 EXIT_INTERNAL = 70
 EXIT_FILES = 74

@@ -59,6 +59,14 @@ def load_scenario(path: Path) -> Scenario:
 
     Errors:  ScenarioError: the file, the step, what is wrong.
     """
+    return parse_scenario(scenario_text(path), where=str(path), name=path.stem)
+
+
+def scenario_text(path: Path) -> str:
+    """The text of a scenario file.
+
+    Errors:  ScenarioError for what is no file, or no text, or too long.
+    """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -67,7 +75,7 @@ def load_scenario(path: Path) -> Scenario:
             raise ScenarioError(
                 f"{path}: has {status.st_size:,} bytes; a scenario has at most {FILE_BYTES_MAX:,}"
             )
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ScenarioError(f"{path}: there is no such file") from None
     except UnicodeDecodeError:
@@ -75,23 +83,23 @@ def load_scenario(path: Path) -> Scenario:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ScenarioError(f"{path}: cannot be read: {why}") from None
-    return parse_scenario(text, where=str(path), name=path.stem)
 
 
 def parse_scenario(text: str, *, where: str = "scenario", name: str = "scenario") -> Scenario:
     """Read a scenario from the text of a file."""
     from minicluster.scenario.yaml_text import read_yaml  # a cluster starts without PyYAML
 
-    return _scenario(read_yaml(text, where), name)
+    return scenario_from(read_yaml(text, where), name)
 
 
 def scenario_of(value: Any, *, where: str, name: str = "scenario") -> Scenario:
     """Check a scenario that has been read already, as plain values."""
     _check_plain(value, where)
-    return _scenario(Document(where, value), name)
+    return scenario_from(Document(where, value), name)
 
 
-def _scenario(read: Document, name: str) -> Scenario:
+def scenario_from(read: Document, name: str) -> Scenario:
+    """Check the values of a file."""
     value, where = read.value, read.where
     if not isinstance(value, dict):
         raise ScenarioError(f"{where}: a scenario is a mapping with a list of steps")

@@ -84,13 +84,16 @@ class Kind:
     """One kind of argument: its name and text for people, and how it is read and written.
 
     Shapes:  read(value, where) -> what the action holds, or UserError that begins with where;
-             written(what the action holds) -> what a scenario file has.
+             written(what the action holds) -> what a scenario file has; choices and bounds of a
+             kind that has some.
     """
 
     name: str
     text: str
     read: Callable[[Any, str], Any]
     written: Callable[[Any], Any] = lambda value: value
+    choices: tuple[str, ...] = ()
+    bounds: tuple[int, int] | None = None
 
 
 def _not(kind_text: str, value: object, where: str) -> UserError:
@@ -120,7 +123,12 @@ def _text(value: object, where: str) -> str:
 def whole(low: int, high: int) -> Kind:
     """Whole numbers within bounds."""
     text = f"a whole number from {low:,} to {high:,}"
-    return Kind("count", text, lambda value, where: whole_number(value, where, low, high))
+    return Kind(
+        "count",
+        text,
+        lambda value, where: whole_number(value, where, low, high),
+        bounds=(low, high),
+    )
 
 
 def _flag(value: object, where: str) -> bool:
@@ -155,7 +163,8 @@ def choice(*words: str) -> Kind:
             raise UserError(f"{where}: {shown(value)} is not one of {', '.join(words)}")
         return word
 
-    return Kind(" or ".join(f"`{word}`" for word in words), "one of a few words", read)
+    name = " or ".join(f"`{word}`" for word in words)
+    return Kind(name, "one of a few words", read, choices=words)
 
 
 def _acks(value: object, where: str) -> str:
@@ -311,7 +320,7 @@ ASSIGNMENT = Kind(
     lambda assignment: [list(brokers) for brokers in assignment],
 )
 FAULT = Kind("fault", "the id of a planted fault, such as Z01", _fault)
-ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks)
+ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks, choices=("0", "1", "all"))
 
 KINDS = (
     TEXT, DURATION, NODES, GROUPS, APIS, FLAG, PROBABILITY, RATE, VALUE, MAPPING, PARTITIONS,
