@@ -7,15 +7,20 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.actors.play.player import play_once, save_run
+from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.play.player import (
+    idle_faults,
+    place_of,
+    play_once,
+    verdict_of_play,
+)
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
-from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
@@ -33,7 +38,7 @@ LOST = "F1"  # an acknowledged record is gone
 class Outcome:
     """The outcome of one seed.
 
-    Shapes:  hits: how often each planted fault acted.
+    Shapes:  idle_faults: planted faults that never acted.
     Units:   cluster_ms is how long the cluster ran by its own clock.
     """
 
@@ -43,21 +48,13 @@ class Outcome:
     trace_hash: str
     cluster_ms: int
     steps_done: int
-    hits: Mapping[str, int]
+    idle_faults: tuple[str, ...]
     path: Path | None = None
-
-    @property
-    def idle_faults(self) -> tuple[str, ...]:
-        """The planted faults that never acted; bugs of Kafka's own are not counted."""
-        planted = Faults.switches()
-        return tuple(f for f in self.scenario.faults if f in planted and not self.hits.get(f))
 
     @property
     def verdict(self) -> Verdict:
         """Invalid where a promise was broken, unknown where that did not become clear."""
-        if self.failure is not None:
-            return self.failure.verdict
-        return Verdict.UNKNOWN if self.idle_faults else Verdict.VALID
+        return verdict_of_play(self.failure, self.idle_faults)
 
 
 @dataclass(slots=True)
@@ -113,6 +110,7 @@ def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
         nonlocal done
         done = steps
 
+    place = None if runs is None else place_of(scenario, runs)
     cluster, failure = play_once(scenario, count, at_end=lost_records)
     return Outcome(
         seed=scenario.seed,
@@ -121,8 +119,8 @@ def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
         trace_hash=cluster.trace_hash,
         cluster_ms=cluster.now_ms,
         steps_done=done,
-        hits=dict(cluster.recorder.fault_hits),
-        path=None if runs is None else save_run(cluster, scenario, runs, failure=failure),
+        idle_faults=idle_faults(cluster),
+        path=None if place is None else write_run(cluster, place, failure=failure),
     )
 
 

@@ -5,7 +5,8 @@ One step is performed by ``performer.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +17,19 @@ from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.play.second_play import SecondPlay
 from minicluster.actors.recording.followers import InvariantViolated
-from minicluster.actors.recording.run_place import check_place, escaped_name
+from minicluster.actors.recording.run_place import (
+    check_place,
+    check_writable,
+    escaped_name,
+    holds_another,
+)
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import WaitTimeout
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.rules.model import Verdict
 
 OnStep = Callable[[int, str, int], None]
 AtEnd = Callable[[MiniCluster], ScenarioFailure | None]
@@ -30,11 +37,35 @@ AtEnd = Callable[[MiniCluster], ScenarioFailure | None]
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A run that has ended: its folder, its trace hash, and what went wrong, if anything."""
+    """A run that has ended: its folder, its trace hash, and what went wrong, if anything.
+
+    Shapes:  idle_faults: planted faults that never acted; beside: the folder that holds the run of
+             another scenario of the same name, which stays.
+    """
 
     path: Path
     trace_hash: str
     failure: ScenarioFailure | None = None
+    idle_faults: tuple[str, ...] = ()
+    beside: Path | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the play alone: unknown where a planted fault never acted."""
+        return verdict_of_play(self.failure, self.idle_faults)
+
+
+def verdict_of_play(failure: ScenarioFailure | None, idle_faults: Sequence[str]) -> Verdict:
+    """The verdict of a play alone, before anyone judges its evidence."""
+    if failure is not None:
+        return failure.verdict
+    return Verdict.UNKNOWN if idle_faults else Verdict.VALID
+
+
+def idle_faults(cluster: MiniCluster) -> tuple[str, ...]:
+    """The planted faults of a cluster that never acted."""
+    hits = cluster.recorder.fault_hits
+    return tuple(fault for fault in cluster.faults.ever_on if not hits.get(fault))
 
 
 def play(
@@ -57,7 +88,8 @@ def play(
     """
     if seed is not None:
         scenario = replace(scenario, seed=seed)
-    check_place(runs / run_name(scenario))
+    place = place_of(scenario, runs)
+    check_writable(runs)
     with ExitStack() as ends:
         second = None
         if twice and scenario.runtime == "simulated" and not scenario.listeners:
@@ -65,20 +97,24 @@ def play(
         cluster, failure = play_once(scenario, on_step, at_end=at_end)
         if second is not None and cluster.is_repeatable:
             repeat = second.trace_hash()
-    path = save_run(cluster, scenario, runs, repeat=repeat, failure=failure)
-    return Played(path, cluster.trace_hash, failure)
+    path = write_run(cluster, place, repeat=repeat, failure=failure)
+    usual = runs / run_name(scenario)
+    beside = None if place == usual else usual
+    return Played(path, cluster.trace_hash, failure, idle_faults(cluster), beside)
 
 
-def save_run(
-    cluster: MiniCluster,
-    scenario: Scenario,
-    runs: Path,
-    *,
-    repeat: str | None = None,
-    failure: ScenarioFailure | None = None,
-) -> Path:
-    """Leave the run folder of a cluster that has played a scenario."""
-    return write_run(cluster, runs / run_name(scenario), repeat=repeat, failure=failure)
+def place_of(scenario: Scenario, runs: Path) -> Path:
+    """The place for the run folder of a scenario: one that no other scenario's run has.
+
+    Errors:  those of ``check_place``.
+    """
+    usual = place = runs / run_name(scenario)
+    for number in itertools.count(2):
+        check_place(place)
+        if not holds_another(place, scenario.to_dict()):
+            return place
+        place = usual.with_name(f"{usual.name}-{number}")
+    raise AssertionError  # never: numbers do not end
 
 
 def play_once(

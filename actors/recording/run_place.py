@@ -16,6 +16,7 @@ import os
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2s
@@ -34,6 +35,12 @@ FILE_NAME_BYTES_MAX = 255
 HEADER_BYTES_MAX = 64 << 20
 WRITTEN_LATER = ("report.html", "report.json")  # of the same run, once it is judged
 _number = itertools.count(1)
+
+
+class Unwritable(UserError):
+    """A folder in which no run folder can be made."""
+
+    exit_code = 74
 
 
 def escaped_name(text: str) -> str:
@@ -115,6 +122,30 @@ def check_place(shown: Path) -> Path:
     if place.is_dir():
         _owned(place, shown)
     return place
+
+
+def check_writable(runs: Path) -> None:
+    """Make the folder of runs and see that files can be made in it, before anything is played.
+
+    Errors:  UserError, of the exit code for files, where they cannot.
+    """
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=runs):
+            return
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Unwritable(f"{runs}: no run folder can be made in it: {why}") from None
+
+
+def holds_another(place: Path, scenario: Mapping[str, Any]) -> bool:
+    """True where a place holds the run of another scenario."""
+    try:
+        header = json.loads((place / RUN_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    found = header.get("scenario") if isinstance(header, dict) else None
+    return isinstance(found, dict) and found != json.loads(json.dumps(scenario))
 
 
 def _owned(place: Path, shown: Path) -> frozenset[str]:

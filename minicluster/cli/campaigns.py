@@ -27,8 +27,10 @@ from minicluster.errors import UserError
 def chaos(seeds: str, faults: tuple[str, ...], shrink: bool, in_spark: bool, runs: Path) -> int:
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
     from minicluster.actors.play.campaign import Tally, campaign, keep, outcome_line, shortest
+    from minicluster.actors.recording.run_place import check_writable
     from minicluster.verify.rules.model import exit_code, gravest
 
+    check_writable(runs)
     tally = Tally()
     whole: list[Path] = []
     for outcome in campaign(_seeds(seeds), faults, runs=runs if in_spark else None):

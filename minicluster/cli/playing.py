@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID
-from minicluster.cli.options import TEXT, format_option, path_type, rules_option, runs_option
+from minicluster.cli.options import JSON, TEXT, format_option, path_type, rules_option, runs_option
 from minicluster.cli.reports import command_name, leave_report, show_report
-from minicluster.cli.terminal import complain, err, print_line, progress
+from minicluster.cli.terminal import complain, err, print_line, print_lines, progress
 from minicluster.errors import UserError, instead
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from minicluster.actors.play.player import Played
+    from minicluster.scenario import Scenario
+
+PAGE = "report.html"
 
 
 @click.command("run")
 @click.argument("scenario", type=path_type)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
 @click.option("--twice", is_flag=True, help="Play it twice, so that rule X1 can compare.")
+@click.option("--no-verify", is_flag=True, help="Leave Spark out; the online rules alone judge.")
 @runs_option
 @format_option
 @rules_option
 def run_scenario(
-    scenario: Path, seed: int | None, twice: bool, runs: Path, form: str, every_rule: bool
+    scenario: Path,
+    seed: int | None,
+    twice: bool,
+    no_verify: bool,
+    runs: Path,
+    form: str,
+    every_rule: bool,
 ) -> int:
     """Play SCENARIO (a YAML file), verify what it left, and print the place of the report."""
+    if no_verify:
+        return _play_alone(scenario, seed, runs, form, twice=twice)
     return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule)
 
 
@@ -114,41 +131,95 @@ def _shown_verdict(report: dict[str, Any]) -> str:
 def _play(
     path: Path, seed: int | None, runs: Path, form: str, *, twice: bool, every_rule: bool
 ) -> int:
-    from minicluster.actors.play.player import play
-    from minicluster.scenario import load_scenario
+    """Play, judge and report."""
     from minicluster.verify import verify
-    from minicluster.verify.reporting.report import PAGE
-    from minicluster.verify.rules import BY_ID as RULES_BY_ID
     from minicluster.verify.spark import session
+
+    scenario = _loaded(path)
+    session.warm_up(training=True)  # the JVM starts while the scenario plays
+    with progress() as shown:
+        played = _played(path, scenario, seed, runs, twice, shown)
+        shown.add_task("verifying in Spark", total=None)
+        report = verify(played.path)
+    written = leave_report(played.path, report)
+    show_report(report, form, every_rule)
+    _complain_about(played)
+    if form == TEXT:
+        print_line(f"run     {played.path}")
+        print_line(f"report  {(played.path / PAGE).resolve().as_uri()}")
+        print_line(f"repeat  {command_name()} replay {played.path}")
+    return report.exit_code if written else EXIT_FILES
+
+
+def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: bool) -> int:
+    """Play, and report what the play itself and the online rules saw."""
+    from minicluster.verify.rules.model import exit_code
+
+    with progress() as shown:
+        played = _played(path, _loaded(path), seed, runs, twice, shown)
+    idle = [f"fault {fault} was on but never acted" for fault in played.idle_faults]
+    if form == JSON:
+        failure = None if played.failure is None else played.failure.to_dict()
+        found = {
+            "verdict": str(played.verdict),
+            "run": str(played.path),
+            "failure": failure,
+            "reasons": idle,
+            "judged_in_spark": False,
+        }
+        print_lines([json.dumps(found, indent=2, ensure_ascii=False)])
+    else:
+        print_line(f"{str(played.verdict).upper()} by the online rules alone; Spark did not judge")
+        for reason in idle:
+            print_line(f"  unknown because {reason}")
+        print_line(f"run     {played.path}")
+        print_line(f"verify  {command_name()} verify {played.path}")
+    _complain_about(played)
+    return exit_code(played.verdict)
+
+
+def _loaded(path: Path) -> Scenario:
+    from minicluster.scenario import load_scenario
+    from minicluster.verify.rules import BY_ID as RULES_BY_ID
 
     scenario = load_scenario(path)
     for rule_id in scenario.exercises:
         if rule_id not in RULES_BY_ID:
             what = instead(rule_id, RULES_BY_ID)
             raise UserError(f"{path}: exercises: {rule_id!r} is no rule; {what}")
-    session.warm_up(training=True)  # the JVM starts while the scenario plays
-    with progress() as shown:
-        task = shown.add_task("starting the cluster", total=len(scenario.steps))
+    return scenario
 
-        def show(done: int, text: str, now_ms: int) -> None:
-            line = f"{now_ms / 1000:8.1f}s  {text}"
-            shown.update(task, completed=done, description=escape(line))
-            if not err.is_terminal:  # nothing moves there: one line per step
-                complain(line)
 
-        try:
-            played = play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
-        except UserError as error:
+def _played(
+    path: Path, scenario: Scenario, seed: int | None, runs: Path, twice: bool, shown: Progress
+) -> Played:
+    """Play a scenario; the display shows each step."""
+    from minicluster.actors.play.player import play
+
+    task = shown.add_task("starting the cluster", total=len(scenario.steps))
+
+    def show(done: int, text: str, now_ms: int) -> None:
+        line = f"{now_ms / 1000:8.1f}s  {text}"
+        shown.update(task, completed=done, description=escape(line))
+        if not err.is_terminal:  # nothing moves there: one line per step
+            complain(line)
+
+    try:
+        return play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
+    except UserError as error:
+        if error.exit_code != EXIT_FILES:
             error.args = (f"{path}: {error}",)
-            raise
-        shown.update(task, description="verifying in Spark")
-        report = verify(played.path)
-    written = leave_report(played.path, report)
-    show_report(report, form, every_rule)
+        raise
+    finally:
+        shown.remove_task(task)
+
+
+def _complain_about(played: Played) -> None:
+    """Report on standard error what is worth more than a row of the report."""
     if played.failure is not None:
         complain(f"the scenario did not go as written: {played.failure.text}", style="red")
-    if form == TEXT:
-        print_line(f"run     {played.path}")
-        print_line(f"report  {(played.path / PAGE).resolve().as_uri()}")
-        print_line(f"repeat  {command_name()} replay {played.path}")
-    return report.exit_code if written else EXIT_FILES
+    if played.beside is not None:
+        complain(
+            f"{played.beside} holds the run of another scenario of this name and stays; "
+            f"this run is {played.path}"
+        )

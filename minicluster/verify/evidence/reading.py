@@ -33,7 +33,7 @@ _OFFSET_MAX = 2**63 - 1
 
 
 def read_runs(paths: Sequence[Path | str], limits: ReadLimits = DEFAULT_LIMITS) -> list[Run]:
-    """Read every path as one run each, with distinct names.
+    """Read every path as one run each, or as a folder of runs, with distinct names.
 
     Errors:  UserError: NotALog for a path that holds nothing to judge, NotARun for one whose
              header, names or trace no run has.
@@ -42,14 +42,20 @@ def read_runs(paths: Sequence[Path | str], limits: ReadLimits = DEFAULT_LIMITS) 
         raise UserError("verify: give at least one run folder or log")
     runs: list[Run] = []
     taken: Counter[str] = Counter()
-    for given in paths:
-        path = Path(given)
+    for path in [run for given in paths for run in _runs_in(Path(given))]:
         _check_name(path)
         name = _name(path)
         taken[name] += 1
         distinct = name if taken[name] == 1 else f"{name}#{taken[name]}"
         runs.append(read_run(path, distinct, limits))
     return runs
+
+
+def _runs_in(path: Path) -> list[Path]:
+    """The run folders in a folder of runs, by name; any other path is one run itself."""
+    if not path.is_dir() or (path / RUN_NAME).exists() or any(path.glob("controller-*")):
+        return [path]
+    return sorted(header.parent for header in path.glob(f"[!.]*/{RUN_NAME}")) or [path]
 
 
 def _check_name(path: Path) -> None:

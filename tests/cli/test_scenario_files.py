@@ -1,0 +1,268 @@
+"""Commands about scenario files and their runs: check, schema, list, completion, places of runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster.cli import run
+from minicluster.scenario.reading import load_scenario, parse_scenario
+from minicluster.scenario.scenario import to_yaml
+from minicluster.scenario.schema import scenario_schema
+from minicluster.scenario.vocabulary import ACTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted(ROOT.glob("examples/*.yaml"))
+
+BAD = """\
+name: bad
+color: blue
+cluster: {brokers: three, controlers: 1, pace: -1, config: {log.dirz: d0}}
+faults: [S11, X9, Y8]
+exercises: [A1, A999]
+steps:
+  - {do: create_topic, name: orders, replicas: 200, partitions: x, unclaen: true}
+  - {do: kil, node: broker(1)}
+  - {do: kill}
+  - {at: 5, do: pause, node: "leader(orders)", lasting: 5}
+  - {until: "fenced(broker(1)", within: soon}
+  - {expect: isr(orders-0) = 2}
+  - do: produce
+    topic: orders
+    rate: -1
+    bogus: 1
+  - {do: heal, after: 1s, at: 2s}
+  - 7
+"""
+BAD_PLACES = [
+    "2:8", "3:20", "3:39", "3:49", "3:68", "4:15", "4:19", "5:17", "7:48", "7:65", "7:77", "8:10",
+    "9:5", "10:10", "10:30", "10:57", "11:13", "11:41", "12:14", "15:11", "16:12", "17:5", "18:5",
+]  # fmt: skip
+
+UNKNOWN_NAMES = """\
+steps:
+  - {do: create_topic, name: orders}
+  - {do: kill, node: [4, broker(7), "controller(9)"]}
+  - {do: produce, topic: order, count: 3}
+  - {until: "isr(ordesr-0) == [1, 9]"}
+  - {do: reassign, partitions: payments-0, replicas: [1, 2]}
+  - {until: isr(orders-0) == 2}
+"""
+
+
+def check(path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    """The exit code of a check, and its lines without the file's name."""
+    path.write_text(text)
+    code = run(["check", str(path)])
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith(f"{path}:") for line in lines)
+    return code, [line.removeprefix(f"{path}:") for line in lines]
+
+
+def test_every_mistake_is_named_at_once_with_line_and_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = check(tmp_path / "bad.yaml", BAD, capsys)
+    assert code == 65
+    assert [line.partition(": ")[0] for line in lines] == BAD_PLACES
+    assert "7:77: step 1: create_topic has no argument 'unclaen'; did you mean unclean?" in lines
+    assert "5:17: exercises: 'A999' is no rule; see minicluster list rules" in lines
+
+
+def test_nodes_and_topics_that_nothing_creates_are_mistakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = check(tmp_path / "names.yaml", UNKNOWN_NAMES, capsys)
+    assert code == 65 and lines == [
+        "3:22: step 2: there is no broker 7; brokers are 1 to 3",
+        "3:22: step 2: there is no controller 9; controllers are 101 to 103",
+        "3:22: step 2: there is no node 4; nodes are 1 to 3 and 101 to 103",
+        "4:26: step 3: there is no topic order then; did you mean orders?",
+        "5:13: step 4: there is no node 9; nodes are 1 to 3 and 101 to 103",
+        "5:13: step 4: there is no topic ordesr then; did you mean orders?",
+        "6:32: step 5: there is no topic payments then; create it before",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("steps: [", "1:9: not YAML"),
+        ("steps: []", "1:8: the list of steps is missing or empty"),
+        ("[1, 2]", "1:1: a scenario is a mapping"),
+        ("cluster: {controllers: 1, config: {initial.controllers: 3}}\nsteps: [{do: heal}]",
+         " initial.controllers: there are only 1 controllers"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_the_whole_is_one_line(
+    text: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, [found] = check(tmp_path / "whole.yaml", text, capsys)
+    assert code == 65 and found.startswith(line)
+
+
+def test_good_files_are_good(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", *map(str, EXAMPLES)]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{path}: good" for path in EXAMPLES]
+
+
+def fits(value: Any, schema: Any) -> bool:
+    """True if a value fits a schema: as much of JSON Schema as ours has."""
+    types = {
+        "object": dict, "array": list, "string": str, "boolean": bool, "null": type(None),
+        "integer": int, "number": (int, float),
+    }  # fmt: skip
+    if "oneOf" in schema:
+        return sum(fits(value, one) for one in schema["oneOf"]) == 1
+    if "anyOf" in schema:
+        return any(fits(value, one) for one in schema["anyOf"])
+    if "const" in schema or "enum" in schema:
+        return value in schema.get("enum", [schema.get("const")])
+    wanted = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if isinstance(value, bool) and "boolean" not in wanted:
+        return False
+    if not isinstance(value, tuple(types[one] for one in wanted)):  # type: ignore[arg-type]
+        return False
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        more = schema.get("additionalProperties", {})
+        return all(name in value for name in schema.get("required", ())) and all(
+            fits(item, known[name]) if name in known else more is not False and fits(item, more)
+            for name, item in value.items()
+        )
+    if isinstance(value, list):
+        enough = len(value) >= schema.get("minItems", 0)
+        return enough and all(fits(item, schema["items"]) for item in value)
+    if isinstance(value, str):
+        return re.search(schema.get("pattern", ""), value) is not None
+    if isinstance(value, int | float):
+        low, high = schema.get("minimum", value), schema.get("maximum", value)
+        return bool(low <= value <= high and value != schema.get("exclusiveMinimum"))
+    return True
+
+
+def test_the_schema_takes_what_the_reader_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["schema", "--output", str(tmp_path / "schema.json")]) == 0
+    schema = json.loads((tmp_path / "schema.json").read_text())
+    assert run(["schema"]) == 0 and json.loads(capsys.readouterr().out) == schema
+    for path in EXAMPLES:
+        written = load_scenario(path).to_dict()
+        assert fits(written, schema), path
+        for slip in ({"color": "blue"}, {"steps": []}, {"steps": [{"do": "kil"}]}):
+            assert not fits({**written, **slip}, schema)
+    named = {one["properties"]["do"]["const"] for one in step_schemas() if "do" in one["required"]}
+    assert named == set(ACTIONS)
+
+
+def step_schemas() -> list[Any]:
+    found: list[Any] = scenario_schema()["properties"]["steps"]["items"]["oneOf"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("what", "row"),
+    [
+        ("actions", r"^bounce +Kill nodes and start them again after a while\. +node \[down\]"),
+        ("selectors", r"^leader\(orders-0\) +the partition's leader"),
+        ("rules", r"^A3 +log +Only active replicas enter an ISR"),
+        ("faults", r"^Z01 +the controller accepts fenced"),
+        ("configs", r"^min\.insync\.replicas +broker +int +1"),
+    ],
+)
+def test_what_a_scenario_can_name_is_listed(
+    what: str, row: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["list", what]) == 0
+    text = capsys.readouterr().out
+    assert re.search(row, text, re.M)
+    assert run(["list", what, "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == len(text.splitlines())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    assert f"_MINICLUSTER_COMPLETE={shell}_complete" in capsys.readouterr().out
+
+
+SHORT = """\
+name: short
+cluster: {{controllers: 1, brokers: 1, seed: 3}}
+faults: {faults}
+steps:
+  - {{do: create_topic, name: orders, replicas: 1}}
+  - {{expect: "{condition}"}}
+"""
+
+
+def short(path: Path, condition: str = "isr(orders-0) == 1", faults: str = "[]") -> str:
+    path.write_text(SHORT.format(condition=condition, faults=faults))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("condition", "faults", "verdict", "code"),
+    [
+        ("isr(orders-0) == 1", "[]", "valid", 0),
+        ("isr(orders-0) == 2", "[]", "invalid", 1),
+        ("isr(orders-0) == 1", "[Z41]", "unknown", 2),
+    ],
+)
+def test_a_play_without_spark_has_a_verdict_of_its_own(
+    condition: str, faults: str, verdict: str, code: int, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    runs = ["--no-verify", "--runs", str(tmp_path / "runs")]
+    story = short(tmp_path / "story.yaml", condition, faults)
+    assert run(["run", story, *runs]) == code
+    assert f"{verdict.upper()} by the online rules alone" in capsys.readouterr().out
+    assert run(["run", story, *runs, "--format", "json"]) == code
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["verdict"] == verdict and printed["judged_in_spark"] is False
+    header = json.loads((Path(printed["run"]) / "run.json").read_text())
+    assert header["failure"] == printed["failure"]
+    assert (header["failure"] is None) == (verdict != "invalid")
+
+
+def test_the_run_of_another_scenario_of_the_same_name_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story, runs = tmp_path / "story.yaml", tmp_path / "runs"
+    for condition in ("isr(orders-0) == 1", "isr(orders-0) == 1", "leader(orders-0) == broker(1)"):
+        assert run(["run", short(story, condition), "--no-verify", "--runs", str(runs)]) == 0
+    assert sorted(path.name for path in runs.iterdir()) == ["short-3", "short-3-2"]
+    assert f"{runs / 'short-3'} holds the run of another scenario" in capsys.readouterr().err
+    of_first = load_scenario(runs / "short-3" / "scenario.yaml")
+    assert of_first == parse_scenario(to_yaml(of_first.to_dict()))
+    assert "isr(orders-0) == 1" in (runs / "short-3" / "scenario.yaml").read_text()
+
+
+@pytest.mark.parametrize("command", ["run", "chaos"])
+def test_runs_that_cannot_be_written_are_refused_before_the_play(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = short(tmp_path / "story.yaml")
+    words = [story] if command == "run" else ["--seeds", "1"]
+    blocked = tmp_path / "file" / "runs"
+    (tmp_path / "file").write_text("no folder")
+    assert run([command, *words, "--runs", str(blocked)]) == 74
+    err = capsys.readouterr().err
+    assert "create_topic" not in err and str(blocked) in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_folder_of_runs_is_read_as_its_runs(tmp_path: Path) -> None:
+    from minicluster.verify.evidence.reading import read_runs
+
+    runs = tmp_path / "runs"
+    for seed in ("1", "2"):
+        story = short(tmp_path / "story.yaml")
+        assert run(["run", story, "--no-verify", "--seed", seed, "--runs", str(runs)]) == 0
+    assert [one.name for one in read_runs([runs])] == ["short-1", "short-2"]
+    assert [one.name for one in read_runs([runs / "short-1"])] == ["short-1"]
