@@ -10,8 +10,15 @@ from minicluster.verify.rules import BY_ID, RULES
 from minicluster.verify.rules.model import Finding, finding_message
 from minicluster.verify.rules.promises import Promises
 
+_COUNTING = frozenset(
+    (rule.id, index) for rule in RULES for index, check in enumerate(rule.checks) if check.counts
+)
 
-def _no_cases() -> dict[str, int]:
+
+Counts = dict[str, int]
+
+
+def _no_cases() -> Counts:
     return {rule.id: 0 for rule in RULES if rule.online}
 
 
@@ -25,9 +32,17 @@ class Findings:
     looked_at: dict[str, int] = field(default_factory=_no_cases)
     not_promised: dict[str, int] = field(default_factory=_no_cases)
     new: list[Finding] = field(default_factory=list)
+    left_out: frozenset[tuple[str, int]] = frozenset()  # checks that another share judges
+    _promised: dict[tuple[str, int | None], bool] = field(default_factory=dict)
 
     def promised(self, rule_id: str, mv: int | None) -> bool:
         """The rule promises something under a metadata.version."""
+        known = self._promised.get((rule_id, mv))
+        if known is None:
+            known = self._promised[rule_id, mv] = self._holds(rule_id, mv)
+        return known
+
+    def _holds(self, rule_id: str, mv: int | None) -> bool:
         if rule_id == "C5" and not self.promises.failures_in_log:
             return False
         level = BY_ID[rule_id].promised_from
@@ -35,12 +50,18 @@ class Findings:
             level = self.promises.new_incarnation_leaves_from
         return level is None or (mv is not None and mv >= level)
 
+    def counter(self, rule_id: str, index: int, mv: int | None) -> tuple[Counts | None, bool]:
+        """Where a check counts its cases, None if nowhere, and its rule promises something."""
+        promised = self.promised(rule_id, mv)
+        if (rule_id, index) in self.left_out or (rule_id, index) not in _COUNTING:
+            return None, promised
+        return (self.looked_at if promised else self.not_promised), promised
+
     def look(self, rule_id: str, index: int, mv: int | None) -> bool:
         """Count a case of a check; True if its rule promises something about it."""
-        promised = self.promised(rule_id, mv)
-        if BY_ID[rule_id].checks[index].counts:
-            counter = self.looked_at if promised else self.not_promised
-            counter[rule_id] += 1
+        counts, promised = self.counter(rule_id, index, mv)
+        if counts is not None:
+            counts[rule_id] += 1
         return promised
 
     def find(
@@ -57,6 +78,8 @@ class Findings:
         number: int | None = None,
     ) -> None:
         """Add a finding, at the offset in hand unless another is given."""
+        if (rule_id, index) in self.left_out:
+            return
         at = self.offset if offset is None else offset
         message = finding_message(
             BY_ID[rule_id].checks[index],

@@ -15,6 +15,7 @@ from minicluster.verify.online.history import (
     Step,
     TopicHistory,
 )
+from minicluster.verify.online.step_checks import Prepared
 from minicluster.verify.rules.model import WITHOUT_RECORD
 
 PartitionKey = tuple[UUID, int]
@@ -58,6 +59,7 @@ class LogState:
     lost: dict[tuple[int, UUID], int] = field(default_factory=dict)  # directory -> offset
     owners: dict[UUID, int] = field(default_factory=dict)  # directory -> broker
     operation: OperationInHand = field(default_factory=OperationInHand)
+    prepared: dict[object, list[Prepared]] = field(default_factory=dict)
 
     @property
     def level(self) -> int:

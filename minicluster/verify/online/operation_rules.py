@@ -106,6 +106,8 @@ def _judge_unclean(state: LogState, step: Step, candidates: tuple[int, ...]) -> 
 def _judge_lost_before(state: LogState, interval: Interval) -> None:
     """Members of a new ISR in directories that are offline already."""
     step, findings = interval.step, state.findings
+    if not step.after["directories"]:
+        return
     for member in step.after["isr"]:
         directory = step.directory_of(member)
         if directory is None or is_reserved(directory):

@@ -9,7 +9,7 @@ from minicluster.metadata.image.directory_id import is_online
 from minicluster.protocol import records as r
 from minicluster.verify.online.history import PartitionHistory, State, Step, TopicHistory
 from minicluster.verify.online.log_state import LogState
-from minicluster.verify.online.step_checks import CHECKS
+from minicluster.verify.online.step_checks import Prepared, checks_of
 from minicluster.verify.rules.log.partitions import FIELDS
 
 
@@ -54,7 +54,8 @@ def add_step(
     """Apply the fields that a record sets in a partition, and judge the step."""
     topic = state.topics[topic_id]
     history = state.partitions.setdefault((topic_id, part), PartitionHistory())
-    sets = {name: sets.get(name) for name in FIELDS}
+    if len(sets) < len(FIELDS):
+        sets = {name: sets.get(name) for name in FIELDS}
     before = history.state
     after = {n: before[n] if value is None else value for n, value in sets.items()}
     here = state.findings.offset
@@ -73,7 +74,7 @@ def add_step(
         part=part,
         mv=state.level,
         elr_on=state.elr,
-        min_isr=state.min_isr.of(topic),
+        min_isr=state.min_isr.of(topic) if state.elr else None,
         sets=sets,
         before=before,
         after=after,
@@ -83,7 +84,8 @@ def add_step(
         **epochs,
     )
     history.state, history.step = after, step
-    history.was_unclean = history.was_unclean or step.unclean
+    unclean = step.unclean
+    history.was_unclean = history.was_unclean or unclean
     if kind in ("Partition", "RemoveTopic"):
         history.alive = kind == "Partition"
     if step.leader_epoch is not None:
@@ -92,18 +94,34 @@ def add_step(
         history.leader_epoch += 1
     history.fenced_inside.clear()
     state.operation.steps[topic_id, part] = step
-    if step.unclean:
+    if unclean:
         candidates = dict.fromkeys((*step.before["isr"], *(step.before["elr"] or ())))
         active = tuple(m for m in candidates if state.is_active(m))
         state.operation.unclean.append((step, active))
-    _judge(state, step)
+    _judge(state, step, unclean)
 
 
-def _judge(state: LogState, step: Step) -> None:
+def _prepared(state: LogState, step: Step, unclean: bool) -> list[Prepared]:
+    """The checks that may judge a step, with what is the same for all such steps."""
+    situation = (step.state, step.change, step.elr_on, unclean)
+    found = state.prepared.get((situation, step.mv))
+    if found is None:
+        found = [
+            (check, check.when, *state.findings.counter(check.rule, check.index, step.mv))
+            for check in checks_of(*situation)
+        ]
+        state.prepared[situation, step.mv] = found
+    return found
+
+
+def _judge(state: LogState, step: Step, unclean: bool) -> None:
     findings = state.findings
-    for check in CHECKS:
-        looks = check.when(step) and findings.look(check.rule, check.index, step.mv)
-        if looks and check.bad(step):
+    for check, when, counts, promised in _prepared(state, step, unclean):
+        if when is not None and not when(step):
+            continue
+        if counts is not None:
+            counts[check.rule] += 1
+        if promised and check.bad(step):
             columns = check.columns(step)
             findings.find(check.rule, check.index, topic=step.topic, part=step.part, **columns)
     _judge_elected(state, step)

@@ -6,22 +6,42 @@ Each entry names a rule and the number of its check, which has the text of the f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.online.findings import Counts
 from minicluster.verify.online.history import Step
 from minicluster.verify.rules.log.partitions import FIELDS
 
 
+class Of(Enum):
+    """The steps that a check may judge; for others it is not looked at."""
+
+    ANY = "any"
+    STATE = "state"
+    CHANGE = "change"
+    ELR = "elr"
+    UNCLEAN = "unclean"
+
+
 @dataclass(frozen=True, slots=True)
 class StepCheck:
-    """One check of one rule over steps."""
+    """One check of one rule over steps.
+
+    Shapes:  when: among the steps that it may judge those that it does, None for all of them.
+    """
 
     rule: str
     index: int
-    when: Callable[[Step], bool]
+    of: Of
+    when: Callable[[Step], bool] | None
     bad: Callable[[Step], bool]
     columns: Callable[[Step], Mapping[str, Any]]
+
+
+# A check, the steps that it judges, where it counts them, and whether its rule promises anything.
+Prepared = tuple[StepCheck, Callable[[Step], bool] | None, Counts | None, bool]
 
 
 def _restated(step: Step) -> bool:
@@ -42,7 +62,7 @@ def _no_candidates(step: Step) -> bool:
 
 
 def _eligible(step: Step) -> bool:
-    return step.state and step.elr_on and bool(step.after["elr"] or step.after["last_elr"])
+    return step.state and bool(step.after["elr"] or step.after["last_elr"])
 
 
 def _old_bump(step: Step) -> bool:
@@ -52,7 +72,7 @@ def _old_bump(step: Step) -> bool:
 def _moves(step: Step) -> bool:
     sets = step.sets
     named = sets["isr"] is not None or sets["replicas"] is not None
-    return step.change and (named or _restated(step))
+    return named or _restated(step)
 
 
 def _isrs(step: Step) -> Mapping[str, Any]:
@@ -70,7 +90,7 @@ def _outside(members: Any, replicas: Any) -> bool:
 def _reassignment_ends(step: Step) -> bool:
     before, after = step.before, step.after
     was_moving = bool(before["adding"] or before["removing"])
-    return step.change and was_moving and not (after["adding"] or after["removing"])
+    return was_moving and not (after["adding"] or after["removing"])
 
 
 def _joining(step: Step) -> list[int]:
@@ -82,14 +102,16 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "C2",
         0,
-        lambda s: s.change and s.before["rec"] == 1,
+        Of.CHANGE,
+        lambda s: s.before["rec"] == 1,
         lambda s: len(s.after["isr"]) > max(1, len(s.before["isr"])) and s.after["rec"] != 0,
         _isrs,
     ),
     StepCheck(
         "C3",
         0,
-        lambda s: s.change and s.sets["rec"] == 1 and s.before["rec"] == 0,
+        Of.CHANGE,
+        lambda s: s.sets["rec"] == 1 and s.before["rec"] == 0,
         lambda s: (
             s.sets["leader"] is None
             or s.sets["leader"] < 0
@@ -103,22 +125,25 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "C4",
         0,
-        lambda s: s.unclean,
+        Of.UNCLEAN,
+        None,
         lambda s: not (s.after["rec"] == 1 and list(s.after["isr"]) == [s.after["leader"]]),
         lambda s: {**_isrs(s), "broker": s.after["leader"], "number": s.after["rec"]},
     ),
-    StepCheck("C5", 0, lambda s: s.unclean, lambda s: False, _isrs),
+    StepCheck("C5", 0, Of.UNCLEAN, None, lambda s: False, _isrs),
     StepCheck(
         "E10",
         0,
-        lambda s: s.state,
+        Of.STATE,
+        None,
         lambda s: s.after["leader"] != -1 and s.after["leader"] not in s.after["isr"],
         _led,
     ),
     StepCheck(
         "E11",
         0,
-        lambda s: s.state,
+        Of.STATE,
+        None,
         lambda s: (
             _outside(s.after["isr"], s.after["replicas"])
             or len(set(s.after["isr"])) != len(s.after["isr"])
@@ -128,7 +153,8 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E11",
         1,
-        lambda s: s.state,
+        Of.STATE,
+        None,
         lambda s: _outside((*s.after["adding"], *s.after["removing"]), s.after["replicas"]),
         lambda s: {
             "old": s.after["replicas"],
@@ -138,7 +164,8 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E11",
         2,
-        lambda s: s.state,
+        Of.STATE,
+        None,
         lambda s: any(m in s.after["removing"] for m in s.after["adding"]),
         lambda s: {
             "new": list(dict.fromkeys(m for m in s.after["adding"] if m in s.after["removing"]))
@@ -147,21 +174,24 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E12",
         0,
-        lambda s: s.state,
+        Of.STATE,
+        None,
         lambda s: not s.after["isr"] and s.sets["isr"] is not None and not s.elr_on,
         lambda s: {},
     ),
     StepCheck(
         "E12",
         1,
-        lambda s: s.state and s.elr_on,
+        Of.ELR,
+        lambda s: s.state,
         lambda s: _no_candidates(s) and s.kind != "ClearElr",
         lambda s: {},
     ),
-    StepCheck("E12", 2, lambda s: s.kind == "ClearElr" and s.elr_on, _no_candidates, lambda s: {}),
+    StepCheck("E12", 2, Of.ELR, lambda s: s.kind == "ClearElr", _no_candidates, lambda s: {}),
     StepCheck(
         "E13",
         0,
+        Of.ELR,
         _eligible,
         lambda s: any(m in s.after["isr"] for m in s.after["elr"]),
         lambda s: {"old": s.after["isr"], "new": s.after["elr"]},
@@ -169,6 +199,7 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E13",
         1,
+        Of.ELR,
         _eligible,
         lambda s: _outside((*s.after["elr"], *s.after["last_elr"]), s.after["replicas"]),
         lambda s: {
@@ -179,20 +210,23 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E13",
         2,
-        lambda s: s.change and s.elr_on and s.sets["isr"] is not None and s.min_isr is not None,
+        Of.ELR,
+        lambda s: s.change and s.sets["isr"] is not None and s.min_isr is not None,
         lambda s: len(s.after["isr"]) >= (s.min_isr or 0) and bool(s.after["elr"]),
         lambda s: {"old": s.after["isr"], "new": s.after["elr"], "number": s.min_isr},
     ),
     StepCheck(
         "E14",
         0,
-        lambda s: s.change and not s.elr_on,
+        Of.CHANGE,
+        lambda s: not s.elr_on,
         _changes_nothing,
         lambda s: {"new": s.after["isr"]},
     ),
     StepCheck(
         "E16",
         0,
+        Of.CHANGE,
         _moves,
         lambda s: (
             _restated(s) and s.sets["leader"] >= 0 and not s.replicas_removed and not _old_bump(s)
@@ -202,20 +236,23 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E16",
         1,
-        lambda s: s.change and s.replicas_removed,
+        Of.CHANGE,
+        lambda s: s.replicas_removed,
         lambda s: s.sets["leader"] is None,
         lambda s: {"old": s.before["replicas"], "new": s.after["replicas"]},
     ),
     StepCheck(
         "E16",
         2,
-        lambda s: s.change and _old_bump(s),
+        Of.CHANGE,
+        _old_bump,
         lambda s: s.sets["leader"] is None,
         _isrs,
     ),
     StepCheck(
         "E17",
         0,
+        Of.ANY,
         lambda s: s.judged and s.kind == "Partition" and s.alive_before is None,
         lambda s: (
             s.leader_epoch != 0
@@ -228,6 +265,7 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "D5",
         0,
+        Of.STATE,
         lambda s: s.state and bool(s.after["directories"]),
         lambda s: len(s.after["directories"]) != len(s.after["replicas"]),
         lambda s: {"new": s.after["replicas"], "number": len(s.after["directories"])},
@@ -235,6 +273,7 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E28",
         0,
+        Of.CHANGE,
         _reassignment_ends,
         lambda s: _outside(_joining(s), (*s.before["isr"], *s.after["isr"])),
         lambda s: {"old": _joining(s), "new": s.after["isr"]},
@@ -242,9 +281,16 @@ CHECKS: tuple[StepCheck, ...] = (
     StepCheck(
         "E26",
         1,
+        Of.ANY,
         lambda s: s.judged and s.kind in ("Change", "RemoveTopic"),
         lambda s: not s.alive_before,
         lambda s: {},
     ),
 )
 """The checks of one record; C1 is judged at the end of an operation."""
+
+
+def checks_of(state: bool, change: bool, elr_on: bool, unclean: bool) -> tuple[StepCheck, ...]:
+    """The checks that may judge such a step."""
+    holds = {Of.ANY: True, Of.STATE: state, Of.CHANGE: change, Of.ELR: elr_on, Of.UNCLEAN: unclean}
+    return tuple(check for check in CHECKS if holds[check.of])
