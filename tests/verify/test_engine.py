@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify import Report, judge, verify
+from minicluster.verify import Report, verify
 from minicluster.verify.engine.parser import SqlError, parse_expression, parse_query
 from minicluster.verify.engine.queries import plan_of
+from minicluster.verify.spark import routing
 from tests.verify import test_spark_rules, test_trace_rules
 from tests.verify.trace_cases import b2_bad, c6_near
 
@@ -129,7 +130,7 @@ def check(
     """Folds and Spark's own plans give the same report."""
     folded = verify(*paths, rules=rules)
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "FOLDED_ROWS", -1)
+        patch.setattr(routing, "SHORT_LOG_BYTES", -1)
         planned = verify(*paths, rules=rules)
 
     for one, two in zip(folded.rules, planned.rules, strict=True):

@@ -34,7 +34,7 @@ KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 def test_every_form_of_path_names_a_run(path: str, records: int, name: str) -> None:
     (run,) = read_runs([KAFKA_LOGS / path])
 
-    assert (run.records, run.name, run.is_run) == (records, name, False)
+    assert (run.extent.records, run.name, run.is_run) == (records, name, False)
 
 
 def test_one_segment_is_a_run() -> None:
@@ -205,7 +205,7 @@ def test_a_controller_without_a_batch_does_not_spoil_the_others(
     next((tmp_path / "controller-103").rglob("*.log")).write_bytes(content)
     run = read_run(tmp_path, "r")
 
-    assert run.records == 10
+    assert run.extent.records == 10
     assert run.problems == ()
     assert any("nothing to read" in note for note in run.notes) is noted
 

@@ -38,17 +38,24 @@ def read_runs(paths: Sequence[Path | str], limits: ReadLimits = DEFAULT_LIMITS) 
     Errors:  UserError: NotALog for a path that holds nothing to judge, NotARun for one whose
              header, names or trace no run has.
     """
+    return [read_run(path, name, limits) for path, name in named_paths(paths)]
+
+
+def named_paths(paths: Sequence[Path | str]) -> list[tuple[Path, str]]:
+    """Each path with the name of its run, all of them distinct.
+
+    Errors:  UserError where there is none, NotARun for a name that is not UTF-8.
+    """
     if not paths:
         raise UserError("verify: give at least one run folder or log")
-    runs: list[Run] = []
+    named: list[tuple[Path, str]] = []
     taken: Counter[str] = Counter()
     for path in [run for given in paths for run in _runs_in(Path(given))]:
         _check_name(path)
         name = _name(path)
         taken[name] += 1
-        distinct = name if taken[name] == 1 else f"{name}#{taken[name]}"
-        runs.append(read_run(path, distinct, limits))
-    return runs
+        named.append((path, name if taken[name] == 1 else f"{name}#{taken[name]}"))
+    return named
 
 
 def _runs_in(path: Path) -> list[Path]:

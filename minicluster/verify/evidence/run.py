@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from minicluster.lazy_dataclass import dataclass
@@ -60,6 +60,16 @@ class NodeLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much there is of a run: committed records, their offsets, logs."""
+
+    records: int
+    first_offset: int
+    end_offset: int
+    logs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """The evidence of one run; a plain metadata log is a run without header and trace."""
 
@@ -75,6 +85,7 @@ class Run:
     trace: dict[str, Path] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+    known_extent: Extent | None = None  # of a run without its contents
 
     @property
     def foldable(self) -> bool:
@@ -92,6 +103,26 @@ class Run:
         return None if self.header is None else self.header.rules
 
     @property
-    def records(self) -> int:
-        """The number of records in its committed log."""
-        return sum(batch.count for batch in self.committed)
+    def extent(self) -> Extent:
+        """How much there is of it."""
+        if self.known_extent is not None:
+            return self.known_extent
+        return Extent(
+            records=sum(batch.count for batch in self.committed),
+            first_offset=self.committed[0].base_offset if self.committed else 0,
+            end_offset=self.committed[-1].next_offset if self.committed else 0,
+            logs=len(self.nodes),
+        )
+
+
+def without_contents(run: Run) -> Run:
+    """The run as a verdict needs it, without its logs and tables."""
+    return replace(
+        run,
+        nodes=(),
+        committed=(),
+        history=NO_HISTORY,
+        start=None,
+        trace={},
+        known_extent=run.extent,
+    )

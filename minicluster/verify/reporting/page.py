@@ -168,7 +168,10 @@ def _rule(result: RuleResult, most: int) -> str:
 
 def _timelines(report: ReportData) -> str:
     parts = [f"<h2>Partitions over the log</h2>{legend()}"]
-    for run in report.sources:
+    for source in report.sources:
+        run = source.read()
+        if run is None:
+            continue
         line = timeline(run)
         if not line.partitions:
             continue

@@ -11,6 +11,7 @@ from minicluster.protocol.json_form import to_json
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.evidence.source import Source
 from minicluster.verify.rules.model import Finding, Rule, Verdict, exit_code
 
 GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
@@ -94,10 +95,10 @@ class RunSummary:
         return cls(
             name=run.name,
             path=str(run.path),
-            records=run.records,
-            logs=len(run.nodes),
-            first_offset=run.committed[0].base_offset if run.committed else 0,
-            end_offset=run.committed[-1].next_offset if run.committed else 0,
+            records=run.extent.records,
+            logs=run.extent.logs,
+            first_offset=run.extent.first_offset,
+            end_offset=run.extent.end_offset,
             traced=run.is_run,
             notes=run.notes,
             seed=header.seed,
@@ -124,7 +125,7 @@ class ReportData:
     rules: tuple[RuleResult, ...]
     runs: tuple[RunSummary, ...]
     reasons: tuple[str, ...]
-    sources: tuple[Run, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -153,8 +154,9 @@ class ReportData:
 
     def around(self, finding: Finding) -> list[tuple[int, str]]:
         """The records around a finding, each as offset and one line."""
-        run = next((run for run in self.sources if run.name == finding.run), None)
-        if run is None or finding.offset < 0:  # what a trace shows may have no place in the log
+        source = next((source for source in self.sources if source.name == finding.run), None)
+        run = None if source is None or finding.offset < 0 else source.read()
+        if run is None:  # what a trace shows may have no place in the log
             return []
         return records_around(run, finding.offset)
 

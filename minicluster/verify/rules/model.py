@@ -144,7 +144,7 @@ class Finding:
 def finding_message(
     check: Check,
     *,
-    offset: int,
+    offset: int | None,
     topic: str | None,
     partition: int | None,
     broker: int | None = None,

@@ -1,7 +1,7 @@
-"""One Spark job that judges runs: a row for each run, folded by ``engine`` in Python's workers.
+"""One Spark job that judges runs: each is read and folded by ``engine`` in one of Python's workers.
 
-Planning a query of windows costs Spark seconds, whatever it reads; this job has one plan of three
-nodes. A row holds the tables of one run; its result holds the checks that had cases.
+Planning a query of windows costs Spark seconds, whatever it reads; this job has no query. What
+comes back from a run is small: its heading, its problems, and the checks that had cases.
 """
 
 from __future__ import annotations
@@ -10,132 +10,139 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
+from minicluster.log.format.limits import ReadLimits
 from minicluster.verify.engine.checks import Views
-from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.evidence.run import Run, without_contents
 from minicluster.verify.rules import LOG_VIEWS
 from minicluster.verify.rules.model import Rule, View
-from minicluster.verify.spark.queries import CheckResult
+from minicluster.verify.spark.tables import gather, table_columns
+from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_Batches = Iterator[pa.RecordBatch]
-
-
-class FoundRow(NamedTuple):
-    """The columns of a finding."""
-
-    offset: int | None
-    topic: str | None
-    part: int | None
-    broker: int | None
-    old: list[int] | None
-    new: list[int] | None
-    number: int | None
+_Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """The results of one run: of each check by its places in the rules, and views that crashed."""
+class Task:
+    """What every run of a job is judged by."""
 
-    checks: tuple[tuple[int, int, int, int, tuple[tuple[Any, ...], ...]], ...]
-    crashes: dict[str, str]
+    rules: tuple[Rule, ...]
+    views: Mapping[str, View]
+    limits: ReadLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One run: without its contents, and its checks by their places in the rules.
+
+    Shapes:  checks: rule, check, looked at, not promised, the columns of its findings.
+    """
+
+    run: Run
+    checks: tuple[tuple[int, int, int, int, tuple[tuple[Any, ...], ...]], ...] = ()
+    crashes: Mapping[str, str] | None = None
 
 
 def judge_runs(
-    spark: SparkSession,
-    runs: Sequence[Run],
-    tables: Mapping[str, pa.Table],
-    rules: Sequence[Rule],
-    views: Mapping[str, View],
-) -> tuple[list[CheckResult], dict[str, str]]:
-    """Judge these runs by the rules, in one job.
+    spark: SparkSession, named: Sequence[tuple[Path, str]], task: Task, tallies: Tallies
+) -> list[Run]:
+    """Judge the runs at these paths, in one job; the runs come back without their contents.
 
-    Shapes:  -> results, and for each view that crashed the reason.
+    Errors:  UserError for a path that is no run.
     """
-    columns = {name: tuple(table.column_names) for name, table in tables.items()}
-    task = pickle.dumps((tuple(rules), dict(views), columns))
-    held = _by_run(tables)
-    rows = [pickle.dumps((run.is_run, held.get(run.name, {})), protocol=5) for run in runs]
-    results: list[CheckResult] = []
-    crashes: dict[str, str] = {}
-    for run, done in zip(runs, _map(spark, partial(judge_one, task), rows), strict=True):
-        judged: _Judged = pickle.loads(done)
-        crashes |= judged.crashes
-        for place, index, looked_at, not_promised, found in judged.checks:
-            rule = rules[place]
-            findings = tuple(FoundRow(*one) for one in found)
-            check = rule.checks[index]
-            results.append(CheckResult(rule, check, run.name, looked_at, not_promised, findings))
-    return results, crashes
+    function = partial(_judge_one, pickle.dumps(task))
+    items = [pickle.dumps((str(path), name)) for path, name in named]
+    runs = []
+    for (path, name), done in zip(named, in_workers(spark, function, items), strict=True):
+        judged: Judged | None = pickle.loads(done)
+        if judged is None:  # the error, raised where the user is
+            read_run(path, name, task.limits)
+            raise UserError(f"{path}: changed while it was read")
+        tallies.crashes |= judged.crashes or {}
+        for place, index, looked_at, not_promised, rows in judged.checks:
+            rule = task.rules[place]
+            counts = (looked_at, not_promised)
+            tallies.add_check(rule, rule.checks[index], name, counts, rows)
+        runs.append(judged.run)
+    return runs
 
 
-def _by_run(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, list[tuple[Any, ...]]]]:
-    """The rows of each run, table by table."""
-    held: dict[str, dict[str, list[tuple[Any, ...]]]] = {}
-    for name, table in tables.items():
-        at = table.column_names.index("run")
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            held.setdefault(row[at], {}).setdefault(name, []).append(row)
-    return held
-
-
-def _map(
-    spark: SparkSession, function: Callable[[bytes], bytes], rows: Sequence[bytes]
+def in_workers(
+    spark: SparkSession, function: Callable[[bytes], bytes], items: Sequence[bytes]
 ) -> list[bytes]:
-    """Each row through the function, in Python's workers, in order."""
+    """Each item through the function, in Python's workers, in order."""
+    if not items:
+        return []
     if not hasattr(spark, "_jsc"):
-        return _map_remote(spark, function, rows)
+        return _remotely(spark, function, items)
     context = spark.sparkContext
-    slices = min(len(rows), 2 * context.defaultParallelism)
-    return list(context.parallelize(list(rows), slices).map(function).collect())
+    slices = min(len(items), 4 * context.defaultParallelism)
+    return list(context.parallelize(list(items), slices).map(function).collect())
 
 
-def _map_remote(
-    spark: SparkSession, function: Callable[[bytes], bytes], rows: Sequence[bytes]
+def _remotely(
+    spark: SparkSession, function: Callable[[bytes], bytes], items: Sequence[bytes]
 ) -> list[bytes]:
     """The same where there are no RDDs: a client of Spark Connect."""
 
-    def each(batches: _Batches) -> _Batches:
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            done = [function(held.as_py()) for held in batch.column(1)]
+            done = [function(item.as_py()) for item in batch.column(1)]
             yield pa.RecordBatch.from_pydict({"place": batch.column(0), "done": done})
 
-    table = pa.table({"place": list(range(len(rows))), "row": list(rows)})
+    table = pa.table({"place": list(range(len(items))), "item": list(items)})
     frame = spark.createDataFrame(table).mapInArrow(each, "place bigint, done binary")
     return [bytes(row.done) for row in sorted(frame.collect(), key=lambda row: row.place)]
 
 
-_prepared: dict[str, tuple[tuple[Rule, ...], Views, dict[str, tuple[str, ...]]]] = {}
+_prepared: dict[str, tuple[Task, Views]] = {}
 
 
-def judge_one(task: bytes, held: bytes) -> bytes:
-    """Judge the tables of one run, with views that this worker compiles once."""
-    key = hashlib.sha256(task).hexdigest()
+def _prepare(pickled: bytes) -> tuple[Task, Views]:
+    """The task with its views, which each worker compiles once."""
+    key = hashlib.sha256(pickled).hexdigest()
     if key not in _prepared:
-        rules, declared, columns = pickle.loads(task)
-        _prepared[key] = rules, Views(declared, columns), columns
-    rules, views, columns = _prepared[key]
-    is_run, tables = pickle.loads(held)
-    rows = views.over({name: tables.get(name, []) for name in columns})
+        task: Task = pickle.loads(pickled)
+        _prepared[key] = task, Views(task.views, table_columns())
+    return _prepared[key]
+
+
+def _judge_one(pickled: bytes, item: bytes) -> bytes:
+    task, views = _prepare(pickled)
+    path, name = pickle.loads(item)
+    try:
+        tables, (run,) = gather([read_run(Path(path), name, task.limits)], task.rules, task.views)
+    except UserError:
+        return pickle.dumps(None)
+    held = dict.fromkeys(table_columns(), _Rows())
+    held |= {name: _rows(table) for name, table in tables.items()}
+    rows = views.over(held)
     checks = []
     crashes: dict[str, str] = {}
-    for place, index, view in _checks(rules, with_trace=is_run):
-        rule = rules[place]
+    for place, index, view in _checks(task.rules, with_trace=run.is_run):
+        rule = task.rules[place]
         try:
             found = views.check(rule, rule.checks[index], rows(view))
         except Exception as error:  # a rule that cannot be computed is unknown, and no other
             crashes[view] = f"{type(error).__name__}: {error}"
             continue
         if found.looked_at or found.not_promised:
-            counts = (found.looked_at, found.not_promised)
-            checks.append((place, index, *counts, found.findings))
-    return pickle.dumps(_Judged(tuple(checks), crashes))
+            checks.append((place, index, found.looked_at, found.not_promised, found.findings))
+    return pickle.dumps(Judged(without_contents(run), tuple(checks), crashes))
+
+
+def _rows(table: pa.Table) -> _Rows:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _checks(rules: Sequence[Rule], *, with_trace: bool) -> Iterable[tuple[int, int, str]]:

@@ -102,7 +102,8 @@ def collect(
         for index in indices
     ]
     for row in _run(spark, queries, broken, few) if queries else ():
-        found.setdefault((row.name, row.item, row.run), []).append(row)
+        columns = tuple(row)[3:]  # after name, item and run
+        found.setdefault((row.name, row.item, row.run), []).append(columns)
     return [
         CheckResult(*by_view[view][index], run, *counts, tuple(found.get((view, index, run), ())))
         for (view, index, run), counts in counted.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,11 @@ from minicluster.verify.engine.checks import tables_of
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.trace_tables import ARROW_TYPES, read_table
 from minicluster.verify.rules import VIEWS
-from minicluster.verify.rules.model import Evidence, Rule
+from minicluster.verify.rules.model import Evidence, Rule, View
 from minicluster.verify.rules.promises import promises_of
 from minicluster.verify.spark.facts import Facts
 from minicluster.verify.spark.images import IMAGE_SCHEMA, image_rows, snapshot_rows
+from minicluster.verify.spark.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +67,22 @@ def trace_schema(table: str) -> pa.Schema:
     return pa.schema(columns)
 
 
-def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Table], list[Run]]:
+@cache
+def table_columns() -> dict[str, tuple[str, ...]]:
+    """The columns of every table that a view may read."""
+    schemas = {
+        **SCHEMAS,
+        **{name: trace_schema(name) for name in TABLES},
+        "headers": HEADER_SCHEMA,
+        "images": IMAGE_SCHEMA,
+        "snapshots": SNAPSHOT_SCHEMA,
+    }
+    return {name: tuple(schema.names) for name, schema in schemas.items()}
+
+
+def gather(
+    runs: Sequence[Run], rules: Sequence[Rule], views: Mapping[str, View] = VIEWS
+) -> tuple[dict[str, pa.Table], list[Run]]:
     """Every table that the rules need, and the runs with what went wrong on the way.
 
     A run without a trace adds no rows to trace tables.
@@ -77,7 +94,7 @@ def gather(runs: Sequence[Run], rules: Sequence[Rule]) -> tuple[dict[str, pa.Tab
     if not any(run.is_run for run in runs):
         return tables, list(runs)
     problems: dict[str, list[Problem]] = {}
-    named = {table for rule in rules for view in rule.views for table in tables_of(view, VIEWS)}
+    named = {table for rule in rules for view in rule.views for table in tables_of(view, views)}
     wanted = [table for table in TABLES if table in named or any(table in r.tables for r in rules)]
     for table in wanted:
         tables[table] = _trace(table, runs, problems)
