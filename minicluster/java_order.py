@@ -40,8 +40,10 @@ def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
     return _by_bin(members, hash_of, _grown(16, len(members)))
 
 
-def scala_map_order(keys: Iterable[str], made_from: int = 0) -> list[str]:
-    """The strings of a mutable Scala map in the order of its bins; in a bin, by their hashes.
+def scala_map_order(
+    keys: Iterable[K], hash_of: Callable[[K], int], made_from: int = 0
+) -> list[K]:
+    """The keys of a mutable Scala map in the order of its bins; in a bin, by their hashes.
 
     A map made from some entries has room for these, an empty one 16 bins; it doubles them before
     three quarters are reached.
@@ -52,8 +54,8 @@ def scala_map_order(keys: Iterable[str], made_from: int = 0) -> list[str]:
     while len(members) >= bins * 3 // 4:
         bins *= 2
 
-    def place(key: str) -> tuple[int, int]:
-        code = string_hash(key)
+    def place(key: K) -> tuple[int, int]:
+        code = hash_of(key)
         improved = code ^ code >> 16
         return improved & (bins - 1), improved - (1 << 32) if improved >= 1 << 31 else improved
 

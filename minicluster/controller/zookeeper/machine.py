@@ -98,6 +98,10 @@ class ZooKeeperControllerMachine:
         """No event is under way, and none waits."""
         return self._process is None and not self.state.queue
 
+    def give_up(self) -> None:
+        """Forget the event that is under way."""
+        self._process, self._waits = None, False
+
     def on_start(self, now_ms: int) -> list[Effect]:
         """The broker has registered in a new session."""
         return self._put(e.Startup(), now_ms)

@@ -75,6 +75,11 @@ class Tree:
                 )
         raise TypeError(f"{operation} is no read")
 
+    def data_of(self, path: str) -> bytes | None:
+        """The data of a znode, None if it has none or is not there."""
+        znode = self._znodes.get(path)
+        return None if znode is None else znode.data
+
     def write(
         self, operations: Sequence[Operation], zxid: int, session: int
     ) -> tuple[list[Result], list[Change]]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from minicluster.java_order import scala_map_order
+from minicluster.java_order import scala_map_order, string_hash
 from minicluster.protocol.errors import ProtocolError
 
 
@@ -20,7 +20,7 @@ def encode_in_order(value: Mapping[str, Any]) -> bytes:
 
 def hashed(value: Mapping[str, Any], made_from: int = 0) -> dict[str, Any]:
     """The same entries in the order of a mutable Scala map, made from so many of them."""
-    return {key: value[key] for key in scala_map_order(value, made_from)}
+    return {key: value[key] for key in scala_map_order(value, string_hash, made_from)}
 
 
 def decode_object(data: bytes | None, name: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from minicluster.controller.zookeeper.znode_access import (
     write_assignment,
     write_states,
 )
-from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.metadata.topic_partition import TopicPartition, in_scala_order
 from minicluster.planting import step
 from minicluster.zookeeper.operations import Code, Exists, SetData
 from minicluster.zookeeper.znodes import paths
@@ -67,7 +67,7 @@ def resume_reassignments(
     state: ControllerState, resumes: Callable[[TopicPartition, ReplicaAssignment], bool]
 ) -> Process[None]:
     """Go on with the reassignments that something has happened to."""
-    for partition in sorted(state.context.reassigned):
+    for partition in in_scala_order(state.context.reassigned):
         assignment = state.context.assignment(partition)
         if resumes(partition, assignment):
             yield from reassign(state, partition, assignment)

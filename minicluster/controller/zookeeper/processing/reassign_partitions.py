@@ -19,7 +19,7 @@ from minicluster.controller.zookeeper.changing.reassignment import (
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.znode_access import expect_ok, read_data, watch_node
-from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.metadata.topic_partition import TopicPartition, in_scala_order
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -103,13 +103,13 @@ def _reassign_all(
     state: ControllerState, reassignments: Mapping[TopicPartition, ReplicaAssignment]
 ) -> Process[dict[TopicPartition, ErrorCode]]:
     outcomes = {}
-    for partition, reassignment in reassignments.items():
+    for partition in in_scala_order(reassignments):
         deleted = state.context.is_queued_for_deletion(partition.topic)
         if deleted or not state.context.assignment(partition).replicas:
             outcomes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             continue
         try:
-            yield from reassign(state, partition, reassignment)
+            yield from reassign(state, partition, reassignments[partition])
             outcomes[partition] = ErrorCode.NONE
         except FAILURES:
             outcomes[partition] = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,1 @@
+"""Runs of a real ZooKeeper and real brokers, played against the controller on ZooKeeper."""

@@ -1,0 +1,375 @@
+"""Plays a run: every write of every controller must be the next one of the machine.
+
+The tree of znodes is always the recorded one. A transaction of a controller is matched with what
+its machine has asked for; if the machine is idle, with what the events that wait make it ask for.
+What other sessions do is applied, and fires watches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from uuid import UUID
+
+from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
+from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALANCE
+from minicluster.effects import Effect
+from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.state.watches import WatchEvent
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.topics import decode_config, decode_config_change
+from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome
+from tests.transcripts.zookeeper.controllers import Controller, Inject, Waiting
+from tests.transcripts.zookeeper.forms import comparable, read_message
+from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording, Transaction
+from tests.transcripts.zookeeper.resync import resynchronise
+from tests.transcripts.zookeeper.znodes import Znodes
+
+DECIDED = (
+    "ALTER_ISR", "ALTER_PARTITION", "CONTROLLED_SHUTDOWN", "ELECT_LEADERS",
+    "ALTER_PARTITION_REASSIGNMENTS", "ALLOCATE_PRODUCER_IDS",
+)  # fmt: skip
+"""The APIs that the controller decides."""
+
+SLACK_MS = 30
+"""By so much may the log of a request lag behind ZooKeeper's, on the same machine."""
+
+WATCH_DEADLINE_MS = 400
+"""A watch event without a trace was processed by then."""
+
+
+class Player:
+    """One run, from its first transaction to its last."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.znodes = Znodes()
+        self.controllers: list[Controller] = []
+        self.all_controllers: list[Controller] = []
+        self.outcomes: list[Outcome] = []
+        self._requests = [one for one in recording.requests if one.api in DECIDED]
+        self._control = sorted(
+            (one for one in recording.requests if one.api in CONTROL_APIS and not one.is_probe),
+            key=lambda one: one.ms,
+        )
+
+    def play(self) -> Iterator[Outcome]:
+        """Play all transactions in order of their zxids."""
+        for transaction in self.recording.transactions:
+            self._arrive(transaction.ms + SLACK_MS)
+            self._catch_up(transaction.ms - SLACK_MS)
+            self._play(transaction)
+        end_ms = self.recording.transactions[-1].ms + 60_000
+        self._arrive(end_ms)
+        self._catch_up(end_ms)
+        yield from self.outcomes
+
+    def _arrive(self, until_ms: int) -> None:
+        """Requests and responses that have come by now wait with the controller they went to."""
+        while self._requests and self._requests[0].received_ms <= until_ms:
+            recorded = self._requests.pop(0)
+            controller = self._of_broker(recorded.broker)
+            if controller is None:
+                self._without_controller(recorded)
+            elif controller.epoch or not controller.machine.is_idle:
+                self._wait(controller, f"{recorded.api} {recorded.number}", _request(recorded),
+                           recorded.received_ms, recorded.ms)  # fmt: skip
+            else:
+                self._wait(controller, f"{recorded.api} {recorded.number}", _request(recorded),
+                           recorded.received_ms, recorded.ms)  # fmt: skip
+        while self._control and self._control[0].ms <= until_ms:
+            recorded = self._control.pop(0)
+            controller = self._of_epoch(recorded.controller_epoch)
+            if controller is not None and _matters(controller, recorded):
+                self._wait(controller, f"response {recorded.api} {recorded.number}",
+                           _control_response(recorded), recorded.ms,
+                           recorded.ms + WATCH_DEADLINE_MS)  # fmt: skip
+
+    def _without_controller(self, recorded: Recorded) -> None:
+        """A broker that was never the controller refuses."""
+        response = recorded.response or {}
+        refused = {41, 11}
+        verdict = AGREE if response.get("errorCode") in refused else NOT_BUILT
+        self._outcome(f"response {recorded.api}", verdict, f"request {recorded.number}", "")
+
+    def _wait(
+        self, controller: Controller, name: str, inject: Inject, arrived_ms: int, deadline_ms: int
+    ) -> None:
+        for start_ms, end_ms in self.recording.pauses.get(controller.broker, ()):
+            if start_ms <= deadline_ms < end_ms + WATCH_DEADLINE_MS:
+                deadline_ms = max(deadline_ms, end_ms + WATCH_DEADLINE_MS)
+        controller.waiting.append(Waiting(name, inject, arrived_ms, deadline_ms))
+
+    def _catch_up(self, now_ms: int) -> None:
+        """Process what must have been processed by now, as far as it asks for no writes."""
+        for controller in self.controllers:
+            while (
+                controller.waiting
+                and not controller.asked
+                and controller.waiting[0].deadline_ms <= now_ms
+            ):
+                if not self._process_without_writes(controller, now_ms):
+                    break
+
+    def _process_without_writes(self, controller: Controller, now_ms: int) -> bool:
+        snapshot = controller.snapshot()
+        event = controller.waiting.pop(0)
+        controller.pump(event.inject(controller.machine), now_ms)
+        if controller.asked:
+            controller.restore(snapshot)
+            return False
+        return True
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    def _play(self, transaction: Transaction) -> None:
+        if _is_election(transaction):
+            self._elect(transaction)
+            return
+        controller = self._of_session(transaction.session)
+        if controller is not None and _is_of_controller(transaction):
+            self._decide(controller, transaction)
+            return
+        if transaction.kind == "close_session" and controller is not None:
+            controller.expired = True
+        if transaction.kind == "create_session":
+            self._expire(transaction)
+        self._fire(self.znodes.apply(transaction), transaction.ms)
+        self._notice_configs(transaction)
+
+    def _elect(self, transaction: Transaction) -> None:
+        """A new controller, whose registration is the first of its writes."""
+        broker = transaction.broker
+        assert broker is not None
+        self.controllers = [
+            c for c in self.controllers if c.broker != broker or c.session == transaction.session
+        ]
+        self.controllers = [c for c in self.controllers if c.broker != broker]
+        controller = Controller(
+            self.recording, self.znodes, broker, transaction.session, self._next_id(transaction)
+        )
+        self.controllers.append(controller)
+        self.all_controllers.append(controller)
+        election_ms = int(_timestamp(transaction))
+        controller.pump(controller.machine.on_start(election_ms), election_ms)
+        while controller.asked and not controller.would_take(transaction):
+            # The znode of the epoch is created by one of the first candidates, in its own time.
+            break
+        self._match(controller, transaction)
+
+    def _decide(self, controller: Controller, transaction: Transaction) -> None:
+        """A write of a controller: the next one of its machine, or the first one of an event."""
+        if not controller.asked:
+            self._find_event(controller, transaction)
+        self._match(controller, transaction)
+
+    def _find_event(self, controller: Controller, transaction: Transaction) -> None:
+        """Process the waiting event that makes the machine ask for this write."""
+        snapshot = controller.snapshot()
+        ready = [
+            place
+            for place, event in enumerate(controller.waiting)
+            if event.arrived_ms <= transaction.ms + SLACK_MS
+        ]
+        for first in ready:
+            if self._try(controller, first, transaction, in_order=True):
+                return
+            controller.restore(snapshot)
+        for first in ready:
+            if self._try(controller, first, transaction, in_order=False):
+                return
+            controller.restore(snapshot)
+        if controller.machine.state.settings.auto_leader_rebalance_enable:
+            controller.pump(
+                controller.machine.on_timer(AUTO_REBALANCE, transaction.ms), transaction.ms
+            )
+            if controller.would_take(transaction):
+                return
+            controller.restore(snapshot)
+
+    def _try(
+        self, controller: Controller, place: int, transaction: Transaction, *, in_order: bool
+    ) -> bool:
+        """Process one event, with all before it or before the others, and look what it asks for."""
+        if in_order:
+            for _ in range(place):
+                event = controller.waiting.pop(0)
+                controller.pump(event.inject(controller.machine), transaction.ms)
+                if controller.asked:
+                    return False
+            place = 0
+        event = controller.waiting.pop(place)
+        controller.pump(event.inject(controller.machine), transaction.ms)
+        return controller.would_take(transaction)
+
+    def _match(self, controller: Controller, transaction: Transaction) -> None:
+        kind = _kind(transaction)
+        where = f"zxid {transaction.zxid}"
+        asked = list(controller.asked)
+        if controller.take(transaction):
+            self._outcome(f"write {kind}", AGREE, where, "")
+            self._fire(self.znodes.fire(transaction), transaction.ms)
+            controller.go_on(transaction.ms)
+            return
+        shown = "\n".join(f"  asked {request}" for request in asked)
+        waits = ", ".join(event.name for event in controller.waiting)
+        entries = "\n".join(f"  {entry}" for entry in transaction.entries)
+        self._outcome(f"write {kind}", DIFFER, where, f"{entries}\n{shown}\n  waiting: {waits}")
+        self._fire(self.znodes.apply(transaction), transaction.ms)
+        resynchronise(controller, self.recording, transaction.ms)
+
+    def _expire(self, transaction: Transaction) -> None:
+        """A broker's next session: the controller in its old one learns that it has expired."""
+        controller = self._of_broker(transaction.broker)
+        if controller is not None and controller.expired and not controller.asked:
+            now_ms = transaction.ms
+            while controller.waiting:
+                event = controller.waiting.pop(0)
+                controller.pump(event.inject(controller.machine), now_ms)
+            controller.pump(controller.machine.on_session_expired(now_ms), now_ms)
+
+    def _fire(self, events: list[tuple[int, WatchEvent]], now_ms: int) -> None:
+        for session, watched in events:
+            controller = self._of_session(session)
+            if controller is not None and not controller.expired:
+                self._wait(controller, f"watch {watched.kind.value} {watched.path}",
+                           _watch(watched), now_ms, now_ms + WATCH_DEADLINE_MS)  # fmt: skip
+
+    def _notice_configs(self, transaction: Transaction) -> None:
+        """Brokers read a config change; the controller's own enables unclean elections."""
+        for entry in transaction.entries:
+            if entry.op != "create" or not entry.path.startswith(paths.CONFIG_CHANGE_PREFIX):
+                continue
+            kind, _, topic = decode_config_change(entry.data).partition("/")
+            data = self.znodes.tree.data_of(paths.topic_config(topic)) if kind == "topics" else None
+            if decode_config(data).get("unclean.leader.election.enable") == "true":
+                for controller in self.controllers:
+                    if not controller.expired:
+                        self._wait(controller, f"unclean {topic}", _unclean(topic),
+                                   transaction.ms, transaction.ms + WATCH_DEADLINE_MS)  # fmt: skip
+
+    # --- who is meant ---------------------------------------------------------------------------
+
+    def _of_session(self, session: int) -> Controller | None:
+        return next((c for c in reversed(self.controllers) if c.session == session), None)
+
+    def _of_broker(self, broker: int | None) -> Controller | None:
+        return next((c for c in reversed(self.controllers) if c.broker == broker), None)
+
+    def _of_epoch(self, epoch: int | None) -> Controller | None:
+        return next((c for c in self.controllers if c.epoch == epoch), None)
+
+    def _next_id(self, transaction: Transaction) -> UUID:
+        """No run has a topic without an id from IBP 2.8 on."""
+        return ZERO_UUID
+
+    def _outcome(self, operation: str, verdict: str, where: str, detail: str) -> None:
+        self.outcomes.append(
+            Outcome(operation, verdict, f"{self.recording.path.name} {where}", detail)
+        )
+
+
+def _matters(controller: Controller, recorded: Recorded) -> bool:
+    """The controller does something with the response, or could."""
+    if recorded.response is None:
+        return False
+    if recorded.api == "LEADER_AND_ISR":
+        lost = controller.machine.state.context.offline_dirs.get(recorded.broker)
+        return bool(lost) or '"errorCode": 56' in json.dumps(recorded.response)
+    return recorded.api == "STOP_REPLICA" and '"deletePartition": true' in json.dumps(
+        recorded.request
+    )
+
+
+def _request(recorded: Recorded) -> Inject:
+    def inject(machine: ZooKeeperControllerMachine) -> list[Effect]:
+        request = read_message(recorded.api, "Request", recorded.version, recorded.request)
+        return machine.on_request(recorded.number, request, recorded.version, recorded.received_ms)
+
+    return inject
+
+
+def _control_response(recorded: Recorded) -> Inject:
+    def inject(machine: ZooKeeperControllerMachine) -> list[Effect]:
+        request = read_message(recorded.api, "Request", recorded.version, recorded.request)
+        assert recorded.response is not None
+        response = read_message(recorded.api, "Response", recorded.version, recorded.response)
+        return machine.on_control_response(recorded.broker, request, response, recorded.ms)
+
+    return inject
+
+
+def _watch(watched: WatchEvent) -> Inject:
+    return lambda machine: machine.on_watch(watched, machine.state.now_ms)
+
+
+def _unclean(topic: str) -> Inject:
+    return lambda machine: machine.on_unclean_enabled(topic, machine.state.now_ms)
+
+
+def _is_election(transaction: Transaction) -> bool:
+    return any(e.op == "create" and e.path == paths.CONTROLLER for e in transaction.entries)
+
+
+def _timestamp(transaction: Transaction) -> str:
+    data = next(e.data for e in transaction.entries if e.path == paths.CONTROLLER)
+    return str(json.loads(data or b"{}")["timestamp"])
+
+
+def _is_of_controller(transaction: Transaction) -> bool:
+    """A multi with a check of the controller epoch, or what only a controller writes."""
+    if transaction.kind != "write":
+        return False
+    first = transaction.entries[0]
+    if transaction.is_multi:
+        if first.op == "check":
+            return first.path == paths.CONTROLLER_EPOCH
+        return first.op == "error"
+    return first.path in (paths.FEATURE, paths.PRODUCER_ID_BLOCK) and first.op in ("create", "set")
+
+
+def _kind(transaction: Transaction) -> str:
+    """What a transaction of a controller writes."""
+    last = next((e for e in transaction.entries if e.op not in ("check", "error")), None)
+    if last is None:
+        return "that failed"
+    if paths.state_of(last.path) is not None:
+        return f"{last.op} partition state"
+    parent = last.path.rpartition("/")[0]
+    if parent == paths.TOPICS:
+        return f"{last.op} topic"
+    for name, path in (
+        ("topic config", paths.TOPIC_CONFIGS),
+        ("topic deletion", paths.DELETE_TOPICS),
+        ("notification", paths.ISR_CHANGE_NOTIFICATION),
+        ("notification", paths.LOG_DIR_EVENT_NOTIFICATION),
+    ):
+        if parent == path:
+            return f"{last.op} {name}"
+    if last.path.startswith(paths.TOPICS):
+        return f"{last.op} partition"
+    return f"{last.op} {last.path}"
+
+
+def compare_responses(player: Player) -> Iterator[Outcome]:
+    """The response to each request that a controller decided."""
+    name = player.recording.path.name
+    given = {n: r for controller in player.all_controllers for n, r in controller.responses.items()}
+    for recorded in player.recording.requests:
+        if recorded.api not in DECIDED or recorded.response is None:
+            continue
+        kind = "probe" if recorded.is_probe else "response"
+        where = f"{name} request {recorded.number}"
+        if recorded.number not in given:
+            continue
+        try:
+            wanted = read_message(recorded.api, "Response", recorded.version, recorded.response)
+        except (ProtocolError, ValueError, TypeError) as error:
+            yield Outcome(f"{kind} {recorded.api}", NOT_BUILT, where, repr(error))
+            continue
+        ours = comparable(given[recorded.number], recorded.version)
+        theirs = comparable(wanted, recorded.version)
+        verdict = AGREE if ours == theirs else DIFFER
+        detail = f"  {recorded.request}\n  recorded {theirs}\n  ours     {ours}"
+        yield Outcome(f"{kind} {recorded.api}", verdict, where, detail)

@@ -1,0 +1,65 @@
+"""The control requests that a controller sent, broker by broker, in order.
+
+A broker logs a request when it has responded: what a broker was doing when it was killed is not
+there, and leaves a gap in the correlation ids of the controller's channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from minicluster.controller.zookeeper.effects import ControlRequest
+from minicluster.protocol.api_keys import APIS
+from tests.transcripts.report import AGREE, DIFFER, Outcome
+from tests.transcripts.zookeeper.controllers import Controller
+from tests.transcripts.zookeeper.forms import NAMES, comparable, read_message
+from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording
+
+_API_OF = {NAMES[api]: api for api in CONTROL_APIS}
+assert APIS
+
+
+def compare_sent(controllers: Sequence[Controller], recording: Recording) -> Iterator[Outcome]:
+    """One outcome for each control request that a broker logged."""
+    for controller in controllers:
+        for broker in sorted({one.broker for one in recording.requests}):
+            recorded = [
+                one
+                for one in recording.requests
+                if one.api in CONTROL_APIS
+                and not one.is_probe
+                and one.broker == broker
+                and (one.controller_id, one.controller_epoch)
+                == (controller.broker, controller.elected_epoch)
+            ]
+            sent = [one for one in controller.sent if one.to == broker]
+            yield from _compare(recording, recorded, sent)
+
+
+def _compare(
+    recording: Recording, recorded: list[Recorded], sent: list[ControlRequest]
+) -> Iterator[Outcome]:
+    ours = [(_api(one), comparable(one.request, one.version)) for one in sent]
+    place = 0
+    for one in recorded:
+        message = read_message(one.api, "Request", one.version, one.request)
+        theirs = (one.api, comparable(message, one.version))
+        where = f"{recording.path.name} request {one.number}"
+        try:
+            found = ours.index(theirs, place)
+        except ValueError:
+            near = ours[place] if place < len(ours) else None
+            detail = f"  recorded {theirs}\n  ours     {near}"
+            yield Outcome(f"sent {one.api}", DIFFER, where, detail)
+            continue
+        skipped = found - place
+        place = found + 1
+        detail = f"{skipped} more were sent before it"
+        yield Outcome(f"sent {one.api}", AGREE if not skipped else SKIPPED, where, detail)
+
+
+SKIPPED = "hash order"
+
+
+def _api(sent: ControlRequest) -> str:
+    return _API_OF[type(sent.request).__name__.removesuffix("Request")]
