@@ -46,6 +46,11 @@ class Waiting:
     arrived_ms: int
     deadline_ms: int
 
+    @property
+    def is_request(self) -> bool:
+        """A request that the controller decides; else a watch, a response or a config."""
+        return self.name.isupper()
+
 
 @dataclass(slots=True)
 class Trial:
