@@ -49,7 +49,7 @@ def _renamed(api: str, body: Any) -> Any:
     for key, value in body.items():
         if key == "zkVersion" and api == "LEADER_AND_ISR":
             key = "partitionEpoch"
-        if key == "name" and api == "ALTER_ISR":
+        if key == "name" and api in ("ALTER_ISR", "ALTER_PARTITION"):
             key = "topicName"
         renamed[_OLD_NAMES.get(key, key)] = _renamed(api, value)
     return renamed

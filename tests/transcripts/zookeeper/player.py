@@ -24,6 +24,7 @@ from tests.transcripts.zookeeper.controllers import Controller, Inject, Waiting
 from tests.transcripts.zookeeper.forms import comparable, read_message
 from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording, Transaction
 from tests.transcripts.zookeeper.resync import resynchronise
+from tests.transcripts.zookeeper.sent_requests import LoggedRequests
 from tests.transcripts.zookeeper.znodes import Znodes
 
 DECIDED = (
@@ -51,6 +52,7 @@ class Player:
         self.controllers: list[Controller] = []
         self.all_controllers: list[Controller] = []
         self.outcomes: list[Outcome] = []
+        self.logged = LoggedRequests(recording)
         self._requests = [one for one in recording.requests if one.api in DECIDED]
         self._control = sorted(
             (one for one in recording.requests if one.api in CONTROL_APIS and not one.is_probe),
@@ -61,7 +63,7 @@ class Player:
         """Play all transactions in order of their zxids."""
         for transaction in self.recording.transactions:
             self._arrive(transaction.ms + SLACK_MS)
-            self._catch_up(transaction.ms - SLACK_MS)
+            self._catch_up(transaction.ms)
             self._play(transaction)
         end_ms = self.recording.transactions[-1].ms + 60_000
         self._arrive(end_ms)
@@ -102,24 +104,26 @@ class Player:
         controller.waiting.append(Waiting(name, inject, arrived_ms, deadline_ms))
 
     def _catch_up(self, now_ms: int) -> None:
-        """Process what must have been processed by now, as far as it asks for no writes."""
+        """Process what asks for no writes: at the latest by its deadline, and before that if the
+        requests that it sends are the next ones that the brokers have logged.
+        """
         for controller in self.controllers:
-            while (
-                controller.waiting
-                and not controller.asked
-                and controller.waiting[0].deadline_ms <= now_ms
-            ):
-                if not self._process_without_writes(controller, now_ms):
+            while controller.waiting and not controller.asked:
+                due = controller.waiting[0].deadline_ms <= now_ms - SLACK_MS
+                if not self._process_without_writes(controller, now_ms, due=due):
                     break
 
-    def _process_without_writes(self, controller: Controller, now_ms: int) -> bool:
+    def _process_without_writes(self, controller: Controller, now_ms: int, *, due: bool) -> bool:
+        if not due and self.recording.is_paused(controller.broker, now_ms):
+            return False
         snapshot = controller.snapshot()
         event = controller.waiting.pop(0)
+        before = len(controller.sent)
         controller.pump(event.inject(controller.machine), now_ms)
-        if controller.asked:
-            controller.restore(snapshot)
-            return False
-        return True
+        if not controller.asked and (due or self.logged.has_next(controller, before)):
+            return True
+        controller.restore(snapshot)
+        return False
 
     # --- transactions ---------------------------------------------------------------------------
 
@@ -131,7 +135,7 @@ class Player:
         if _is_lost_election(transaction) and self.znodes.tree.data_of(paths.CONTROLLER):
             self._outcome("write lost election", AGREE, f"zxid {transaction.zxid}", "")
             return
-        if controller is not None and _is_of_controller(transaction):
+        if controller is not None and self._is_decision(controller, transaction):
             self._decide(controller, transaction)
             return
         if transaction.kind == "close_session" and controller is not None:
@@ -140,6 +144,13 @@ class Player:
             self._expire(transaction)
         self._fire(self.znodes.apply(transaction), transaction.ms)
         self._notice_configs(transaction)
+
+    @staticmethod
+    def _is_decision(controller: Controller, transaction: Transaction) -> bool:
+        """A write of the controller; below IBP 3.0 brokers take their producer ids themselves."""
+        if transaction.entries[0].path == paths.PRODUCER_ID_BLOCK and transaction.kind == "write":
+            return controller.machine.state.settings.protocol.producer_ids_from_controller
+        return _is_of_controller(transaction)
 
     def _elect(self, transaction: Transaction) -> None:
         """A new controller, whose registration is the first of its writes."""
@@ -338,7 +349,7 @@ def _is_of_controller(transaction: Transaction) -> bool:
         if first.op == "check":
             return first.path == paths.CONTROLLER_EPOCH
         return first.op == "error"
-    return first.path in (paths.FEATURE, paths.PRODUCER_ID_BLOCK) and first.op in ("create", "set")
+    return first.path == paths.FEATURE
 
 
 def _kind(transaction: Transaction) -> str:

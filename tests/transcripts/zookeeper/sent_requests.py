@@ -7,6 +7,7 @@ there, and leaves a gap in the correlation ids of the controller's channel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from minicluster.controller.zookeeper.effects import ControlRequest
 from minicluster.protocol.api_keys import APIS
@@ -17,6 +18,38 @@ from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Record
 
 _API_OF = {NAMES[api]: api for api in CONTROL_APIS}
 assert APIS
+
+
+class LoggedRequests:
+    """The control requests that each broker logged of each controller, in order."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._brokers = sorted({one.broker for one in recording.requests})
+        self._logged: dict[tuple[int, int, int], list[tuple[str, Any]]] = {}
+        for one in recording.requests:
+            if one.api in CONTROL_APIS and not one.is_probe:
+                assert one.controller_id is not None and one.controller_epoch is not None
+                key = (one.controller_id, one.controller_epoch, one.broker)
+                message = read_message(one.api, "Request", one.version, one.request)
+                logged = (one.api, comparable(message, one.version))
+                self._logged.setdefault(key, []).append(logged)
+
+    def has_next(self, controller: Controller, before: int) -> bool:
+        """What a controller has sent since is what the brokers logged next, as far as they did."""
+        found = False
+        for broker in self._brokers:
+            key = (controller.broker, controller.elected_epoch, broker)
+            logged = self._logged.get(key, [])
+            earlier = [one for one in controller.sent[:before] if one.to == broker]
+            for place, sent in enumerate(
+                (one for one in controller.sent[before:] if one.to == broker), len(earlier)
+            ):
+                if place >= len(logged):
+                    continue
+                if logged[place] != (_api(sent), comparable(sent.request, sent.version)):
+                    return False
+                found = True
+        return found
 
 
 def compare_sent(controllers: Sequence[Controller], recording: Recording) -> Iterator[Outcome]:
