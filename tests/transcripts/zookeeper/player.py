@@ -108,16 +108,23 @@ class Player:
         requests that it sends are the next ones that the brokers have logged.
         """
         for controller in self.controllers:
-            while controller.waiting and not controller.asked:
-                due = controller.waiting[0].deadline_ms <= now_ms - SLACK_MS
-                if not self._process_without_writes(controller, now_ms, due=due):
-                    break
+            while not controller.asked and self._process_next(controller, now_ms):
+                continue
 
-    def _process_without_writes(self, controller: Controller, now_ms: int, *, due: bool) -> bool:
-        if not due and self.recording.is_paused(controller.broker, now_ms):
-            return False
+    def _process_next(self, controller: Controller, now_ms: int) -> bool:
+        """Process one event that asks for no writes; the order of arrival is a guess as well."""
+        paused = self.recording.is_paused(controller.broker, now_ms)
+        for place, event in enumerate(controller.waiting):
+            due = place == 0 and event.deadline_ms <= now_ms - SLACK_MS
+            if (due or not paused) and self._without_writes(controller, place, now_ms, due=due):
+                return True
+        return False
+
+    def _without_writes(
+        self, controller: Controller, place: int, now_ms: int, *, due: bool
+    ) -> bool:
         snapshot = controller.snapshot()
-        event = controller.waiting.pop(0)
+        event = controller.waiting.pop(place)
         before = len(controller.sent)
         controller.pump(event.inject(controller.machine), now_ms)
         if not controller.asked and (due or self.logged.has_next(controller, before)):
