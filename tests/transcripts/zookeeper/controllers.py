@@ -31,7 +31,7 @@ from minicluster.zookeeper.operations import (
     Result,
 )
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
-from tests.transcripts.zookeeper.recording import Recording, Transaction
+from tests.transcripts.zookeeper.recording import Recorded, Recording, Transaction
 from tests.transcripts.zookeeper.znodes import Znodes
 
 Inject = Callable[[ZooKeeperControllerMachine], list[Effect]]
@@ -45,11 +45,8 @@ class Waiting:
     inject: Inject
     arrived_ms: int
     deadline_ms: int
-
-    @property
-    def is_request(self) -> bool:
-        """A request that the controller decides; else a watch, a response or a config."""
-        return self.name.isupper()
+    recorded: Recorded | None = None
+    """A request that the controller decides; None for a watch, a response or a config."""
 
 
 @dataclass(slots=True)
@@ -68,7 +65,8 @@ class Controller:
     ) -> None:
         self.broker, self.session = broker, session
         self.machine = machine_of(recording, broker, new_id)
-        self.expired = False
+        self.expired = False  # its session is gone
+        self.ended = False  # and its machine has learned of it
         self.elected_epoch = 0
         self.waiting: list[Waiting] = []
         self.sent: list[ControlRequest] = []

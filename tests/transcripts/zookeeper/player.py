@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import permutations
 from uuid import UUID
 
 from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
@@ -16,6 +17,7 @@ from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALAN
 from minicluster.effects import Effect
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.operations import GetChildren
 from minicluster.zookeeper.state.watches import WatchEvent
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config, decode_config_change
@@ -79,7 +81,7 @@ class Player:
                 self._without_controller(recorded)
             else:
                 self._wait(controller, recorded.api, _request(recorded),
-                           recorded.received_ms, recorded.ms)  # fmt: skip
+                           recorded.received_ms, recorded.ms, recorded)  # fmt: skip
         while self._control and self._control[0].ms <= until_ms - SLACK_MS + RESPONSE_SLACK_MS:
             recorded = self._control.pop(0)
             controller = self._of_epoch(recorded.controller_epoch)
@@ -96,18 +98,26 @@ class Player:
         self._outcome(f"response {recorded.api}", verdict, f"request {recorded.number}", "")
 
     def _wait(
-        self, controller: Controller, name: str, inject: Inject, arrived_ms: int, deadline_ms: int
+        self,
+        controller: Controller,
+        name: str,
+        inject: Inject,
+        arrived_ms: int,
+        deadline_ms: int,
+        recorded: Recorded | None = None,
     ) -> None:
         for start_ms, end_ms in self.recording.pauses.get(controller.broker, ()):
             if start_ms <= deadline_ms < end_ms + WATCH_DEADLINE_MS:
                 deadline_ms = max(deadline_ms, end_ms + WATCH_DEADLINE_MS)
-        controller.waiting.append(Waiting(name, inject, arrived_ms, deadline_ms))
+        controller.waiting.append(Waiting(name, inject, arrived_ms, deadline_ms, recorded))
 
     def _catch_up(self, now_ms: int) -> None:
         """Process what asks for no writes: at the latest by its deadline, and before that if the
         requests that it sends are the next ones that the brokers have logged.
         """
         for controller in self.controllers:
+            if controller.expired and not controller.ended:
+                continue  # paused past the end of its session: it goes on when it reconnects
             while not controller.asked and self._process_next(controller, now_ms):
                 continue
 
@@ -150,6 +160,8 @@ class Player:
         if transaction.kind == "create_session":
             self._expire(transaction)
         self._fire(self.znodes.apply(transaction), transaction.ms)
+        for one in self.controllers:
+            self._go_on(one, transaction.ms)
         self._notice_configs(transaction)
 
     @staticmethod
@@ -181,6 +193,7 @@ class Player:
 
     def _decide(self, controller: Controller, transaction: Transaction) -> None:
         """A write of a controller: the next one of its machine, or the first one of an event."""
+        controller.go_on(transaction.ms)
         if not controller.asked:
             self._find_event(controller, transaction)
         self._match(controller, transaction)
@@ -199,6 +212,13 @@ class Player:
             controller.restore(snapshot)
         for first in ready:
             if self._try(controller, first, transaction, in_order=False):
+                return
+            controller.restore(snapshot)
+        for first, second in permutations(ready, 2):
+            event = controller.waiting.pop(first)
+            controller.pump(event.inject(controller.machine), transaction.ms)
+            place = second - (second > first)
+            if not controller.asked and self._try(controller, place, transaction, in_order=False):
                 return
             controller.restore(snapshot)
         if controller.machine.state.settings.auto_leader_rebalance_enable:
@@ -231,7 +251,7 @@ class Player:
         if controller.take(transaction):
             self._outcome(f"write {kind}", AGREE, where, "")
             self._fire(self.znodes.fire(transaction), transaction.ms)
-            controller.go_on(transaction.ms)
+            self._go_on(controller, transaction.ms)
             return
         shown = "\n".join(f"  asked {request}" for request in asked)
         waits = ", ".join(event.name for event in controller.waiting)
@@ -240,19 +260,43 @@ class Player:
         self._fire(self.znodes.apply(transaction), transaction.ms)
         resynchronise(controller, self.recording, transaction.ms)
 
+    def _go_on(self, controller: Controller, now_ms: int) -> None:
+        """Go on with an event; a fail-over, when all are registered whom it told the brokers of."""
+        names = self.znodes.tree.read(GetChildren(paths.BROKER_IDS)).children
+        if controller.sent or self.logged.first_live(controller) <= {int(name) for name in names}:
+            controller.go_on(now_ms)
+
     def _expire(self, transaction: Transaction) -> None:
         """A broker's next session: the controller in its old one learns that it has expired."""
         controller = self._of_broker(transaction.broker)
         if controller is not None and controller.expired and not controller.asked:
             now_ms = transaction.ms
-            waiting, controller.waiting = controller.waiting, []
-            for event in waiting:
-                if event.is_request and event.deadline_ms <= now_ms:
-                    controller.pump(event.inject(controller.machine), now_ms)
+            waiting = [event for event in controller.waiting if event.recorded is not None]
+            controller.waiting = []
+            for place, event in enumerate(waiting):
+                snapshot = controller.snapshot()
+                controller.pump(event.inject(controller.machine), now_ms)
+                if not self._responds_as_recorded(controller, event):
+                    controller.restore(snapshot)
+                    waiting = waiting[place:]
+                    break
+            else:
+                waiting = []
             controller.pump(controller.machine.on_session_expired(now_ms), now_ms)
-            controller.waiting = [
-                event for event in waiting if event.is_request and event.deadline_ms > now_ms
-            ]
+            controller.waiting = waiting
+            controller.ended = True
+
+    @staticmethod
+    def _responds_as_recorded(controller: Controller, event: Waiting) -> bool:
+        """The request came before the machine knew of its expiry; else it came after it."""
+        recorded = event.recorded
+        if recorded is None or recorded.response is None:
+            return False
+        given = controller.responses.get(recorded.number)
+        wanted = read_message(recorded.api, "Response", recorded.version, recorded.response)
+        return given is not None and comparable(given, recorded.version) == comparable(
+            wanted, recorded.version
+        )
 
     def _fire(self, events: list[tuple[int, WatchEvent]], now_ms: int) -> None:
         for session, watched in events:

@@ -34,6 +34,15 @@ class LoggedRequests:
                 logged = (one.api, comparable(message, one.version))
                 self._logged.setdefault(key, []).append(logged)
 
+    def first_live(self, controller: Controller) -> set[int]:
+        """The live brokers of the first UpdateMetadata that a broker logged of a controller."""
+        for broker in self._brokers:
+            key = (controller.broker, controller.elected_epoch, broker)
+            for api, message in self._logged.get(key, ())[:1]:
+                if api == "UPDATE_METADATA" and not message["topicStates"]:
+                    return {one["id"] for one in message["liveBrokers"]}
+        return set()
+
     def has_next(self, controller: Controller, before: int) -> bool:
         """What a controller has sent since is what the brokers logged next, as far as they did."""
         found = False
