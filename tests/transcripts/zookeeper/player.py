@@ -157,6 +157,7 @@ class Player:
             return
         if transaction.kind == "close_session" and controller is not None:
             controller.expired = True
+            self._end(controller, transaction.ms)
         if transaction.kind == "create_session":
             self._expire(transaction)
         self._fire(self.znodes.apply(transaction), transaction.ms)
@@ -214,12 +215,15 @@ class Player:
             if self._try(controller, first, transaction, in_order=False):
                 return
             controller.restore(snapshot)
-        for first, second in permutations(ready, 2):
-            event = controller.waiting.pop(first)
-            controller.pump(event.inject(controller.machine), transaction.ms)
-            place = second - (second > first)
-            if not controller.asked and self._try(controller, place, transaction, in_order=False):
-                return
+        for first, second in permutations([controller.waiting[place] for place in ready], 2):
+            controller.waiting.remove(first)
+            controller.pump(first.inject(controller.machine), transaction.ms)
+            while not controller.asked and self._process_next(controller, transaction.ms):
+                continue
+            if not controller.asked and second in controller.waiting:
+                place = controller.waiting.index(second)
+                if self._try(controller, place, transaction, in_order=False):
+                    return
             controller.restore(snapshot)
         if controller.machine.state.settings.auto_leader_rebalance_enable:
             controller.pump(
@@ -259,6 +263,20 @@ class Player:
         self._outcome(f"write {kind}", DIFFER, where, f"{entries}\n{shown}\n  waiting: {waits}")
         self._fire(self.znodes.apply(transaction), transaction.ms)
         resynchronise(controller, self.recording, transaction.ms)
+
+    def _end(self, controller: Controller, now_ms: int) -> None:
+        """A broker that was killed: of its last event, only what it sent is there."""
+        if self.recording.is_paused(controller.broker, now_ms):
+            return
+        while controller.waiting and not controller.asked:
+            snapshot = controller.snapshot()
+            event = controller.waiting.pop(0)
+            before = len(controller.sent)
+            controller.pump(event.inject(controller.machine), now_ms)
+            if not self.logged.has_next(controller, before):
+                waiting = controller.waiting
+                controller.restore(snapshot)
+                controller.waiting = waiting
 
     def _go_on(self, controller: Controller, now_ms: int) -> None:
         """Go on with an event; a fail-over, when all are registered whom it told the brokers of."""

@@ -36,11 +36,10 @@ class LoggedRequests:
 
     def first_live(self, controller: Controller) -> set[int]:
         """The live brokers of the first UpdateMetadata that a broker logged of a controller."""
-        for broker in self._brokers:
-            key = (controller.broker, controller.elected_epoch, broker)
-            for api, message in self._logged.get(key, ())[:1]:
-                if api == "UPDATE_METADATA" and not message["topicStates"]:
-                    return {one["id"] for one in message["liveBrokers"]}
+        key = (controller.broker, controller.elected_epoch, controller.broker)
+        for api, message in self._logged.get(key, ())[:1]:
+            if api == "UPDATE_METADATA" and not message["topicStates"]:
+                return {one["id"] for one in message["liveBrokers"]}
         return set()
 
     def has_next(self, controller: Controller, before: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.controller.zookeeper.errors import ZooKeeperFailure
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.znode_access import expect_ok, read_data
@@ -31,15 +32,25 @@ def process_allocate_producer_ids(
     if refusal is not None:
         state.respond(token, AllocateProducerIdsResponse(error_code=refusal))
         return
+    try:
+        first = yield from _take_block(state, request.broker_id)
+    except ZooKeeperFailure:
+        failed = AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        state.respond(token, failed)
+        return
+    allocated = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK)
+    state.respond(token, allocated)
+
+
+def _take_block(state: ControllerState, broker: int) -> Process[int]:
+    """Write the next block for a broker, once no other writer was faster; returns its first id."""
     while True:
         data, stat = expect_ok((yield from read_data(state, paths.PRODUCER_ID_BLOCK))).found
         first = decode_producer_id_block(data)[1] + 1 if data else 0
-        block = encode_producer_id_block(request.broker_id, first, first + BLOCK - 1)
+        block = encode_producer_id_block(broker, first, first + BLOCK - 1)
         (written,) = yield (SetData(paths.PRODUCER_ID_BLOCK, block, stat.version),)
         if expect_ok(written, Code.BADVERSION).ok:
-            break
-    allocated = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK)
-    state.respond(token, allocated)
+            return first
 
 
 def _refusal(state: ControllerState, request: AllocateProducerIdsRequest) -> ErrorCode | None:
