@@ -156,8 +156,8 @@ class Player:
             self._decide(controller, transaction)
             return
         if transaction.kind == "close_session" and controller is not None:
-            controller.expired = True
             self._end(controller, transaction.ms)
+            controller.expired = True
         if transaction.kind == "create_session":
             self._expire(transaction)
         self._fire(self.znodes.apply(transaction), transaction.ms)
