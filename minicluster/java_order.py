@@ -40,9 +40,7 @@ def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
     return _by_bin(members, hash_of, _grown(16, len(members)))
 
 
-def scala_map_order(
-    keys: Iterable[K], hash_of: Callable[[K], int], made_from: int = 0
-) -> list[K]:
+def scala_map_order(keys: Iterable[K], hash_of: Callable[[K], int], made_from: int = 0) -> list[K]:
     """The keys of a mutable Scala map in the order of its bins; in a bin, by their hashes.
 
     A map made from some entries has room for these, an empty one 16 bins; it doubles them before

@@ -15,6 +15,7 @@ PLAYERS = {
     "controller": "tests.transcripts.controller_player",
     "partition": "tests.transcripts.partition",
     "quorum": "tests.transcripts.quorum_player",
+    "zookeeper": "tests.transcripts.zookeeper.play",
 }
 
 

@@ -215,9 +215,9 @@ class Player:
             if self._try(controller, first, transaction, in_order=False):
                 return
             controller.restore(snapshot)
-        for first, second in permutations([controller.waiting[place] for place in ready], 2):
-            controller.waiting.remove(first)
-            controller.pump(first.inject(controller.machine), transaction.ms)
+        for event, second in permutations([controller.waiting[place] for place in ready], 2):
+            controller.waiting.remove(event)
+            controller.pump(event.inject(controller.machine), transaction.ms)
             while not controller.asked and self._process_next(controller, transaction.ms):
                 continue
             if not controller.asked and second in controller.waiting:

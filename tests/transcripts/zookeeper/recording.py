@@ -1,4 +1,4 @@
-"""A recorded run: ZooKeeper's transactions, the requests between brokers, the steps of the script."""
+"""A recorded run: ZooKeeper's transactions, the requests between brokers, the script."""
 
 from __future__ import annotations
 
@@ -106,12 +106,16 @@ def load(path: Path) -> Recording:
     if not (path / "summary.json").is_file():
         raise UserError(f"{path}: no zookeeper transcript: there is no summary.json in it")
     summary = json.loads((path / "summary.json").read_text())
-    require(summary, ("release", "inter.broker.protocol.version", "settings"), f"{path}: the summary")
+    require(
+        summary, ("release", "inter.broker.protocol.version", "settings"), f"{path}: the summary"
+    )
     recording = Recording(
         path,
         summary,
         list(_transactions(path / "zk.jsonl.gz")),
-        sorted(_requests(path / "requests.jsonl.gz"), key=lambda one: (one.received_ms, one.number)),
+        sorted(
+            _requests(path / "requests.jsonl.gz"), key=lambda one: (one.received_ms, one.number)
+        ),
     )
     _read_pauses(recording, path / "steps.jsonl")
     return recording

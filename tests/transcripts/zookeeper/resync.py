@@ -5,12 +5,9 @@ difference does not make many.
 from __future__ import annotations
 
 from minicluster.controller.zookeeper.changing.partition_states import initialize_partition_states
-from minicluster.controller.zookeeper.state.context import ReplicaStatus
-from minicluster.controller.zookeeper.state.leader_and_isr import Leadership
 from minicluster.controller.zookeeper.znode_access import read_known_states
 from tests.transcripts.zookeeper.controllers import Controller, machine_of
 from tests.transcripts.zookeeper.recording import Recording
-from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
 
 
 def resynchronise(controller: Controller, recording: Recording, now_ms: int) -> None:

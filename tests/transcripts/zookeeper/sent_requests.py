@@ -118,7 +118,5 @@ def _compare(
         yield Outcome(f"sent {one.api}", AGREE if not skipped else SKIPPED, where, detail)
 
 
-
-
 def _api(sent: ControlRequest) -> str:
     return _API_OF[type(sent.request).__name__.removesuffix("Request")]

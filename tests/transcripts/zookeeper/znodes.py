@@ -16,7 +16,7 @@ from minicluster.zookeeper.operations import (
     SetData,
 )
 from minicluster.zookeeper.state.tree import Change, Tree
-from minicluster.zookeeper.state.watches import WatchEvent, Watches
+from minicluster.zookeeper.state.watches import Watches, WatchEvent
 from tests.transcripts.zookeeper.recording import Entry, Transaction
 
 _NEVER = Check("/", 1 << 30)
@@ -57,7 +57,7 @@ class Znodes:
         return [fired for change in changes for fired in self.watches.fire(change)]
 
     def looks_like(self, request: Request, transaction: Transaction) -> bool:
-        """A rule's write is the recorded one: what took effect byte for byte, what failed by code."""
+        """A rule's write is the recorded one: by its bytes if it took effect, else by its code."""
         operations = request.operations if isinstance(request, Multi) else (request,)
         if len(operations) != len(transaction.entries):
             return False
