@@ -43,6 +43,7 @@ class ConsumerMember:
         self._epoch = _JOINS
         self._owned: tuple[TopicPartition, ...] = ()
         self._interval_ms = BACKOFF_MS
+        self._was_lost = False
 
     @property
     def membership(self) -> Membership:
@@ -55,7 +56,8 @@ class ConsumerMember:
         self._client.find_leaders(self._topics, self._beat, now_ms)
 
     def _beat(self, now_ms: int) -> None:
-        joins = self._epoch == _JOINS
+        # After a beat without a response the coordinator has to repeat the assignment.
+        is_full = self._epoch == _JOINS or self._was_lost
         ids = {name: topic_id for topic_id, name in self._client.topic_ids.items()}
         topics: dict[str, list[int]] = {}
         for topic, index in self._owned:
@@ -64,8 +66,8 @@ class ConsumerMember:
             group_id=self._group,
             member_id=self._member_id,
             member_epoch=self._epoch,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS if joins else -1,
-            subscribed_topic_names=self._topics if joins else None,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS if is_full else -1,
+            subscribed_topic_names=self._topics if is_full else None,
             topic_partitions=tuple(
                 ConsumerGroupHeartbeatRequest.TopicPartitions(
                     topic_id=ids[topic], partitions=tuple(indexes)
@@ -79,6 +81,7 @@ class ConsumerMember:
         error = ErrorCode.NETWORK_EXCEPTION
         if response is not None:
             error = ErrorCode.for_code(response.error_code)
+        self._was_lost = response is None or error in COORDINATOR_ERRORS
         if response is None or error in COORDINATOR_ERRORS:
             self._client.forget_coordinator()
             self._client.after("heartbeat", BACKOFF_MS, self._beat, now_ms)
