@@ -386,6 +386,7 @@ class Network:
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
+        exchange.was_received = failure is None
         self.recorder.event("answer", exchange, failure)
         if caller is not None:
             caller.deliver(Completion(exchange, response, failure))

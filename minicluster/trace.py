@@ -131,23 +131,65 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "error": "str",
         "idempotent": "bool",  # send: by a producer whose records may be sent again
     },
-    # Responses to Kafka's clients: a row for each partition of a Fetch, of a ListOffsets for the
-    # latest offset, and for each record that was acknowledged or read.
+    # Responses to clients: a row for each partition of a Fetch, of a ListOffsets for the latest
+    # offset, and for each record that was acknowledged or read; for each partition that a member of
+    # a group got, committed or fetched the offset of; and for the begin and end of a producer's
+    # transactions, without a partition (-1).
     "client_record": {
         "rpc": "int",  # the id of the request
         "client_id": "str",
         "connection": "int",
         "broker": "int",  # that responded
         "resp_seq": "int",  # when it did
-        "f": "str",  # send read fetch list
+        "f": "str",  # send read fetch list own commit committed forget init end
         "topic": "str",  # null: the request named the id
         "topic_id": "str",  # null: the request named the topic
         "part": "int",
         "acks": "int",  # send
-        "offset": "int",  # send, read
+        "offset": "int",  # send, read, commit, committed (-1: none)
         "leader_epoch": "int",  # read: of the batch; list
         "value": "str",  # send, read
         "high_watermark": "int",  # read, fetch, list: as the response has it
+        "send_seq": "int",  # when the request was sent
+        "received": "bool",  # the client got the response; false also while it is on its way
+        "isolation": "int",  # read, fetch: 1 is read_committed
+        "last_stable_offset": "int",  # read, fetch: as the response has it
+        "batch_offset": "int",  # read: the base offset of the record's batch
+        "visible": "bool",  # read: no marker, and of no transaction that the response calls aborted
+        "producer_id": "int",  # send, init, end
+        "producer_epoch": "int",  # send, init, end
+        "group_id": "str",  # own, commit, committed, forget
+        "member_id": "str",  # own, commit
+        "generation": "int",  # own, commit: of a classic group, or the member's epoch
+        "transactional_id": "str",  # init, end
+        "committed": "bool",  # end
+    },
+    # The batches of producers in each broker's logs at the end of the run.
+    "log_batch": {
+        "broker": "int",
+        "topic": "str",
+        "topic_id": "str",
+        "part": "int",
+        "base_offset": "int",
+        "last_offset": "int",
+        "producer_id": "int",
+        "producer_epoch": "int",
+        "transactional": "bool",
+        "marker": "str",  # commit abort; null: data
+        "coordinator_epoch": "int",  # of a marker
+    },
+    # The decisions in __transaction_state at the end of the run, one row for each partition of each
+    # transaction.
+    "transaction_decision": {
+        "broker": "int",  # whose log has it
+        "offset": "int",
+        "transactional_id": "str",
+        "producer_id": "int",
+        "producer_epoch": "int",
+        "state": "str",  # PrepareCommit PrepareAbort
+        "completed": "bool",  # a later record of the same transactional id says so
+        "topic": "str",
+        "part": "int",
     },
     "fault": {
         "step": "int",
@@ -168,14 +210,33 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "replica_log": ("vt", "seq", "broker", "topic", "part", "offset", "at"),
     "history": ("vt", "seq", "op_id", "f", "type"),
     "client_record": ("vt", "seq", "rpc", "client_id", "broker", "f", "part"),
+    "log_batch": ("vt", "seq", "broker", "topic", "topic_id", "part", "base_offset"),
+    "transaction_decision": ("vt", "seq", "broker", "offset", "state", "topic", "part"),
     "fault": ("vt", "seq", "action", "phase"),
 }
 
 # Tables that runs of earlier versions do not have; without rows no rule has cases in them.
-OPTIONAL_TABLES = frozenset({"refusal", "client_record"})
+OPTIONAL_TABLES = frozenset({"refusal", "client_record", "log_batch", "transaction_decision"})
 
 # Columns that runs of earlier versions do not have: null there.
-OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {"rpc": ("client_id", "connection")}
+OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "rpc": ("client_id", "connection"),
+    "client_record": (
+        "send_seq",
+        "received",
+        "isolation",
+        "last_stable_offset",
+        "batch_offset",
+        "visible",
+        "producer_id",
+        "producer_epoch",
+        "group_id",
+        "member_id",
+        "generation",
+        "transactional_id",
+        "committed",
+    ),
+}
 
 # Kafka's ids and epochs of 32 bits, whatever table they are in.
 INT32_COLUMNS = frozenset(

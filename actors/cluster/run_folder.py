@@ -8,6 +8,7 @@ from typing import Any
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
@@ -59,7 +60,12 @@ def _running_actors(cluster: Cluster) -> tuple[str, ...]:
 def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
     """Write everything but the header, and return the header."""
     trace_hash = cluster.trace_hash
-    end = {"replica_log": [row for n in cluster.broker_ids for row in _rows_at_end(cluster, n)]}
+    own_disks = [cluster.disks[node_id] for node_id in cluster.broker_ids]
+    end = {
+        "replica_log": [row for n in cluster.broker_ids for row in _rows_at_end(cluster, n)],
+        "log_batch": [row for disk in own_disks for row in batch_rows(disk)],
+        "transaction_decision": [row for disk in own_disks for row in decision_rows(disk)],
+    }
     disks = _metadata_disks(cluster)
     for node_id, disk in disks.items():
         write_controller_directory(

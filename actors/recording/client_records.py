@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import UUID
 
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.group_records import Row, group_rows, record_row
+from minicluster.clients.reader import visible_batches
 from minicluster.log.batch import RecordBatch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
-from minicluster.protocol.uuids import ZERO_UUID, format_uuid
+from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.requests.read_from_log import CONSUMER
 
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
-Row = dict[str, Any]
-Entry = tuple[int, int, int, str | None]  # index in the request, offset, leader epoch, value
+Entry = tuple[int, int, str | None, RecordBatch]  # index in the request, offset, value, batch
 Entries = Callable[[Any], Iterator[Entry]]
 
 
@@ -41,13 +41,15 @@ def client_rows(exchange: Exchange, *, of_batches: bool = False) -> Iterator[Row
     elif isinstance(request, ListOffsetsRequest):
         rows = _listed(request, exchange.response)
     else:
-        return
+        rows = group_rows(request, exchange.response)
     of_the_exchange = {
         "rpc": exchange.id,
         "client_id": exchange.client_id,
         "connection": exchange.connection,
         "broker": exchange.dst,
         "resp_seq": exchange.resp_seq,
+        "send_seq": exchange.send_seq,
+        "received": exchange.was_received,
     }
     for row in rows:
         yield {**of_the_exchange, **row}
@@ -65,9 +67,11 @@ def _sent(request: ProduceRequest, response: Any, entries: Entries) -> Iterator[
             place = topic.name, topic.topic_id, partition.index
             if partition.error_code != ErrorCode.NONE or partition.base_offset < 0:
                 continue
-            for index, _, _, value in entries(sent.get(place)):
-                yield _row("send", *place, partition.base_offset + index, value) | {
-                    "acks": request.acks
+            for index, _, value, batch in entries(sent.get(place)):
+                yield record_row("send", *place, partition.base_offset + index, value) | {
+                    "acks": request.acks,
+                    "producer_id": batch.producer_id,
+                    "producer_epoch": batch.producer_epoch,
                 }
 
 
@@ -80,11 +84,24 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
             if partition.error_code != ErrorCode.NONE:
                 continue
             place = topic.topic, topic.topic_id, partition.partition_index
-            returned = {"high_watermark": partition.high_watermark}
-            yield _row("fetch", *place, None, None) | returned
-            for _, offset, leader_epoch, value in entries(partition.records):
+            returned = {
+                "high_watermark": partition.high_watermark,
+                "last_stable_offset": partition.last_stable_offset,
+                "isolation": request.isolation_level,
+            }
+            yield record_row("fetch", *place, None, None) | returned
+            batches = _batches(partition.records)
+            seen = visible_batches(batches, partition.aborted_transactions)
+            shown = {batch.base_offset for batch in seen}
+            for _, offset, value, batch in entries(partition.records):
                 yield (
-                    _row("read", *place, offset, value) | returned | {"leader_epoch": leader_epoch}
+                    record_row("read", *place, offset, value)
+                    | returned
+                    | {
+                        "leader_epoch": batch.leader_epoch,
+                        "batch_offset": batch.base_offset,
+                        "visible": batch.base_offset in shown,
+                    }
                 )
 
 
@@ -102,33 +119,20 @@ def _listed(request: ListOffsetsRequest, response: Any) -> Iterator[Row]:
         for partition in topic.partitions:
             place = topic.name, partition.partition_index
             if partition.error_code == ErrorCode.NONE and place in wanted and partition.offset >= 0:
-                yield _row("list", topic.name, ZERO_UUID, partition.partition_index, None, None) | {
+                yield record_row("list", *place[:1], ZERO_UUID, place[1], None, None) | {
                     "high_watermark": partition.offset,
                     "leader_epoch": partition.leader_epoch,
                 }
 
 
-def _row(
-    kind: str, topic: str, topic_id: UUID, part: int, offset: int | None, value: str | None
-) -> Row:
-    return {
-        "f": kind,
-        "topic": topic or None,
-        "topic_id": None if topic_id == ZERO_UUID else format_uuid(topic_id),
-        "part": part,
-        "offset": offset,
-        "value": value,
-    }
-
-
 def _records(records: Any) -> Iterator[Entry]:
-    """Every record, with its value as ``replica_log`` has it."""
+    """Every record, with its value as ``replica_log`` has it; a marker has none."""
     index = 0
     for batch in _batches(records):
         try:
             for record in batch.records:
-                value = (record.value or b"").decode("utf-8", "backslashreplace")
-                yield index, record.offset, batch.leader_epoch, value
+                text = (record.value or b"").decode("utf-8", "backslashreplace")
+                yield index, record.offset, None if batch.is_control else text, batch
                 index += 1
         except InvalidBatch:
             return
@@ -139,7 +143,7 @@ def _last_records(records: Any) -> Iterator[Entry]:
     index = -1
     for batch in _batches(records):
         index += batch.count
-        yield index, batch.last_offset, batch.leader_epoch, None
+        yield index, batch.last_offset, None, batch
 
 
 def _batches(records: Any) -> tuple[RecordBatch, ...]:

@@ -37,6 +37,7 @@ class Exchange:
         "src_incarnation",
         "timer",
         "version",
+        "was_received",
     )
 
     def __init__(
@@ -79,6 +80,7 @@ class Exchange:
         self.registered_epoch: int | None = None
         self.timer: Any = None
         self.open = True
+        self.was_received = False  # the caller got the response
 
     @property
     def is_of_client(self) -> bool:

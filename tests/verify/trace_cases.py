@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from minicluster.protocol import records as r
 from tests.verify import trace_cases_clients as clients
+from tests.verify import trace_cases_groups as groups
 from tests.verify import trace_cases_logs as logs
 from tests.verify import trace_cases_quorum as quorum
 from tests.verify import trace_cases_replicas as replicas
@@ -413,6 +414,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     **replicas.BAD,
     **logs.BAD,
     **clients.BAD,
+    **groups.BAD,
     **{rule: logs.BAD.get(rule, ()) + cases for rule, cases in quorum.BAD.items()},
 }
 NEAR: dict[str, tuple[Case, ...]] = {
@@ -433,5 +435,6 @@ NEAR: dict[str, tuple[Case, ...]] = {
     **replicas.NEAR,
     **logs.NEAR,
     **clients.NEAR,
+    **groups.NEAR,
     **{rule: logs.NEAR.get(rule, ()) + cases for rule, cases in quorum.NEAR.items()},
 }

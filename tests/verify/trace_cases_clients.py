@@ -12,7 +12,7 @@ from tests.verify.trace_kit import EVERYBODY, plain_run
 Case = Callable[[], RunBuilder]
 
 
-def _client(run: RunBuilder, kind: str, **values: object) -> RunBuilder:
+def client(run: RunBuilder, kind: str, **values: object) -> RunBuilder:
     """A row of a response of broker 1 to a client, by the topic's name."""
     number = run.seq + 1
     defaults = {
@@ -42,7 +42,7 @@ def leads(
     )  # fmt: skip
 
 
-def _holds(run: RunBuilder, broker: int, values: dict[int, str]) -> RunBuilder:
+def holds(run: RunBuilder, broker: int, values: dict[int, str]) -> RunBuilder:
     """The records of a replica at the end of the run."""
     seq = run.seq + 1
     for offset, value in values.items():
@@ -53,30 +53,30 @@ def _holds(run: RunBuilder, broker: int, values: dict[int, str]) -> RunBuilder:
 
 
 def sent(run: RunBuilder, offset: int, value: str, *, acks: int = -1) -> RunBuilder:
-    return _client(run, "send", offset=offset, value=value, acks=acks)
+    return client(run, "send", offset=offset, value=value, acks=acks)
 
 
 def read(run: RunBuilder, offset: int, value: str, hw: int = 2, **more: object) -> RunBuilder:
-    return _client(run, "read", offset=offset, value=value, high_watermark=hw, **more)
+    return client(run, "read", offset=offset, value=value, high_watermark=hw, **more)
 
 
 def f1_bad() -> RunBuilder:
     """The next leader's log ends below what the first one acknowledged."""
     run = sent(leads(plain_run(), end=2), 1, "b")
-    return _holds(leads(run, broker=2, epoch=1, end=1), 2, {0: "a"})
+    return holds(leads(run, broker=2, epoch=1, end=1), 2, {0: "a"})
 
 
 def f1_other() -> RunBuilder:
     """The next leader has another record at that offset."""
     run = sent(leads(plain_run(), end=2), 1, "b")
-    return _holds(leads(run, broker=2, epoch=1, end=2), 2, {0: "a", 1: "c"})
+    return holds(leads(run, broker=2, epoch=1, end=2), 2, {0: "a", 1: "c"})
 
 
 def f1_near() -> RunBuilder:
     """acks=1 may be lost; compaction took offset 0; 1 lost its copy, but no longer leads."""
     run = sent(sent(leads(plain_run(), end=3), 0, "a"), 1, "b")
     sent(run, 2, "c", acks=1)
-    return _holds(leads(run, broker=2, epoch=1, end=2), 2, {1: "b"})
+    return holds(leads(run, broker=2, epoch=1, end=2), 2, {1: "b"})
 
 
 def f1_deleted() -> RunBuilder:
@@ -85,7 +85,7 @@ def f1_deleted() -> RunBuilder:
     run.partition("delete", broker=1, leo=0)
     # Another partition stays, so that there is a case.
     run.partition("become_leader", broker=1, part=1, leo=2, **EVERYBODY)
-    return _client(run, "send", offset=0, value="x", acks=-1, part=1)
+    return client(run, "send", offset=0, value="x", acks=-1, part=1)
 
 
 def f6_bad() -> RunBuilder:
@@ -99,7 +99,7 @@ def f6_beyond_the_response() -> RunBuilder:
 def f6_raised() -> RunBuilder:
     """No record, but a high watermark that the replica does not have."""
     run = read(leads(plain_run()), 1, "b")
-    return _client(run, "fetch", high_watermark=3)
+    return client(run, "fetch", high_watermark=3)
 
 
 def f6_near() -> RunBuilder:
@@ -108,7 +108,7 @@ def f6_near() -> RunBuilder:
     run.partition("become_follower", broker=2, leo=2)
     run.partition("hw", broker=2, leo=2, hw_old=0, hw_new=1)
     read(run, 0, "a", hw=1, broker=2)
-    return _client(run, "list", high_watermark=2)
+    return client(run, "list", high_watermark=2)
 
 
 def f9_bad() -> RunBuilder:
@@ -126,18 +126,25 @@ def f9_near() -> RunBuilder:
     return read(read(run, 1, "c", part=1), 1, "b")
 
 
+def f9_same_sequence() -> RunBuilder:
+    """A producer sends another batch under a sequence number again: the first offset is its own."""
+    run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
+    client(run, "send", offset=1, value="c", acks=-1, producer_id=7)
+    return read(run, 1, "b")
+
+
 def f18_client() -> RunBuilder:
-    run = _client(leads(plain_run(), end=5), "fetch", high_watermark=5)
-    return _client(run, "list", high_watermark=4)
+    run = client(leads(plain_run(), end=5), "fetch", high_watermark=5)
+    return client(run, "list", high_watermark=4)
 
 
 def f18_client_near() -> RunBuilder:
     """The next leader may begin below, and so may a follower."""
-    run = _client(leads(plain_run(), end=5), "fetch", high_watermark=5)
-    _client(leads(run, broker=2, epoch=1, end=4), "fetch", high_watermark=4, broker=2)
+    run = client(leads(plain_run(), end=5), "fetch", high_watermark=5)
+    client(leads(run, broker=2, epoch=1, end=4), "fetch", high_watermark=4, broker=2)
     run.partition("become_follower", broker=3, leo=5)
     run.partition("hw", broker=3, leo=5, hw_old=0, hw_new=3)
-    return _client(run, "fetch", high_watermark=3, broker=3)
+    return client(run, "fetch", high_watermark=3, broker=3)
 
 
 BAD: dict[str, tuple[Case, ...]] = {
@@ -149,6 +156,6 @@ BAD: dict[str, tuple[Case, ...]] = {
 NEAR: dict[str, tuple[Case, ...]] = {
     "F1": (f1_near, f1_deleted),
     "F6": (f6_near,),
-    "F9": (f9_near,),
+    "F9": (f9_near, f9_same_sequence),
     "F18": (f18_near, f18_listed, f18_client_near),
 }

@@ -24,6 +24,7 @@ Row = Mapping[str, Any]
 Place = tuple[str, int]  # topic id as the trace has it, partition
 
 RULE_IDS = ("F1", "F6", "F9", "F18")
+_OF_PARTITIONS = ("send", "read", "fetch", "list")
 _TRACE_ONLY = -1  # the offset of a finding that no record of the metadata log shows
 _FALL = BY_ID["F18"].checks.index(WATERMARKS_OF_CLIENTS)
 
@@ -112,7 +113,7 @@ class ClientChecker:
         """A response to a client; rows of whole batches name the last offset of each (F6, F18)."""
         for row in rows:
             partition = self._partition_of(row)
-            if partition is None or partition.may_have_lost:
+            if row["f"] not in _OF_PARTITIONS or partition is None or partition.may_have_lost:
                 continue
             if row["f"] == "send":
                 if row["acks"] == -1:

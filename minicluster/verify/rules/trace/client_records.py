@@ -12,7 +12,10 @@ from minicluster.verify.rules.trace.windows import UP_TO_HERE
 # Each row with the id of its topic, of partitions that have lost nothing.
 _RETURNED = """
 select r.run, r.seq, r.rpc, r.broker, r.f, r.part, r.acks, r.offset as record_offset, r.value,
-  r.high_watermark, coalesce(r.topic_id, n.topic_id) as topic_id, n.topic,
+  r.high_watermark, r.last_stable_offset, r.isolation, r.batch_offset, r.visible, r.send_seq,
+  r.client_id, r.connection, r.received, r.group_id, r.member_id, r.generation,
+  coalesce(r.producer_id, -1) >= 0 as idempotent,
+  coalesce(r.topic_id, n.topic_id) as topic_id, n.topic,
   cast(null as bigint) as log_offset
 from client_record r
 join (
@@ -78,12 +81,13 @@ left join (select run, topic_id, part, broker, offset, value_id from replica_log
     and t.record_offset = h.offset
 """
 
-# Every value that a response to a client has placed at an offset for good.
+# Every value that a response to a client has placed at an offset for good. A producer with an id
+# may send another batch under a sequence number again, acknowledged at the offset of the first.
 _VALUES = """
 select *,
   min(value) over (partition by run, topic_id, part, record_offset) as lowest_value,
   max(value) over (partition by run, topic_id, part, record_offset) as highest_value
-from returned_to_clients where f = 'read' or (f = 'send' and acks = -1)
+from returned_to_clients where f = 'read' or (f = 'send' and acks = -1 and not idempotent)
 """
 
 
@@ -124,7 +128,8 @@ RULES = (
             Check(
                 view="acknowledged_to_clients",
                 when="not coalesce(deleted, false)",
-                bad="log_end <= record_offset or (held is not null and held <> value)",
+                bad="log_end <= record_offset "
+                "or (held is not null and held <> value and not idempotent)",
                 message="a record that was acknowledged to a client at offset {number} is not in "
                 "the log of the last leader {broker}",
                 broker="leader",
