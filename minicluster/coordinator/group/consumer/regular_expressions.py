@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-import re2
-
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -49,6 +47,8 @@ UNRESOLVED = ResolvedRegularExpression(frozenset(), -1, -1)
 
 @lru_cache(maxsize=1_024)
 def _compiled(expression: str) -> Any:
+    import re2  # not before a member subscribes with an expression
+
     options = re2.Options()
     options.log_errors = False
     return re2.compile(expression, options)
@@ -59,6 +59,8 @@ def validate(expression: str) -> None:
 
     Errors:  INVALID_REGULAR_EXPRESSION.
     """
+    import re2
+
     try:
         _compiled(expression)
     except re2.error as error:
