@@ -38,7 +38,7 @@ class UncleanRecovery(StrEnum):
     """The recovery of a leader that was elected uncleanly."""
 
     AT_ONCE = "at_once"
-    """As shipped: it takes itself for recovered; its next ISR change carries that."""
+    """As shipped: it is recovered at once, and its next ISR change carries that."""
     REPORTED = "reported"
     """KIP-704's text: it stays RECOVERING until it has recovered, and reports that by itself."""
 
@@ -66,8 +66,8 @@ class Rules:
     elr_starts_with_cluster_min_isr: bool = True
     # The metadata loader publishes after any snapshot (3.9), or only after a record (4.x).
     empty_snapshot_counts_as_record: bool = False
-    # Before a record sets it, metadata.version is taken for the first of all (3.9), or reading it
-    # is an error and nothing is published (4.x).
+    # Before a record sets it, metadata.version is the first level (3.9), or reading it is an error
+    # and nothing is published (4.x).
     metadata_version_is_assumed: bool = False
     # Bootstrap records go into any log without a metadata.version (4.x), or an empty one (3.9).
     bootstraps_log_without_metadata_version: bool = True
@@ -90,13 +90,13 @@ class Rules:
     # While ELRs are on, another min.insync.replicas clears them, and single brokers may not set it
     # nor the cluster delete it (4.x).
     min_isr_clears_elr: bool = True
-    # The last known leader is the leader of the time when the ISR became empty, and forgotten as
-    # long as there is one (3.9); or who led last when there was none, and forgotten when the next
-    # one is elected (4.x; KAFKA-19522).
+    # The last known leader is written when the ISR becomes empty and removed when it has a member
+    # again (3.9), or written when the leadership ends and removed when the next leader is elected
+    # (4.x; KAFKA-19522).
     last_known_leader_goes_with_isr: bool = False
     # PreviousBrokerEpoch marks a clean restart (4.x; KIP-966).
     previous_broker_epoch_counts: bool = True
-    # A broker without metadata.version is refused (4.x), or taken for the first level (3.9).
+    # A broker without metadata.version is refused (4.x), or has the first level (3.9).
     registration_needs_metadata_version: bool = True
     # Background tasks run at fixed periods (4.x), or when there is something to do (3.9).
     tasks_are_periodic: bool = True
@@ -108,7 +108,7 @@ class Rules:
     create_topics_partitions_max: int = 10_000
     # The longest value of a config; 0: no limit (3.9).
     config_value_length_max: int = 32_767
-    # The placer's reasons speak of cordoned log directories (4.3).
+    # The placer's errors mention cordoned log directories (4.3).
     placement_errors_mention_cordoned: bool = True
     # The refusal of a second incarnation explains how it resolves itself (4.x).
     duplicate_registration_message_has_advice: bool = True
@@ -117,8 +117,8 @@ class Rules:
     # The lowest AlterPartition version that a controller takes.
     alter_partition_version_lowest: int = 2
 
-    # A read begins at the base offset of the batch that holds the offset, and that is
-    # what a leader notes of a follower (4.x), or at the offset itself (3.9; LogSegment.read).
+    # A read begins at the base offset of the batch that holds the offset, which becomes the
+    # follower's log end (4.x), or at the offset itself (3.9; LogSegment.read).
     read_finds_batch_base: bool = True
     # Proposals wait by topic id (4.x), or by topic name (3.9; AlterPartitionManager).
     proposals_wait_by_topic_id: bool = True
@@ -129,22 +129,22 @@ class Rules:
     failed_replicas_reported_by: FailedReplicas = FailedReplicas.HEARTBEAT
     # The request that changes an ISR: AlterPartition, or AlterIsr of KIP-497's or KIP-704's text.
     isr_changes_by: IsrChanges = IsrChanges.ALTER_PARTITION
-    # A leader that was elected uncleanly takes itself for recovered, or aborts what the election
-    # left undecided, takes nobody into the ISR and reports (KIP-704).
+    # A leader that was elected uncleanly is recovered at once, or it aborts the transactions that
+    # the election left open, adds no replica to the ISR and reports (KIP-704).
     unclean_leader_recovers: UncleanRecovery = UncleanRecovery.AT_ONCE
-    # KIP-497: the ISR changes that one request of a follower brings go together. As shipped the
-    # first leaves alone, at once, and the others after its response.
+    # KIP-497: the ISR changes of one Fetch leave in one request. As shipped the first leaves alone,
+    # at once, and the others after its response.
     isr_changes_of_one_fetch_leave_together: bool = False
-    # KIP-841: no fenced or stopping replica is in any ISR. As shipped the last member stays, for
-    # else none but an unclean election could bring the partition back.
+    # KIP-841: no fenced or stopping replica is in any ISR. As shipped the last member stays, since
+    # without it only an unclean election could bring the partition back.
     allow_empty_isr_without_elr: bool = False
     # KIP-841: one ineligible member refuses the request. As shipped, its partition only.
     ineligible_member_refuses_all_partitions: bool = False
     # KIP-841: NEW_LEADER_ELECTED means that a reassignment has ended without the leader. As
-    # shipped, it means that the change names another leader, for whatever reason.
+    # shipped, it means that the change names another leader, for any reason.
     new_leader_elected_by_reassignment_only: bool = False
-    # KIP-841: whoever registers is in controlled shutdown no more. As shipped, only a new
-    # incarnation; who registers again keeps the state.
+    # KIP-841: a registration ends controlled shutdown. As shipped, only that of a new incarnation;
+    # the same incarnation keeps the state.
     amend_ends_controlled_shutdown: bool = False
 
     # -- Bugs that stay on, because others can see them on the wire --
@@ -152,7 +152,7 @@ class Rules:
     fenced_broker_holds_session: bool = field(default=True, metadata={"bug": True})
     # Registering again under the same incarnation forgets the cordoned directories.
     amend_forgets_cordoned_dirs: bool = field(default=True, metadata={"bug": True})
-    # The session of a fenced broker runs out, too, and fences it once more.
+    # The session of a fenced broker also expires, and fences it once more.
     fenced_broker_is_fenced_again: bool = field(default=True, metadata={"bug": True})
     # A leader that learns late of a failed log directory can have the replica in the ISR once more,
     # until it lags: the controller looks at directories only when they fail.
@@ -182,13 +182,13 @@ class Rules:
     assigned_directory_empties_elr: bool = field(
         default=False, metadata={"bug": True, "release": "kafka-3.9"}
     )
-    # The last known leader can be nobody.
+    # The last known leader can be none.
     last_known_leader_may_be_none: bool = field(default=False, metadata={"bug": True, "zoo": "Z55"})
     # Eligible leader replicas are turned on while a partition has one member in its ISR and no
-    # leader: once that member has restarted uncleanly, nobody is left to be elected, ever.
+    # leader. Once that member has restarted uncleanly, no replica can ever be elected.
     kept_member_is_forgotten: bool = field(default=False, metadata={"bug": True})
-    # A leader that is elected from the ELR is an ISR as large as it must be, where the minimum has
-    # come down to one (as with partition 0's replicas), and yet other members stay eligible.
+    # A leader that is elected from the ELR is alone the ISR. Where min.insync.replicas is now one
+    # this is large enough, and yet other replicas stay eligible.
     elr_outlives_min_isr: bool = field(default=False, metadata={"bug": True})
     # A finished reassignment leaves removed replicas in the ELR and as last known leader.
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
@@ -201,8 +201,8 @@ class Rules:
     # A new reassignment leaves an adding or removing list that it does not need as it was.
     reassignment_keeps_old_lists: bool = field(default=False, metadata={"bug": True})
 
-    # Metadata that only repeats the leader's own partition epoch ends the ISR change that
-    # it has proposed since; the controller may yet write it, unseen (Partition.makeLeader).
+    # Metadata with the leader's own partition epoch ends an ISR change that is pending. The
+    # controller may still commit that change (Partition.makeLeader).
     equal_partition_epoch_ends_pending: bool = field(default=False, metadata={"bug": True})
     # The high watermark takes the base offset that a read finds, even below the log start.
     # Only where reads find base offsets (4.x).
@@ -229,10 +229,10 @@ class Rules:
     )
     # A refused FetchSnapshot has no records field at all, which cannot be written.
     refused_fetch_snapshot_has_no_records: bool = field(default=False, metadata={"bug": True})
-    # A request that contradicts what is known of its epoch ends the node: another leader
-    # of the same epoch, the receiver as leader, candidate or fetcher, a vote that was no valid one.
+    # A request that contradicts the state of its epoch ends the node: another leader of the same
+    # epoch, the receiver as leader, candidate or fetcher, an invalid vote.
     contradicting_request_is_fatal: bool = field(default=False, metadata={"bug": True})
-    # A follower sends UpdateRaftVoter again and again to a leader that does not support it.
+    # A follower keeps sending UpdateRaftVoter to a leader that does not support it.
     unsupported_update_voter_is_retried: bool = field(default=False, metadata={"bug": True})
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The words of docstrings and comments: a Kafka engineer does not stop at any of them."""
+"""The words of docstrings, comments and scenarios: a Kafka engineer stops at none of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import yaml
 
 import minicluster
 from minicluster import verify
@@ -62,6 +64,24 @@ def test_docstrings_and_comments_use_kafkas_words() -> None:
         for match in NOT_HERE.finditer(CODE.sub("", text))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def _prose_of_scenario(path: Path) -> str:
+    """The name, the description and the comments of a scenario file."""
+    text = path.read_text()
+    header = yaml.safe_load(text)
+    comments = re.findall(r"(?:^|\s)# (.*)", text)
+    return "\n".join([header.get("name", ""), header.get("description", ""), *comments])
+
+
+def test_scenarios_use_kafkas_words() -> None:
+    files = [path for folder in ("examples", "tests") for path in (ROOT / folder).rglob("*.yaml")]
+    wrong = [
+        f"{path.relative_to(ROOT)} {match[0]}"
+        for path in sorted(files)
+        for match in NOT_HERE.finditer(CODE.sub("", _prose_of_scenario(path)))
+    ]
+    assert files and not wrong, "\n".join(wrong)
 
 
 def _declared(path: Path) -> Iterator[tuple[str, int]]:
