@@ -158,7 +158,7 @@ class Broker(QuorumShell):
                 self.lifecycle.on_metadata_offset(offset)
                 self.apis.on_metadata_offset(offset)
             case Published():
-                self.apis.on_metadata(message.image, message.offset)
+                self.perform(self.apis.on_metadata(message.image, message.offset))
                 self.perform(self.lifecycle.on_metadata(message.image, self.now()))
                 self._ready("image")
             case ReplicasReady():

@@ -12,9 +12,11 @@ Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+from minicluster.broker.coordinator_lookups import TIMER as LOOKUP_TIMER
+from minicluster.broker.coordinator_lookups import CoordinatorLookups
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
@@ -87,16 +89,21 @@ class KafkaApis:
     def __init__(self, config: KafkaApisConfig, *, ids: CorrelationIds | None = None) -> None:
         self.state = ApiState(config)
         self._creating: set[str] = set()
+        self._lookups = CoordinatorLookups(partial(find_coordinator, self.state))
         self.channel = ControllerChannel(
             name="forwarding",
             ids=ids or CorrelationIds(),
             retry_timeout_ms=FORWARDING_TIMEOUT_MS,
         )
 
-    def on_metadata(self, image: MetadataImage, offset: int) -> None:
-        """A newer image was published; responses come from it from now on."""
+    def on_metadata(self, image: MetadataImage, offset: int) -> list[Effect]:
+        """A newer image was published; responses come from it from now on.
+
+        Shapes:  -> Respond for what has waited for a topic.
+        """
         self.state.image = image
         self.state.metadata_offset = offset
+        return self._lookups.respond(lambda name: image.topics.named(name) is not None)
 
     def on_metadata_offset(self, offset: int) -> None:
         """The published image holds for the log up to this offset."""
@@ -120,6 +127,8 @@ class KafkaApis:
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """A timer of this machine fired; other names are ignored."""
+        if name == LOOKUP_TIMER:
+            return self._lookups.on_timer(now_ms)
         if name != self.channel.timer:
             return []
         return self._complete(self.channel.on_timer(now_ms), now_ms)
@@ -155,10 +164,11 @@ class KafkaApis:
 
     def find_coordinator(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond from the image, and create the internal topic when it is first needed."""
-        response = find_coordinator(self.state, request, version)
-        effects: list[Effect] = [Respond(token, response)]
         missing = missing_internal_topic(self.state, request)
-        if missing is None or missing in self._creating:
+        if missing is None:
+            return [Respond(token, find_coordinator(self.state, request, version))]
+        effects = self._lookups.wait(token, request, version, missing, now_ms)
+        if missing in self._creating:
             return effects
         return effects + self._create_topics((missing,), now_ms)
 
@@ -183,6 +193,7 @@ class KafkaApis:
             match done.token:
                 case _AutoCreation(names):
                     self._creating.difference_update(names)
+                    effects += self._end_of_creation(names, response)
                 case _OfClient(token, preprocessed):
                     if response is None:
                         timed_out = ErrorCode.REQUEST_TIMED_OUT
@@ -192,7 +203,15 @@ class KafkaApis:
                     effects.append(Respond(token, response))
         return effects
 
+    def _end_of_creation(self, names: tuple[str, ...], response: Any) -> list[Effect]:
+        """A topic that was not made ends the wait for it; one that was comes with the metadata."""
+        made = () if response is None else response.topics
+        failed = {topic.name for topic in made if topic.error_code not in _MADE}
+        failed.update(names if response is None else ())
+        return self._lookups.respond(failed.__contains__)
 
+
+_MADE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 Serve = Callable[[KafkaApis, Any, Any, int, int], list[Effect]]
 FromImage = Callable[[ApiState, Any, int, int], Any]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster import MiniCluster
+from minicluster.broker.coordinator_lookups import LIMIT_MS
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FindCoordinatorRequest
@@ -14,13 +15,19 @@ from tests.coordinator.client import exchange
 def test_the_first_request_creates_the_internal_topic() -> None:
     static = {"offsets.topic.num.partitions": "5", "offsets.topic.replication.factor": "2"}
     with MiniCluster(brokers=3, controllers=1, seed=1, config=static) as cluster:
-        first = _find(cluster)
-        assert first.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        cluster.run_for("5s")
-        found = _find(cluster).coordinators[0]
+        found = _find(cluster).coordinators[0]  # it waits until the topic is there
         offsets = cluster.topic("__consumer_offsets")
         assert (len(offsets), len(offsets[0].replicas)) == (5, 2)
         assert found.node_id == offsets[partition_of("orders", 5)].leader.id
+
+
+def test_without_a_controller_the_wait_for_the_topic_ends() -> None:
+    with MiniCluster(brokers=1, controllers=1, seed=1) as cluster:
+        cluster.kill(cluster.controllers)
+        began_ms = cluster.now_ms
+        refused = _find(cluster).coordinators[0]
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert cluster.now_ms - began_ms <= LIMIT_MS + 100
 
 
 def test_the_hash_of_a_key_gives_its_partition_as_javas_does() -> None:
