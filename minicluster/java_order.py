@@ -7,6 +7,7 @@ Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -16,6 +17,7 @@ _MULTIPLIER = 0x9E3779B97F4A7C15
 _LONG = (1 << 64) - 1
 
 
+@lru_cache(maxsize=65_536)
 def string_hash(text: str) -> int:
     """Java's hash code of a string, as an unsigned number of 32 bits."""
     code = 0

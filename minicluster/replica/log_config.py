@@ -6,6 +6,7 @@ Source:  LogConfig; ReplicaManager.updateLogConfig.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from minicluster.configs.definitions import TOPIC_SYNONYMS
 from minicluster.configs.effective import BrokerLevels, effective_topic_config
@@ -58,6 +59,11 @@ class LogConfig:
         if not of_topic and not any(_SYNONYMS & level.keys() for _, level in broker.levels()):
             return DEFAULT  # most logs, and Kafka's table of configs need not be read for them
 
+        levels = (frozenset(level.items()) for _, level in broker.levels())
+        return _log_config(frozenset(of_topic.items()), *levels)
+
+    @classmethod
+    def _of(cls, of_topic: Mapping[str, str], broker: BrokerLevels) -> LogConfig:
         def text(name: str) -> str:
             return effective_topic_config(name, of_topic, broker).value or ""
 
@@ -83,6 +89,14 @@ class LogConfig:
 
 
 DEFAULT = LogConfig()
+_Items = frozenset[tuple[str, str]]
+
+
+@lru_cache(maxsize=256)
+def _log_config(of_topic: _Items, own: _Items, cluster: _Items, static: _Items) -> LogConfig:
+    """The configs of one content, remembered: a topic has a log for each of its partitions."""
+    broker = BrokerLevels(dict(own), dict(cluster), dict(static))
+    return LogConfig._of(dict(of_topic), broker)
 
 
 def _compression(name: str) -> Codec | None:

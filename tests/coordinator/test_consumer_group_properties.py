@@ -24,19 +24,13 @@ STEPS = 120
 class Client:
     """One member."""
 
-    def __init__(self, groups: Groups, name: str, chance: random.Random) -> None:
+    def __init__(self, groups: Groups, name: str, given: dict[str, Any]) -> None:
         self.groups = groups
         self.name = name
         self.epoch = 0
         self.has_missed = False
         self.owned: dict[str, list[int]] = {}
-        self.given: dict[str, Any] = {}
-        self.subscribe(chance)
-
-    def subscribe(self, chance: random.Random) -> None:
-        self.given = {"topics": chance.choice(SUBSCRIPTIONS), "subscribed_topic_regex": ""}
-        if chance.random() < 0.2:
-            self.given = {"topics": (), "subscribed_topic_regex": chance.choice(("alp.*", ".*a"))}
+        self.given = given
 
     def beat(self, *, lost: bool = False, full: bool = False) -> None:
         """Send a heartbeat, and take over what it says unless the response is lost."""
@@ -56,6 +50,12 @@ class Client:
         assigned = self.groups.assignment(response)
         if assigned is not None:
             self.owned = assigned
+
+
+def subscription(chance: random.Random) -> dict[str, Any]:
+    if chance.random() < 0.2:
+        return {"topics": (), "subscribed_topic_regex": chance.choice(("alp.*", ".*a"))}
+    return {"topics": chance.choice(SUBSCRIPTIONS), "subscribed_topic_regex": ""}
 
 
 def assert_each_partition_has_one_owner(groups: Groups) -> None:
@@ -113,7 +113,7 @@ def test_members_converge_whatever_happened_before(seed: int) -> None:
         what = chance.random()
         if client is None or what < 0.12:
             name = f"member-{next(names)}"
-            clients[name] = Client(groups, name, chance)
+            clients[name] = Client(groups, name, subscription(chance))
             clients[name].beat()
         elif what < 0.16:
             groups.heartbeat(client.name, -1)
@@ -121,7 +121,7 @@ def test_members_converge_whatever_happened_before(seed: int) -> None:
         elif what < 0.19:
             del clients[client.name]  # it dies, and its session ends later
         elif what < 0.25:
-            client.subscribe(chance)
+            client.given = subscription(chance)
             client.beat(full=True)
         elif what < 0.27:
             name = chance.choice(TOPICS)

@@ -44,11 +44,21 @@ class ClassicMember:
         self.instance_id = instance_id
         self.member_id = ""
         self.generation_id = -1
+        self.is_leader = False
 
     def join(
         self, topics: tuple[str, ...] = ("orders",), owned: dict[str, Any] | None = None
     ) -> Any:
         """Join; a dynamic member does so a second time with the id that it is given."""
+        token = self.send_join(topics, owned)
+        self.groups.advance(0)
+        return self.joined(self.groups.responses[token])
+
+    def send_join(
+        self, topics: tuple[str, ...] = ("orders",), owned: dict[str, Any] | None = None
+    ) -> int:
+        """Send a JoinGroup; its response may come later."""
+        self.topics, self.owned = topics, owned
         request = m.JoinGroupRequest(
             group_id="g",
             session_timeout_ms=10_000,
@@ -62,10 +72,13 @@ class ClassicMember:
                 ),
             ),
         )
-        response = self.groups.request(request, 9, self.name)
+        return self.groups.send(request, 9, self.name)
+
+    def joined(self, response: Any) -> Any:
         self.member_id = response.member_id
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            return self.join(topics, owned)
+            return self.join(self.topics, self.owned)
+        self.is_leader = response.leader == self.member_id
         self.generation_id = response.generation_id
         return response
 

@@ -9,7 +9,7 @@ from enum import Enum
 
 from minicluster.configs.effective import BrokerLevels
 from minicluster.lazy_dataclass import dataclass
-from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP
+from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP, ConfigsImage
 from minicluster.metadata.image.metadata_image import MetadataImage
 
 _ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
@@ -49,6 +49,7 @@ class GroupCoordinatorConfig:
     def __init__(self, broker: BrokerLevels, broker_id: int) -> None:
         self._broker = broker
         self._broker_id = broker_id
+        self._known: tuple[ConfigsImage, dict[str, ConsumerGroupConfig]] = (ConfigsImage(), {})
 
         def number(name: str) -> int:
             return int(broker.value(name) or 0)
@@ -76,6 +77,14 @@ class GroupCoordinatorConfig:
 
         Source:  GroupConfig.evaluate, GroupCoordinatorConfig.clampDynamicConfigs.
         """
+        if self._known[0] is not image.configs:
+            self._known = image.configs, {}
+        known = self._known[1]
+        if group_id not in known:
+            known[group_id] = self._of_group(group_id, image)
+        return known[group_id]
+
+    def _of_group(self, group_id: str, image: MetadataImage) -> ConsumerGroupConfig:
         own = image.configs.of(GROUP, group_id)
         broker = self._broker
         interval = BrokerLevels(

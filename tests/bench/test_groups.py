@@ -1,0 +1,111 @@
+"""Groups: the first message that a member reads, and rebalances of a hundred members.
+
+Aims on a quiet machine, beside librdkafka's mock cluster in the same run: the first message of a
+fresh cluster comes through a classic group in 200 ms, through a group of KIP-848 in 100 ms, with
+the 50 partitions of ``__consumer_offsets`` made on the way. The bounds are far below, so that only
+a change of kind fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from tests.bench.test_listeners import LIMIT_S, MESSAGE, Servers, consumed
+from tests.bench.test_listeners import kind as kind
+from tests.coordinator.groups import Groups
+from tests.coordinator.test_consumer_group_properties import Client
+from tests.coordinator.test_migration import ClassicMember
+
+pytestmark = pytest.mark.clients
+
+MEMBERS = 100
+PROTOCOLS = {"classic": {}, "consumer": {"group.protocol": "consumer"}}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_first_message_through_a_group(benchmark: Any, kind: str, protocol: str) -> None:
+    """From a member's construction on a cluster that has just started, with one record in it."""
+    running: list[Servers] = []
+
+    def start() -> tuple[tuple[str], dict[str, Any]]:
+        while running:
+            running.pop().stop()
+        running.append(Servers(kind))
+        addresses = running[-1].start()
+        running[-1].topic("orders", 3)
+        producer = confluent_kafka.Producer({"bootstrap.servers": addresses, "linger.ms": 0})
+        producer.produce("orders", MESSAGE, partition=0)
+        assert producer.flush(LIMIT_S) == 0
+        return (addresses,), {}
+
+    def read(addresses: str) -> None:
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": addresses,
+                "group.id": "first",
+                "auto.offset.reset": "earliest",
+                **PROTOCOLS[protocol],
+            }
+        )
+        consumer.subscribe(["orders"])
+        consumed(consumer)
+        consumer.close()
+
+    benchmark.pedantic(read, setup=start, rounds=6)
+    running.pop().stop()
+    benchmark.extra_info["ms"] = round(1000 * benchmark.stats.stats.min, 1)
+    assert benchmark.stats.stats.min < 10
+
+
+def test_rebalances_of_a_hundred_members(benchmark: Any) -> None:
+    """A member joins and another leaves, until all have what they are to have (KIP-848)."""
+    groups = Groups(orders=3 * MEMBERS)
+    names = (f"member-{number}" for number in itertools.count())
+    clients = [_client(groups, next(names)) for _ in range(MEMBERS)]
+
+    def settle() -> None:
+        while groups.describe().group_state != "Stable":
+            for client in clients:
+                client.beat()
+
+    def rebalance() -> None:
+        groups.heartbeat(clients.pop(0).name, -1)
+        clients.append(_client(groups, next(names)))
+        settle()
+
+    settle()
+    benchmark.pedantic(rebalance, rounds=10, warmup_rounds=1)
+    benchmark.extra_info["per_second"] = round(1 / benchmark.stats.stats.min, 1)
+    assert benchmark.stats.stats.min < 5
+
+
+def _client(groups: Groups, name: str) -> Client:
+    client = Client(groups, name, {"topics": ("orders",), "subscribed_topic_regex": ""})
+    client.beat()
+    return client
+
+
+def test_classic_rebalances_of_a_hundred_members(benchmark: Any) -> None:
+    """A generation: all members join, the leader assigns, all get their assignment."""
+    groups = Groups(orders=3 * MEMBERS)
+    members = [ClassicMember(groups, f"member-{number}") for number in range(MEMBERS)]
+    for member in members:  # the first response gives the id (KIP-394)
+        member.member_id = groups.responses[member.send_join()].member_id
+
+    def rebalance() -> None:
+        tokens = [member.send_join() for member in members]
+        groups.advance(0)
+        for member, token in zip(members, tokens, strict=True):
+            member.joined(groups.responses[token])
+        leader = next(member for member in members if member.is_leader)
+        leader.sync({member.member_id: b"\0\3" for member in members})
+        for member in members:
+            assert member.sync().error_code == 0
+
+    benchmark.pedantic(rebalance, rounds=10, warmup_rounds=1)
+    benchmark.extra_info["per_second"] = round(1 / benchmark.stats.stats.min, 1)
+    assert benchmark.stats.stats.min < 5
