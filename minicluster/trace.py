@@ -187,7 +187,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "producer_id": "int",
         "producer_epoch": "int",
         "state": "str",  # PrepareCommit PrepareAbort
-        "completed": "bool",  # a later record of the same transactional id says so
+        "completed": "bool",  # a later record of the same transactional id shows it
         "topic": "str",
         "part": "int",
     },

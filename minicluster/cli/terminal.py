@@ -76,7 +76,7 @@ def progress() -> Progress:
 def shown_os_error(error: OSError, what: str = "") -> str:
     """An error of the operating system in one line: the file, if it names one, and the reason.
 
-    Shapes:  what: stands before the reason.
+    Shapes:  what: the text before the reason.
     """
     reason = error.strerror or str(error) or type(error).__name__
     return (

@@ -1,7 +1,7 @@
 """A member of a consumer group (KIP-848): one request for all, and the coordinator assigns.
 
-A member gives up what its assignment does not have any more, says so with its next beat, and takes
-what is new in it.
+A member gives up the partitions that its assignment does not have any more, reports that with its
+next heartbeat, and takes the new ones.
 
 Source:  AbstractMembershipManager, ConsumerHeartbeatRequestManager.
 """

@@ -3,8 +3,8 @@
     InitProducerId ──▶ records ──▶ EndTxn ──▶ records …        version 2 (KIP-890): an epoch each
                    ──▶ AddPartitionsToTxn ──▶ records ──▶ …    before: one epoch for all
 
-A producer that does not know the state of its transaction begins anew with InitProducerId, which
-ends whatever was open.
+A producer whose transaction is in an unknown state begins anew with InitProducerId, which ends any
+open transaction.
 
 Source:  KIP-98, KIP-360, KIP-890; TransactionManager, Sender.
 """

@@ -29,7 +29,7 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""Refusals of a group coordinator, as the sender of markers knows them: of a leader."""
+"""Refusals of a group coordinator that the sender of markers gets as those of a leader."""
 
 
 def handle_write_txn_markers(

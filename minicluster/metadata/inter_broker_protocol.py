@@ -48,7 +48,7 @@ class InterBrokerProtocol:
 
     @property
     def alter_partition_supported(self) -> bool:
-        """Leaders ask the controller for another ISR and write none themselves (KIP-497)."""
+        """Leaders propose another ISR to the controller and write none themselves (KIP-497)."""
         return self >= InterBrokerProtocol(2, 7, 2)
 
     @property

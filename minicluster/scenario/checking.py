@@ -39,7 +39,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What other rooms know: the ids of rules, and how a cluster reads one of its configs."""
+    """Checks of other rooms: the ids of rules, and the reader of a cluster's configs."""
 
     rules: Collection[str]
     read_config: Callable[[str, Any], object]

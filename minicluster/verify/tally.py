@@ -1,4 +1,4 @@
-"""What the jobs of a verification give: counts and findings of each rule in each run."""
+"""The result of a verification's jobs: counts and findings of each rule in each run."""
 
 from __future__ import annotations
 

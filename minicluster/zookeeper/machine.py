@@ -76,7 +76,7 @@ class ZooKeeperMachine:
         return [*closed, Respond(token, Result()), *self._expiry_timer()]
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
-        """Expire the sessions that were not heard in time."""
+        """Expire the sessions without a request or ping in time."""
         assert name == EXPIRY, name
         effects: list[Effect] = []
         for session in self._sessions.expired(now_ms):

@@ -98,7 +98,7 @@ Request = Operation | Multi
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ZooKeeper holds of a znode beside its data.
+    """The metadata of a znode.
 
     Units:  czxid and mzxid are the transactions that created it and that set it last; the owner of
             an ephemeral znode is a session id, 0 for a persistent one.

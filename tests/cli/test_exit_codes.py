@@ -1,4 +1,4 @@
-"""How the rules of a run and the way its scenario went make one verdict and one exit code."""
+"""One verdict and one exit code from the rules of a run and the failure of its scenario."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 def assignments(case: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """What each step of a case gives here, and what Kafka gave."""
+    """The assignment of each step of a case, here and by Kafka."""
     ids = [parse_uuid(text) for text, _ in case["topics"]]
     id_of = {name: topic_id for topic_id, (_, name) in zip(ids, case["topics"], strict=True)}
     before: dict[str, Any] = {}

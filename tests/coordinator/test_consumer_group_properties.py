@@ -33,8 +33,8 @@ class Client:
         self.given = given
 
     def beat(self, *, lost: bool = False, full: bool = False) -> None:
-        """Send a heartbeat, and take over what it says unless the response is lost."""
-        # Whoever has missed a response sends all again, and gets all again.
+        """Send a heartbeat, and take over its response unless that is lost."""
+        # A member that has missed a response sends all again, and gets all again.
         is_full = full or self.has_missed or self.epoch == 0
         given = dict(self.given, rebalance_timeout_ms=5_000) if is_full else {}
         response = self.groups.heartbeat(self.name, self.epoch, owned=self.owned, **given)

@@ -1,6 +1,6 @@
 """EndTxn by both protocols: the cases of Kafka's TransactionCoordinatorTest.
 
-The names of its tests stand beside the cases.
+The cases have the names of its tests beside them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The transitions of one transactional id: epochs, producer ids, states.
 
-The cases are those of Kafka's TransactionMetadataTest; the names of its tests stand beside them.
+The cases are those of Kafka's TransactionMetadataTest, with the names of its tests beside them.
 """
 
 from __future__ import annotations

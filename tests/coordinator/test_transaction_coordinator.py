@@ -1,7 +1,7 @@
 """Requests to a transaction coordinator: the cases of Kafka's TransactionCoordinatorTest.
 
-The names of its tests stand beside the cases. Leaders write markers at once, unless a test holds
-their responses.
+The cases have the names of its tests beside them. Leaders write markers at once, unless a test
+holds their responses.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def image(
 class Bench:
     """Shapes:  ``sends``: the requests without a response yet; ``given``: responses by token.
 
-    Unless ``holds`` says so, producer ids come from the controller and markers are written at once.
+    Without ``holds``, producer ids come from the controller and markers are written at once.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What ends an event, or a part of it."""
+"""Failures that end an event, or one step of it."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ class ZooKeeperFailure(Exception):
 
 
 class StateChangeFailed(Exception):
-    """A partition or a replica cannot change its state as asked."""
+    """A partition or a replica cannot change to the requested state."""

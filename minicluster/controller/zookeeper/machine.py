@@ -75,7 +75,7 @@ from minicluster.zookeeper.state.watches import WatchEvent
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 
 FAILURES = (ZooKeeperFailure, StateChangeFailed)
-"""What ends one event and no more."""
+"""Failures that end one event and no other."""
 
 
 class ZooKeeperControllerMachine:

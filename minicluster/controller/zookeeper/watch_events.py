@@ -1,4 +1,4 @@
-"""Which event a watch stands for. Source:  the handlers in kafka.controller.KafkaController."""
+"""The event of each watch. Source:  the handlers in kafka.controller.KafkaController."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controller reads and writes of ZooKeeper.
+"""Reads and writes of znodes by the controller.
 
 Every write of the controller is a multi with a check of its epoch: a controller that another one
 has followed writes nothing any more.
@@ -167,7 +167,7 @@ def read_known_states(
 
 @dataclass(frozen=True, slots=True)
 class StateUpdates:
-    """What became of some writes of states; those of ``retry`` had another version."""
+    """The outcome of some writes of states; those of ``retry`` had another version."""
 
     written: Mapping[TopicPartition, LeaderAndIsr]
     failed: Mapping[TopicPartition, ZooKeeperFailure]

@@ -154,7 +154,7 @@ def _function(call: t.Call, spec: t.Spec, scope: Scope) -> Function:
 
 
 def _ends(spec: t.Spec) -> Callable[[Sequence[Any]], Sequence[int]]:
-    """How many of the sorted rows the frame of each of them holds."""
+    """The size of each sorted row's frame, in rows."""
     frame = spec.frame
     if not spec.order:
         return lambda keys: [len(keys)] * len(keys)

@@ -61,7 +61,7 @@ class NodeLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much there is of a run: committed records, their offsets, logs."""
+    """The size of a run: committed records, their offsets, logs."""
 
     records: int
     first_offset: int
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def extent(self) -> Extent:
-        """How much there is of it."""
+        """The size of the run."""
         if self.known_extent is not None:
             return self.known_extent
         return Extent(

@@ -15,7 +15,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 class ScenarioFailure:
     """The reason that a scenario failed.
 
-    Shapes:  text: the first line says which step and what, more lines show the cluster then.
+    Shapes:  text: the first line has the step and the reason, more lines show the cluster then.
     """
 
     kind: Kind

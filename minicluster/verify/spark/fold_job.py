@@ -34,7 +34,7 @@ _Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What every run of a job is judged by."""
+    """The rules, views and limits by which a job judges every run."""
 
     rules: tuple[Rule, ...]
     views: Mapping[str, View]

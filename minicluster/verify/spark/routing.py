@@ -30,7 +30,7 @@ _EAGER = 3  # so few runs are read for their report at once
 
 
 class Way(Enum):
-    """How a run is judged."""
+    """The way to judge a run."""
 
     FOLDED = "folded"
     PLANNED = "planned"

@@ -1,1 +1,1 @@
-"""What a ZooKeeper server holds: the tree of znodes, the sessions and the watches."""
+"""The state of a ZooKeeper server: the tree of znodes, the sessions and the watches."""

@@ -1,4 +1,4 @@
-"""Sessions: each lives as long as its client is heard within its timeout.
+"""Sessions: each lives as long as its client sends something within the timeout.
 
 Source:  org.apache.zookeeper.server.SessionTrackerImpl, ExpiryQueue (deadlines on whole ticks).
 """

@@ -1,4 +1,4 @@
-"""Watches: each fires once, to the sessions that asked for it.
+"""Watches: each fires once, to the sessions that have set it.
 
 Source:  org.apache.zookeeper.server.WatchManager, DataTree.
 """

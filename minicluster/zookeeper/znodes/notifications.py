@@ -18,7 +18,7 @@ LOG_DIR_FAILURE = 1
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """Partitions whose ISR a leader has written, or whose preferred leader is asked for."""
+    """Partitions whose ISR a leader has written, or that need a preferred election."""
     listed = [{"topic": one.topic, "partition": one.partition} for one in partitions]
     return encode_in_order({"version": 1, "partitions": listed})
 
@@ -45,7 +45,7 @@ def decode_log_dir_event(data: bytes | None) -> int:
 
 
 def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
-    """The reassignments that a tool asks for by a znode."""
+    """The reassignments that a tool requests by a znode."""
     listed = [
         {"topic": one.topic, "partition": one.partition, "replicas": list(replicas)}
         for one, replicas in targets.items()

@@ -28,7 +28,7 @@ PERSISTENT = (
     ISR_CHANGE_NOTIFICATION, PRODUCER_ID_BLOCK, LOG_DIR_EVENT_NOTIFICATION, TOPIC_CONFIGS,
     "/config/clients", "/config/users", "/config/brokers", "/config/ips",
 )  # fmt: skip
-"""What a broker creates before it registers (KafkaZkClient.createTopLevelPaths)."""
+"""The znodes that a broker creates before it registers (KafkaZkClient.createTopLevelPaths)."""
 
 
 def broker_id(broker: int) -> str:

@@ -51,7 +51,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Trial:
-    """What a machine has sent since its event began."""
+    """Requests and responses of a machine since its event began."""
 
     sent: list[ControlRequest] = field(default_factory=list)
     responses: dict[Any, Any] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Controller:
 
     @property
     def waits_for_write(self) -> bool:
-        """Its event has asked ZooKeeper for writes that the recording has not shown yet."""
+        """Its event has sent ZooKeeper writes that the recording has not shown yet."""
         return bool(self.asked)
 
     def pump(self, effects: list[Effect], now_ms: int) -> None:
@@ -113,7 +113,7 @@ class Controller:
             self.asked, self.results = list(effect.requests), {}
 
     def take(self, transaction: Transaction) -> bool:
-        """Match a recorded transaction with one of the writes that are asked for."""
+        """Match a recorded transaction with one of the writes that wait."""
         for place, request in enumerate(self.asked):
             if place in self.results:
                 continue
@@ -131,7 +131,7 @@ class Controller:
             self.pump(self.machine.on_zookeeper(results, now_ms), now_ms)
 
     def would_take(self, transaction: Transaction) -> bool:
-        """One of the writes that are asked for looks like the transaction."""
+        """One of the writes that wait looks like the transaction."""
         return any(
             place not in self.results and self._znodes.looks_like(request, transaction)
             for place, request in enumerate(self.asked)

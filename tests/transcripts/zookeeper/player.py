@@ -1,8 +1,8 @@
 """Plays a run: every write of every controller must be the next one of the machine.
 
-The tree of znodes is always the recorded one. A transaction of a controller is matched with what
-its machine has asked for; if the machine is idle, with what the events that wait make it ask for.
-What other sessions do is applied, and fires watches.
+The tree of znodes is always the recorded one. A transaction of a controller is matched with the
+writes of its machine; if the machine is idle, with the writes of the events that wait. Writes of
+other sessions are applied, and fire watches.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Player:
         controller.waiting.append(Waiting(name, inject, arrived_ms, deadline_ms, recorded))
 
     def _catch_up(self, now_ms: int) -> None:
-        """Process what asks for no writes: at the latest by its deadline, and before that if the
-        requests that it sends are the next ones that the brokers have logged.
+        """Process events without writes: at the latest by their deadline, and before that if the
+        requests that they send are the next ones that the brokers have logged.
         """
         for controller in self.controllers:
             if controller.expired and not controller.ended:
@@ -122,7 +122,7 @@ class Player:
                 continue
 
     def _process_next(self, controller: Controller, now_ms: int) -> bool:
-        """Process one event that asks for no writes; the order of arrival is a guess as well."""
+        """Process one event without writes; the order of arrival is a guess as well."""
         paused = self.recording.is_paused(controller.broker, now_ms)
         for place, event in enumerate(controller.waiting):
             due = place == 0 and event.deadline_ms <= now_ms - SLACK_MS
@@ -200,7 +200,7 @@ class Player:
         self._match(controller, transaction)
 
     def _find_event(self, controller: Controller, transaction: Transaction) -> None:
-        """Process the waiting event that makes the machine ask for this write."""
+        """Process the waiting event that makes the machine send this write."""
         snapshot = controller.snapshot()
         ready = [
             place
@@ -236,7 +236,7 @@ class Player:
     def _try(
         self, controller: Controller, place: int, transaction: Transaction, *, in_order: bool
     ) -> bool:
-        """Process one event, with all before it or before the others, and look what it asks for."""
+        """Process one event, with all before it or before the others, and look at its writes."""
         if in_order:
             for _ in range(place):
                 event = controller.waiting.pop(0)
@@ -279,7 +279,7 @@ class Player:
                 controller.waiting = waiting
 
     def _go_on(self, controller: Controller, now_ms: int) -> None:
-        """Go on with an event; a fail-over, when all are registered whom it told the brokers of."""
+        """Go on with an event; a fail-over waits until the brokers of its requests register."""
         names = self.znodes.tree.read(GetChildren(paths.BROKER_IDS)).children
         if controller.sent or self.logged.first_live(controller) <= {int(name) for name in names}:
             controller.go_on(now_ms)
@@ -306,7 +306,7 @@ class Player:
 
     @staticmethod
     def _responds_as_recorded(controller: Controller, event: Waiting) -> bool:
-        """The request came before the machine knew of its expiry; else it came after it."""
+        """The request came before the machine noticed its expiry; else it came after it."""
         recorded = event.recorded
         if recorded is None or recorded.response is None:
             return False
@@ -422,7 +422,7 @@ def _is_of_controller(transaction: Transaction) -> bool:
 
 
 def _kind(transaction: Transaction) -> str:
-    """What a transaction of a controller writes."""
+    """The kind of write of a controller's transaction."""
     last = next((e for e in transaction.entries if e.op not in ("check", "error")), None)
     if last is None:
         return "that failed"

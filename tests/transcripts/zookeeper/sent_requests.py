@@ -43,7 +43,7 @@ class LoggedRequests:
         return set()
 
     def has_next(self, controller: Controller, before: int) -> bool:
-        """What a controller has sent since is what the brokers logged next, as far as they did."""
+        """The controller's new requests are the next ones that the brokers logged, if they did."""
         found = False
         for broker in self._brokers:
             key = (controller.broker, controller.elected_epoch, broker)
@@ -63,7 +63,7 @@ class LoggedRequests:
     def _places(
         self, logged: list[tuple[str, Any]], earlier: list[ControlRequest]
     ) -> tuple[int, ...]:
-        """Where the log may stand behind what was sent earlier: not all of that was logged."""
+        """The places in the log after the requests sent earlier, of which some were not logged."""
         if earlier:
             last = self._form(earlier[-1])
             for place in range(min(len(earlier), len(logged)) - 1, -1, -1):

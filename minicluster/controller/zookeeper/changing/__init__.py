@@ -1,1 +1,1 @@
-"""How the controller on ZooKeeper changes partitions, replicas and topics."""
+"""Changes of partitions, replicas and topics by the controller on ZooKeeper."""

@@ -1,4 +1,4 @@
-"""Who leads a partition next, by the reason of the election.
+"""The next leader of a partition, by the reason of the election.
 
 Source:  KIP-460, KIP-704; kafka.controller.Election, PartitionLeaderElectionAlgorithms.
 """

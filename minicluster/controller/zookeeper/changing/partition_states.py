@@ -72,7 +72,7 @@ def change_partitions(
     target: PartitionStatus,
     strategy: Strategy = Strategy.OFFLINE,
 ) -> Process[Outcomes]:
-    """Bring partitions into a state, and let the brokers know.
+    """Bring partitions into a state, and notify the brokers.
 
     Errors:  ControllerMoved; any other failure is the outcome of its partitions.
     """

@@ -205,4 +205,4 @@ def remove_from_znode(
 
 
 FAILURES = (ZooKeeperFailure, StateChangeFailed)
-"""What ends the reassignment of one partition, and lets those of the others go on."""
+"""Failures that end the reassignment of one partition and of no other."""

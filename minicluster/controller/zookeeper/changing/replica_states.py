@@ -54,7 +54,7 @@ def start_replica_states(state: ControllerState) -> Process[None]:
 def change_replicas(
     state: ControllerState, replicas: Sequence[Replica], target: ReplicaStatus
 ) -> Process[None]:
-    """Bring replicas into a state, broker by broker, and let the brokers know.
+    """Bring replicas into a state, broker by broker, and notify the brokers.
 
     Errors:  ControllerMoved; any other failure leaves the replicas where they are.
     """

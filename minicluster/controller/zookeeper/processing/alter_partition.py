@@ -1,11 +1,11 @@
-"""AlterPartition (api key 56, versions 0-3): a leader asks for another ISR.
+"""AlterPartition (api key 56, versions 0-3): a leader proposes another ISR.
 
 The first refusal wins. Not checked: that the sender leads, that the leader is in the ISR, that
 members are replicas, that members are distinct. The leader of the state becomes the sender.
 
 Versions: 0 AlterIsr (KIP-497); 1 the recovery state (KIP-704); 2 topic ids and INELIGIBLE_REPLICA
           (KIP-841); 3 the broker epochs of members (KIP-903), which nothing here reads: brokers on
-          ZooKeeper know no epochs of others.
+          ZooKeeper do not have the epochs of others.
 Source:   KIP-497, KIP-704, KIP-841; kafka.controller.KafkaController.tryProcessAlterPartition.
 """
 
@@ -130,7 +130,7 @@ def decide(
         proposal.partition_epoch > current.partition_epoch
         or proposal.leader_epoch > current.leader_epoch
     ):
-        return ErrorCode.NOT_CONTROLLER  # the leader knows of a newer controller's write
+        return ErrorCode.NOT_CONTROLLER  # the leader has read a newer controller's write
     if proposal.leader_epoch < current.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if _is_met(proposal, current, newer_refused=rules.newer_epochs_refused):

@@ -67,13 +67,13 @@ NOTIFIED = (
 
 
 def process_startup(state: ControllerState) -> Process[None]:
-    """Watch the controller, and try to be it."""
+    """Watch the znode of the controller, and try to become the controller."""
     yield from watch_node(state, paths.CONTROLLER)
     yield from _elect(state)
 
 
 def process_reelect(state: ControllerState) -> Process[None]:
-    """There is no controller: try to be it."""
+    """There is no controller: try to become the controller."""
     yield from process_controller_change(state)
     yield from _elect(state)
 

@@ -1,5 +1,5 @@
-"""What brokers notify the controller of: ISRs that leaders have written, lost log directories,
-responses to control requests.
+"""Notifications of brokers: ISRs that leaders have written, lost log directories, responses to
+control requests.
 
 Source:  KIP-112; kafka.controller.KafkaController.processIsrChangeNotification,
          processLogDirEventNotification, processLeaderAndIsrResponseReceived,
@@ -41,7 +41,7 @@ from minicluster.zookeeper.znodes.notifications import decode_log_dir_event, dec
 
 
 def process_isr_change_notification(state: ControllerState) -> Process[None]:
-    """Leaders have written ISRs: read them, and let the brokers know."""
+    """Leaders have written ISRs: read them, and notify the brokers."""
     if not state.is_active:
         return
     notified = yield from _notifications(state, paths.ISR_CHANGE_NOTIFICATION)
@@ -82,7 +82,7 @@ def _notifications(state: ControllerState, path: str) -> Process[list[str]]:
 
 
 def process_control_response(state: ControllerState, event: ControlResponse) -> Process[None]:
-    """What a response to LeaderAndIsr or StopReplica says of the broker's replicas."""
+    """Take the state of the broker's replicas from its LeaderAndIsr or StopReplica response."""
     if not state.is_active:
         return
     match event.request, event.response:

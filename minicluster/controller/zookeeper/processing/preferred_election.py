@@ -1,4 +1,4 @@
-"""Elections that are asked for: preferred by a znode, by a client, by the rebalance; unclean.
+"""Requested elections: preferred by a znode, by a client, by the rebalance; unclean.
 
 Source:  KIP-460; kafka.controller.KafkaController.processReplicaLeaderElection,
          checkAndTriggerAutoLeaderRebalance.
@@ -38,7 +38,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 class Trigger(Enum):
-    """What asks for an election."""
+    """The source of an election."""
 
     AUTO = "AutoTriggered"
     ZNODE = "ZkTriggered"
@@ -51,7 +51,7 @@ def elect_replicas(
     trigger: Trigger,
     strategy: Strategy = Strategy.PREFERRED,
 ) -> Process[Outcomes]:
-    """Elect; a znode that asked for it goes, and is looked for again."""
+    """Elect; the znode that requested it is deleted, and watched again."""
     outcomes = yield from change_partitions(state, partitions, PartitionStatus.ONLINE, strategy)
     if trigger is Trigger.ZNODE:
         yield from delete_all(state, [paths.PREFERRED_REPLICA_ELECTION])
@@ -60,7 +60,7 @@ def elect_replicas(
 
 
 def process_zk_preferred_election(state: ControllerState) -> Process[None]:
-    """The preferred elections that a tool asks for."""
+    """The preferred elections that a tool requests."""
     if not state.is_active or not (yield from watch_node(state, paths.PREFERRED_REPLICA_ELECTION)):
         return
     result = yield from read_data(state, paths.PREFERRED_REPLICA_ELECTION)

@@ -117,7 +117,7 @@ def _reassign_all(
 
 
 def process_zk_reassignment(state: ControllerState) -> Process[list[TopicPartition]]:
-    """The reassignments that a tool asks for by a znode; returns those that have begun."""
+    """The reassignments that a tool requests by a znode; returns those that have begun."""
     if not state.is_active or not (yield from watch_node(state, paths.REASSIGN_PARTITIONS)):
         return []
     result = yield from read_data(state, paths.REASSIGN_PARTITIONS)
@@ -144,7 +144,7 @@ def process_reassignment_isr_change(
 def process_list_reassignments(
     state: ControllerState, token: Any, request: ListPartitionReassignmentsRequest, version: int
 ) -> None:
-    """The reassignments that go on, all or of the partitions that are asked for."""
+    """The ongoing reassignments, all or those of the requested partitions."""
     context = state.context
     if not state.is_active:
         refused = ListPartitionReassignmentsResponse(

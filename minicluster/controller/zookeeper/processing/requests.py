@@ -62,9 +62,9 @@ def process_request(state: ControllerState, event: RequestReceived) -> Process[N
 
 
 def preempted(state: ControllerState, event: ControllerEvent) -> None:
-    """Respond to what waits: there is no controller here any more; AlterPartition gets no response.
+    """Respond to events that wait: this is no controller any more; AlterPartition gets no response.
 
-    Its leader sends it again when it has timed out, or when it hears of the next controller.
+    Its leader sends it again after the time-out, or when it finds the next controller.
     """
     if isinstance(event, RequestReceived):
         response = _preempted_response(event.request)

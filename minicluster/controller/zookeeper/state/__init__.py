@@ -1,1 +1,1 @@
-"""What the controller on ZooKeeper holds."""
+"""The state of the controller on ZooKeeper."""

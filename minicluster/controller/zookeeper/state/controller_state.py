@@ -1,4 +1,4 @@
-"""What one candidate or controller holds: the cluster, its watches, its queue, its effects."""
+"""The state of one candidate or controller: the cluster, its watches, its queue, its effects."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class LeaderAndIsr:
         return replace(self, leader=leader, isr=members, leader_epoch=self.leader_epoch + 1)
 
     def is_met_by(self, current: LeaderAndIsr) -> bool:
-        """What is proposed holds already, whatever older partition epoch it came with."""
+        """The proposed state is there already; the proposal may have an older partition epoch."""
         return self.partition_epoch <= current.partition_epoch and current == replace(
             self, partition_epoch=current.partition_epoch
         )

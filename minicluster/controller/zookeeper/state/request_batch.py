@@ -34,7 +34,7 @@ _MetadataState = UpdateMetadataRequest.UpdateMetadataPartitionState
 
 
 class RequestBatch:
-    """What the brokers are to learn of one decision."""
+    """The control requests to brokers that follow from one decision."""
 
     def __init__(self, state: ControllerState) -> None:
         self._state = state
@@ -75,7 +75,7 @@ class RequestBatch:
         self.add_metadata(self._state.context.broker_epochs, (partition,))
 
     def add_stop_replica(self, broker: int, partition: TopicPartition, *, delete: bool) -> None:
-        """Stop a replica, and delete its log if asked."""
+        """Stop a replica; with ``delete`` its log goes as well."""
         of_broker = self._stop.setdefault(broker, {})
         before = of_broker.get(partition)
         of_broker[partition] = _StopState(
@@ -85,7 +85,7 @@ class RequestBatch:
         )
 
     def add_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Let brokers know the metadata of partitions; without partitions, of live brokers only."""
+        """Send brokers the metadata of partitions; without partitions, of live brokers only."""
         context = self._state.context
         self._metadata_brokers.update(dict.fromkeys(brokers))
         for partition in partitions:

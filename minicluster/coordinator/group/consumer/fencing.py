@@ -1,4 +1,4 @@
-"""Members leave a consumer group: they say so, or one of their time-outs has run out.
+"""Members leave a consumer group: by request, or after one of their time-outs.
 
 Source:  GroupMetadataManager.consumerGroupFenceMembers, cancelTimers.
 """

@@ -91,7 +91,7 @@ class ConsumerGroup:
 
     @property
     def group_epoch(self) -> int:
-        """Raised with each change that asks for another target assignment."""
+        """Raised with each change that needs another target assignment."""
         return self._epochs["group"]
 
     @property

@@ -33,7 +33,7 @@ LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """How far a member has taken over its target assignment.
+    """The progress of a member towards its target assignment.
 
     STABLE --a newer target--> UNREVOKED_PARTITIONS --all given up--> STABLE
                                    `--some still owned by others--> UNRELEASED_PARTITIONS

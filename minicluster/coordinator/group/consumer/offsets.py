@@ -1,4 +1,4 @@
-"""Who may commit and fetch the offsets of a consumer group: a member in its epoch (KIP-848).
+"""Checks of commits and fetches of a consumer group's offsets: a member in its epoch (KIP-848).
 
 Source:  ConsumerGroup.validateOffsetCommit, validateOffsetFetch, createAssignmentEpochValidator.
 """

@@ -34,7 +34,7 @@ _NEVER = -(1 << 63)
 
 
 class RegexUpdate(enum.Enum):
-    """What a request changed of its member's expression."""
+    """The change of a member's expression by a request."""
 
     NO_CHANGE = enum.auto()
     UPDATED = enum.auto()

@@ -45,7 +45,7 @@ def cancel_rebalance_timeout(shard: GroupShard, group_id: str, member_id: str) -
 def schedule_join_timeout_if_absent(
     shard: GroupShard, group_id: str, member: ConsumerGroupMember, now_ms: int
 ) -> None:
-    """Expect a member to join again in time, counted from the first response that said so."""
+    """Expect a member to join again in time, counted from the first response that requires it."""
     key = timer_keys(group_id, member.member_id).join
     if key not in shard.timers:
         at_ms = now_ms + member.rebalance_timeout_ms

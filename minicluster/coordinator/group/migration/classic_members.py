@@ -1,8 +1,9 @@
 """Members of the classic protocol in a consumer group, while an application migrates (KIP-848).
 
-They join, sync, beat and leave as ever. A join is a full heartbeat of the group, its response has
-the member epoch as generation, and the assignment comes with the sync. A heartbeat says to join
-again when there is a newer target, something to give up, or something more to get.
+They join, sync, send heartbeats and leave as before. A join is a full heartbeat of the group, its
+response has the member epoch as generation, and the assignment comes with the sync. The response to
+a heartbeat is REBALANCE_IN_PROGRESS while there is a newer target, a partition to give up, or a
+partition to get.
 
 Source:  GroupMetadataManager.classicGroupJoinToConsumerGroup, classicGroupSyncToConsumerGroup,
          classicGroupHeartbeatToConsumerGroup, classicGroupLeaveToConsumerGroup.

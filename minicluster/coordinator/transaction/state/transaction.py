@@ -4,8 +4,8 @@
       ▲                  │
       └─ InitProducerId  └──────▶ PrepareAbort ───▶ CompleteAbort ───▶ Empty, Ongoing, Dead
 
-With KIP-890 a producer that does not know the outcome may abort without a transaction: PrepareAbort
-then follows Empty, CompleteCommit and CompleteAbort as well.
+With KIP-890 a producer without a known outcome may abort without a transaction: PrepareAbort then
+follows Empty, CompleteCommit and CompleteAbort as well.
 
 **Invariant:** one transition at a time: until its record is committed, or has failed, all others
 are refused with CONCURRENT_TRANSACTIONS.

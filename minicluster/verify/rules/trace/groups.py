@@ -5,7 +5,7 @@ from __future__ import annotations
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
 
 # Each commit and each fetch of a group's offset, at the event that counts: a commit when it was
-# acknowledged, a fetch when it was sent. A group that was deleted, or offsets of it, say nothing.
+# acknowledged, a fetch when it was sent. A group that was deleted, or offsets of it, show nothing.
 _OFFSETS = """
 select *, last(committed_offset, true) over (
     partition by run, group_id, topic_id, part order by at rows between unbounded preceding
