@@ -7,7 +7,7 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,14 +92,6 @@ class Tally:
 def play_seed(seed: int, faults: Sequence[str] = (), *, runs: Path | None = None) -> Outcome:
     """Play the scenario of one seed; its run folder stays if there is a place for it."""
     return outcome_of(replace(generate(seed), faults=tuple(faults)), runs=runs)
-
-
-def campaign(
-    seeds: Iterable[int], faults: Sequence[str] = (), *, runs: Path | None = None
-) -> Iterator[Outcome]:
-    """Play many seeds, one after the other."""
-    for seed in seeds:
-        yield play_seed(seed, faults, runs=runs)
 
 
 def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:

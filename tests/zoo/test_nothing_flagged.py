@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.actors.play.campaign import campaign
+from minicluster.actors.play.many_seeds import campaign
 from minicluster.verify import Verdict, verify
 
 pytestmark = pytest.mark.spark

@@ -1,0 +1,35 @@
+"""A campaign: its seeds in several processes, its budget of time."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from minicluster.actors.play.many_seeds import campaign
+from minicluster.cli.campaigns import chaos
+from minicluster.errors import UserError
+from minicluster.verify.rules.model import Verdict, exit_code
+
+
+@pytest.mark.slow
+def test_several_processes_play_each_seed_as_one_does() -> None:
+    alone = [(outcome.seed, outcome.trace_hash) for outcome in campaign(range(3, 7))]
+    together = [(outcome.seed, outcome.trace_hash) for outcome in campaign(range(3, 7), jobs=2)]
+    assert together == alone
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_seed_is_taken_up_after_the_budget_of_time(jobs: int) -> None:
+    assert list(campaign(range(1, 1_000), jobs=jobs, budget_s=0)) == []
+
+
+def test_a_budget_of_time_ends_seeds_without_an_end() -> None:
+    done = CliRunner().invoke(chaos, ["--seeds", "5-", "--minutes", "1e-9"], standalone_mode=False)
+    assert "0 seeds, 0 failed" in done.output
+    assert done.return_value == exit_code(Verdict.UNKNOWN)
+
+
+def test_seeds_without_an_end_need_a_budget() -> None:
+    done = CliRunner().invoke(chaos, ["--seeds", "5-"])
+    assert isinstance(done.exception, UserError)
+    assert "--minutes" in str(done.exception)
