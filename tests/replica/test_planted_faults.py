@@ -16,20 +16,24 @@ from tests.replica.cluster import Cluster
 from tests.replica.controller_by_heart import TOPIC_IDS
 
 
-def cluster_with(switch: str) -> Cluster:
-    cluster = Cluster(faults=Faults.of([switch]))
+def cluster_with(switch: str | None) -> Cluster:
+    cluster = Cluster(faults=Faults.of([switch] if switch else []))
     cluster.create_topic()
     cluster.produce(1, b"a")
     cluster.advance(600)
     return cluster
 
 
-def test_s11_a_shrink_counts_before_it_is_committed() -> None:
-    cluster = cluster_with("S11")
+@pytest.mark.parametrize("switch", ["S11", None])
+def test_s11_a_shrink_counts_before_it_is_committed(switch: str | None) -> None:
+    cluster = cluster_with(switch)
     cluster.cuts.add((3, 1))
+    cluster.responses = [ErrorCode.INELIGIBLE_REPLICA] * 20  # no shrink is ever committed
     cluster.produce(1, b"b")
     cluster.advance(60_000)
-    assert "S11" in cluster.hits
+    assert cluster.responses, "the controller has accepted a shrink"
+    assert cluster.partition(1).high_watermark == (2 if switch else 1)
+    assert ("S11" in cluster.hits) is (switch is not None)
 
 
 def test_z08_a_broker_that_shuts_down_goes_on_leading() -> None:

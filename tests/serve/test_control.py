@@ -22,12 +22,14 @@ class Cluster:
 
     def __init__(self) -> None:
         self.waiting: list[Command] = []
+        self.has_waiting = threading.Event()
         self.texts: list[str] = []
 
     def submit(self, command: Command) -> None:
         self.texts.append(command.step.text)
         if command.step.text == "heal":
             self.waiting.append(command)
+            self.has_waiting.set()
         else:
             command.respond(Response(text=command.step.text, step=1, at_ms=5))
 
@@ -145,8 +147,7 @@ def test_the_end_of_the_cluster_ends_a_step_that_waits(cluster: Cluster) -> None
     control = ControlServer(cluster.submit)
     with connect(control) as waiting:
         waiting.sendall(request_line(control.token, "heal"))
-        while not cluster.waiting:
-            time.sleep(0.001)
+        assert cluster.has_waiting.wait(LIMIT_S)
         cluster.waiting[0].respond(Response(text="ended", exit_code=2))
         control.close()
         assert read_response(received(waiting)).text == "ended"
@@ -156,8 +157,7 @@ def test_the_end_of_the_cluster_ends_a_step_that_waits(cluster: Cluster) -> None
 def test_a_peer_that_has_left_harms_nothing(control: ControlServer, cluster: Cluster) -> None:
     with connect(control) as left:
         left.sendall(request_line(control.token, "heal"))
-        while not cluster.waiting:
-            time.sleep(0.001)
+        assert cluster.has_waiting.wait(LIMIT_S)
     cluster.waiting[0].respond(Response(text="healed"))
     assert perform_at(control.address, control.token, "kill broker(1)").exit_code == 0
 
