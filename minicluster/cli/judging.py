@@ -28,6 +28,7 @@ from minicluster.log.format.limits import ReadLimits
 @click.option("--html", type=path_type, help="Also write the report as one HTML page.")
 @click.option("--master", help="Spark master to use instead of a local JVM.")
 @click.option("--remote", help="Spark Connect server to use.")
+@click.option("--rules-from", type=path_type, help="A Python file with rules of your own.")
 @rules_option
 @limits_option
 def verify_paths(
@@ -36,6 +37,7 @@ def verify_paths(
     html: Path | None,
     master: str | None,
     remote: str | None,
+    rules_from: Path | None,
     every_rule: bool,
     limits: ReadLimits,
 ) -> int:
@@ -46,7 +48,7 @@ def verify_paths(
         raise UserError(f"{html}: cannot be written: there is no folder {html.parent}")
     with progress() as shown:
         shown.add_task("verifying in Spark", total=None)
-        report = verify(*paths, master=master, remote=remote, limits=limits)
+        report = verify(*paths, master=master, remote=remote, rules_from=rules_from, limits=limits)
     written = html is None or write_report(html, report.to_html())
     show_report(report, form, every_rule)
     if form == TEXT and not report.valid:

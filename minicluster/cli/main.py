@@ -15,6 +15,7 @@ from minicluster.cli.campaigns import chaos
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INTERNAL, EXIT_UNKNOWN, EXIT_USAGE
 from minicluster.cli.judging import show_log, verify_paths
 from minicluster.cli.playing import demo, replay, run_scenario
+from minicluster.cli.querying import sql_command
 from minicluster.cli.scenarios import check, completion, list_command, schema
 from minicluster.cli.serving import do_command, serve_command
 from minicluster.cli.terminal import complain, err, prepare, report_crash, shown_os_error
@@ -28,8 +29,8 @@ def app() -> None:
 
 
 for command in (
-    run_scenario, demo, replay, chaos, verify_paths, show_log, serve_command, do_command, check,
-    schema, list_command, completion,
+    run_scenario, demo, replay, chaos, verify_paths, show_log, sql_command, serve_command,
+    do_command, check, schema, list_command, completion,
 ):  # fmt: skip
     app.add_command(command)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from minicluster.verify.rules.model import Finding as Finding
     from minicluster.verify.rules.model import Verdict as Verdict
     from minicluster.verify.spark.data_source import register as register
+    from minicluster.verify.spark.show import views as views
 
 _HOMES = {
     "Finding": "minicluster.verify.rules.model",
@@ -24,9 +25,10 @@ _HOMES = {
     "Verdict": "minicluster.verify.rules.model",
     "register": "minicluster.verify.spark.data_source",
     "verify": "minicluster.verify.judge",
+    "views": "minicluster.verify.spark.show",
 }
 
-__all__ = ["Finding", "OnlineChecker", "Report", "Verdict", "register", "verify"]
+__all__ = ["Finding", "OnlineChecker", "Report", "Verdict", "register", "verify", "views"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,8 +15,9 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
-from minicluster.verify.rules import BY_ID, RULES, VIEWS, Evidence, Rule, Verdict
+from minicluster.verify.rules import BY_ID, RULES, Evidence, Rule, Verdict
 from minicluster.verify.rules.model import GRAVITY, gravest
+from minicluster.verify.rules.user_rules import load_rules
 from minicluster.verify.spark import routing, session
 from minicluster.verify.spark.fold_job import Task
 from minicluster.verify.tally import Tallies, Tally
@@ -33,15 +34,17 @@ def verify(
     master: str | None = None,
     remote: str | None = None,
     rules: Iterable[str] | None = None,
+    rules_from: Path | str | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> Report:
     """Judge runs and logs, all in one job.
 
     Shapes:  paths of runs, folders or files -> Report. limits: the most that reading one file
-             may take.
+             may take. rules_from: a Python file with more rules (``rules.user_rules``).
     Errors:  UserError for a path that holds nothing to judge; SparkUnavailable.
     """
-    chosen = _chosen(rules)
+    user = None if rules_from is None else load_rules(Path(rules_from))
+    chosen = _chosen(rules) if user is None else (*_chosen(rules), *user.rules)
     if spark is None:
         session.warm_up(master=master, remote=remote, training=True)
     routes = routing.routes_of(runs, limits)
@@ -49,7 +52,7 @@ def verify(
     tallies = Tallies()
     has_files = remote is None and (master or "local").startswith("local") and spark is None
     started = session.spark_session(spark, master=master, remote=remote)
-    task = Task(chosen, VIEWS, limits)
+    task = Task(chosen, limits, user)
     read = routing.judge_routes(started, routes, task, tallies, has_files=has_files)
     return _report(read, chosen, tallies, sources)
 

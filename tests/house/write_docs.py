@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.house import conformance, coverage, rules_page, vocabulary, zoo_page
+from tests.house import conformance, coverage, rules_page, views_page, vocabulary, zoo_page
 from tests.house.pages import DOCS, with_parts
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
@@ -13,6 +13,7 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "coverage.md": coverage.parts,
     "rules.md": rules_page.rules_parts,
     "zoo.md": zoo_page.parts,
+    "views.md": views_page.parts,
     "conformance.md": lambda: conformance.measure().parts,
 }
 

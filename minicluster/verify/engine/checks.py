@@ -13,7 +13,7 @@ from minicluster.verify.engine.parser import parse_expression, parse_query
 from minicluster.verify.engine.queries import Plan, plan_of
 from minicluster.verify.rules.model import Check, Rule, View
 
-_SOURCE = re.compile(r"\b(?:from|join)\s+(\w+)")
+SOURCE = re.compile(r"\b(?:from|join)\s+(\w+)")
 FINDING = ("offset", "topic", "partition", "broker", "old", "new", "number")
 
 
@@ -59,12 +59,28 @@ class Views:
 
         Errors:  SqlError.
         """
+        if name not in self._plans and self._views[name].fold is not None:
+            self._plans[name] = self._folded(self._views[name])
         if name not in self._plans:
             for source in sources_of(self._views[name]):
                 if source in self._views and source not in self._columns:
                     self._columns[source] = self.plan(source).columns
             self._plans[name] = plan_of(parse_query(self._views[name].sql), self._columns)
         return self._plans[name]
+
+    def _folded(self, view: View) -> Plan:
+        """The plan of a view that is a function; it sees rows as dictionaries."""
+        fold, columns = view.fold, view.columns
+        assert fold is not None
+
+        def compute(tables: Callable[[str], list[Row]]) -> list[Row]:
+            def dictionaries(name: str) -> list[Mapping[str, object]]:
+                known = self._columns.get(name) or self.plan(name).columns
+                return [dict(zip(known, row, strict=True)) for row in tables(name)]
+
+            return [tuple(row.get(name) for name in columns) for row in fold(dictionaries)]
+
+        return Plan(columns, compute)
 
     def over(self, tables: Mapping[str, list[Row]]) -> Callable[[str], list[Row]]:
         """The rows of tables and views, each view computed once."""
@@ -116,7 +132,7 @@ def promise_of(rule: Rule, check: Check) -> str | None:
 
 def sources_of(view: View) -> list[str]:
     """The tables and views that a view names."""
-    return list(dict.fromkeys(_SOURCE.findall(view.sql)))
+    return list(dict.fromkeys(SOURCE.findall(view.sql)))
 
 
 def tables_of(view: str, views: Mapping[str, View]) -> set[str]:

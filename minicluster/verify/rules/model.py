@@ -8,11 +8,14 @@ view. The other fields name the columns that a finding takes from its row.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
+
+Row = Mapping[str, Any]
 
 
 class Evidence(StrEnum):
@@ -74,10 +77,14 @@ class View:
     Shapes:  is_fold: computed once and kept, since many views read it. empty_unless: table, column
              and value of which some row is needed, else the view is empty (no column: any row; no
              value: a list that is not empty); an empty view is planned at the price of a full one.
+             fold: in place of SQL, a function from the rows of tables, as dictionaries, to the
+             view's rows, each of which has the ``columns``.
     """
 
     name: str
-    sql: str
+    sql: str = ""
+    fold: Callable[[Callable[[str], list[Row]]], Iterable[Row]] | None = None
+    columns: tuple[str, ...] = ()
     is_fold: bool = False
     empty_unless: tuple[str, str | None, int | str | None] | None = None
 

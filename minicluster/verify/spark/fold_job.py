@@ -18,11 +18,13 @@ import pyarrow as pa
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.limits import ReadLimits
-from minicluster.verify.engine.checks import Views
+from minicluster.verify.engine.checks import Views, tables_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run, without_contents
-from minicluster.verify.rules import LOG_VIEWS
+from minicluster.verify.rules import LOG_VIEWS, VIEWS
 from minicluster.verify.rules.model import Rule, View
+from minicluster.verify.rules.user_rules import UserRules
+from minicluster.verify.spark.schemas import SCHEMAS
 from minicluster.verify.spark.tables import gather, table_columns
 from minicluster.verify.tally import Tallies
 
@@ -37,8 +39,34 @@ class Task:
     """The rules, views and limits by which a job judges every run."""
 
     rules: tuple[Rule, ...]
-    views: Mapping[str, View]
     limits: ReadLimits
+    user: UserRules | None = None
+
+    @property
+    def views(self) -> dict[str, View]:
+        """The views of all its rules."""
+        return {**VIEWS, **(self.user.views if self.user is not None else {})}
+
+    def pickled(self) -> bytes:
+        """The task for workers, which cannot import the file of a user's rules."""
+        if self.user is None:
+            return pickle.dumps((self.rules, dict(VIEWS), self.limits))
+        from pyspark import cloudpickle
+
+        by_value: Any = cloudpickle
+        by_value.register_pickle_by_value(self.user.module)
+        return bytes(by_value.dumps((self.rules, self.views, self.limits)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The task as a worker has it, its views compiled."""
+
+    rules: tuple[Rule, ...]
+    declared: Mapping[str, View]
+    limits: ReadLimits
+    views: Views
+    of_logs: frozenset[str]  # views that need no trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +88,7 @@ def judge_runs(
 
     Errors:  UserError for a path that is no run.
     """
-    function = partial(_judge_one, pickle.dumps(task))
+    function = partial(_judge_one, task.pickled())
     items = [pickle.dumps((str(path), name)) for path, name in named]
     runs = []
     for (path, name), done in zip(named, in_workers(spark, function, items), strict=True):
@@ -105,34 +133,46 @@ def _remotely(
     return [bytes(row.done) for row in sorted(frame.collect(), key=lambda row: row.place)]
 
 
-_prepared: dict[str, tuple[Task, Views]] = {}
+_prepared: dict[str, _Work] = {}
 
 
-def _prepare(pickled: bytes) -> tuple[Task, Views]:
+def _prepare(pickled: bytes) -> _Work:
     """The task with its views, which each worker compiles once."""
     key = hashlib.sha256(pickled).hexdigest()
     if key not in _prepared:
-        task: Task = pickle.loads(pickled)
-        _prepared[key] = task, Views(task.views, table_columns())
+        rules, declared, limits = pickle.loads(pickled)
+        of_logs = {
+            name
+            for name, view in declared.items()
+            if name in LOG_VIEWS or (name not in VIEWS and _is_of_logs(view, declared))
+        }
+        views = Views(declared, table_columns())
+        _prepared[key] = _Work(rules, declared, limits, views, frozenset(of_logs))
     return _prepared[key]
 
 
+def _is_of_logs(view: View, declared: Mapping[str, View]) -> bool:
+    return view.fold is not None or tables_of(view.name, declared) <= SCHEMAS.keys()
+
+
 def _judge_one(pickled: bytes, item: bytes) -> bytes:
-    task, views = _prepare(pickled)
+    work = _prepare(pickled)
     path, name = pickle.loads(item)
     try:
-        tables, (run,) = gather([read_run(Path(path), name, task.limits)], task.rules, task.views)
+        tables, (run,) = gather(
+            [read_run(Path(path), name, work.limits)], work.rules, work.declared
+        )
     except UserError:
         return pickle.dumps(None)
     held = dict.fromkeys(table_columns(), _Rows())
     held |= {name: _rows(table) for name, table in tables.items()}
-    rows = views.over(held)
+    rows = work.views.over(held)
     checks = []
     crashes: dict[str, str] = {}
-    for place, index, view in _checks(task.rules, with_trace=run.is_run):
-        rule = task.rules[place]
+    for place, index, view in _checks(work.rules, None if run.is_run else work.of_logs):
+        rule = work.rules[place]
         try:
-            found = views.check(rule, rule.checks[index], rows(view))
+            found = work.views.check(rule, rule.checks[index], rows(view))
         except Exception as error:  # a rule that cannot be computed is unknown, and no other
             crashes[view] = f"{type(error).__name__}: {error}"
             continue
@@ -145,9 +185,9 @@ def _rows(table: pa.Table) -> _Rows:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _checks(rules: Sequence[Rule], *, with_trace: bool) -> Iterable[tuple[int, int, str]]:
-    """The checks that a run's evidence serves: places in the rules, and the view."""
+def _checks(rules: Sequence[Rule], views: frozenset[str] | None) -> Iterable[tuple[int, int, str]]:
+    """The checks of these views, None for all: places in the rules, and the view."""
     for place, rule in enumerate(rules):
         for index, check in enumerate(rule.checks):
-            if with_trace or check.view in LOG_VIEWS:
+            if views is None or check.view in views:
                 yield place, index, check.view

@@ -7,6 +7,7 @@ judged by shares of its partitions. For a long run with a trace Spark plans its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,6 +75,10 @@ def judge_routes(
     folded = [(route.path, route.name) for route in routes if route.way is Way.FOLDED]
     for run in fold_job.judge_runs(spark, folded, task, tallies):
         by_name[run.name] = run
+    if task.user is not None:  # Spark plans no rules of a user's
+        long = [(route.path, route.name) for route in routes if route.way is Way.PLANNED]
+        fold_job.judge_runs(spark, long, replace(task, rules=task.user.rules), tallies)
+        task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
     planned_runs = [
         read_run(route.path, route.name, task.limits)
         for route in routes

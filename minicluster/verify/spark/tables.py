@@ -95,6 +95,8 @@ def gather(
         return tables, list(runs)
     problems: dict[str, list[Problem]] = {}
     named = {table for rule in rules for view in rule.views for table in tables_of(view, views)}
+    if any(views[view].fold is not None for rule in rules for view in rule.views):
+        named = set(TABLES)  # a function may read any
     wanted = [table for table in TABLES if table in named or any(table in r.tables for r in rules)]
     for table in wanted:
         tables[table] = _trace(table, runs, problems)

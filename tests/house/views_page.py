@@ -1,0 +1,16 @@
+"""The generated part of docs/views.md: the columns of each view."""
+
+from __future__ import annotations
+
+from minicluster.verify.spark.shown_views import SHOWN_VIEWS
+from tests.house.pages import table
+
+
+def parts() -> dict[str, str]:
+    """A table for each view."""
+    texts = []
+    for view in SHOWN_VIEWS:
+        rows = [(f"`{name}`", f"`{kind}`", text) for name, kind, text in view.columns]
+        texts.append(f"### {view.name}\n\n{view.about[0].upper()}{view.about[1:]}.\n")
+        texts.append(table(("column", "type", ""), rows) + "\n")
+    return {"views": "\n".join(texts).rstrip()}
