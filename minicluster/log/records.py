@@ -35,7 +35,10 @@ class Records:
     @property
     def size(self) -> int:
         """The number of their bytes."""
-        return sum(batch.size for batch in self.batches) + len(self.tail)
+        size = len(self.tail)
+        for batch in self.batches:
+            size += batch.size
+        return size
 
     def __bytes__(self) -> bytes:
         return b"".join([*(batch.encoded for batch in self.batches), self.tail])

@@ -131,19 +131,23 @@ class Fetcher:
             return
         phase = self._in_flight[1]
         self._in_flight = None
-        keys = {(self.states[k].partition.topic, k[1]): k for k in self._sent if k in self.states}
         if phase is Phase.FETCHING:
             if response.error_code != ErrorCode.NONE:
                 self._delay(list(self._sent), now_ms)
-            for key, data in endpoint.fetched(response, keys):
+            for key, data in endpoint.fetched(response, self._sent_by_name):
                 self._on_fetched(key, data, now_ms)
         elif phase is Phase.TRUNCATING:
-            for key, data in endpoint.epoch_ends(response, keys):
+            for key, data in endpoint.epoch_ends(response, self._sent_by_name()):
                 self._on_epoch_end(key, data, now_ms)
         else:
-            for key, data in endpoint.offsets(response, keys):
+            for key, data in endpoint.offsets(response, self._sent_by_name()):
                 self._on_offset(key, data, phase, now_ms)
         self.poll(now_ms)
+
+    def _sent_by_name(self) -> dict[tuple[str, int], Key]:
+        """The partitions of the request in flight, as responses without topic ids name them."""
+        states = self.states
+        return {(states[key].partition.topic, key[1]): key for key in self._sent if key in states}
 
     def on_failure(self, correlation_id: int, now_ms: int) -> None:
         """No response will come; all partitions of the request back off."""

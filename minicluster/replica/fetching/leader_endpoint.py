@@ -7,7 +7,7 @@ Source:   RemoteLeaderEndPoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -123,9 +123,12 @@ def _by_topic(
         yield name, [(key[1], states[key]) for _, key in group]
 
 
-def fetched(response: Any, keys: Mapping[tuple[str, int], Key]) -> Iterator[tuple[Key, Any]]:
+def fetched(
+    response: Any, keys_by_name: Callable[[], Mapping[tuple[str, int], Key]]
+) -> Iterator[tuple[Key, Any]]:
     """The partitions of a Fetch response; below version 13 its topics have no id."""
     if any(topic.topic_id == ZERO_UUID for topic in response.responses):
+        keys = keys_by_name()
         for topic in response.responses:
             for data in topic.partitions:
                 key = keys.get((topic.topic, data.partition_index))

@@ -10,7 +10,6 @@ from typing import Any
 
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import DelayedOperation
 from minicluster.replica.requests.read_from_log import (
     FetchedPartition,
@@ -28,6 +27,7 @@ class DelayedFetch(DelayedOperation):
     """A fetch that waits until there are enough bytes or something else to respond."""
 
     __slots__ = (
+        "_is_newest",
         "_on_read",
         "_params",
         "_results",
@@ -51,11 +51,12 @@ class DelayedFetch(DelayedOperation):
         self._wanted = wanted
         self._results = results
         self._on_read = on_read
+        self._snapshots = [self._snapshot(item) for item in wanted]
         # The fetch itself may have moved the high watermark, after it was read.
-        self._snapshots = [
-            (*self._snapshot(item), data.high_watermark == self._high_watermark(item))
-            for item, data in zip(wanted, results.data.values(), strict=True)
-        ]
+        self._is_newest = all(
+            data.high_watermark == (found[0] if found else -1)
+            for found, data in zip(self._snapshots, results.data.values(), strict=True)
+        )
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> bool:
@@ -77,32 +78,26 @@ class DelayedFetch(DelayedOperation):
     def on_complete(self, now_ms: int) -> None:
         """Read again and respond; if nothing has changed, with the results of the first read."""
         results = self._results
-        if self._snapshots != [(*self._snapshot(item), True) for item in self._wanted]:
+        if not self._is_newest or self._snapshots != [self._snapshot(i) for i in self._wanted]:
             results = read_from_log(
                 self._state, self._params, self._wanted, now_ms, from_purgatory=True
             )
         self._on_read(results.data, now_ms)
 
-    def _local(self, item: FetchedPartition) -> Partition | None:
-        key = self._state.key_named(item.topic, item.data.partition)
-        return None if key is None else self._state.partitions.get(key)
-
-    def _high_watermark(self, item: FetchedPartition) -> int:
-        partition = self._local(item)
-        return -1 if partition is None else partition.high_watermark
-
     def _snapshot(self, item: FetchedPartition) -> tuple[int, ...]:
-        """All that the response for a partition depends on."""
-        partition = self._local(item)
+        """All that the response for a partition depends on, the high watermark first."""
+        key = self._state.key_named(item.topic, item.data.partition)
+        partition = None if key is None else self._state.partitions.get(key)
         if partition is None:
             return ()
-        log = partition.log
+        replica_log = partition.replica_log
+        log = replica_log.log
         return (
+            replica_log.high_watermark,
             partition.topic_id.int,
             partition.leader_epoch,
             partition.partition_epoch,
-            partition.high_watermark,
-            partition.last_stable_offset,
+            replica_log.last_stable_offset,
             log.start_offset,
             log.end_offset,
         )

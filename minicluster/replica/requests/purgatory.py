@@ -49,7 +49,7 @@ class Purgatory:
 
     def watched(self, key: Key) -> int:
         """The number of operations that wait for a partition."""
-        return len(self._watchers.get(key, ()))
+        return len(self._watchers.get(key, ())) if self._watchers else 0
 
     def watch(self, operation: DelayedOperation, keys: Iterable[Key]) -> None:
         """Let an operation wait for these partitions."""

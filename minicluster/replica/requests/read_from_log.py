@@ -129,8 +129,9 @@ def read_from_log(
             results.offsets[item.key] = None
             results.responds_at_once = True
             continue
-        results.size += records.size
-        left = max(0, left - records.size)
+        size = records.size
+        results.size += size
+        left = max(0, left - size)
         results.responds_at_once |= info.diverging_epoch is not None or replica is not None
         results.data[item.key] = _data(params, item, info, records, replica)
     return results
