@@ -1,7 +1,7 @@
-"""Which Kafka: every difference between releases, and every known bug, is one named field.
+"""The release of Kafka: every difference and every known bug is one named field.
 
 No rule anywhere compares release numbers; it reads a field of this value. The comments above the
-fields are the text of docs/rules.md, ``-- so --`` its headings; a test wants a test for each field.
+fields are the text of docs/rules.md, ``-- so --`` its headings. Each field needs a test.
 """
 
 from __future__ import annotations

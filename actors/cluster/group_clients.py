@@ -1,6 +1,6 @@
 """The actors around a consumer in a group and a transactional producer.
 
-Like the cluster's own client they are no nodes: no network fault affects their links. They speak
+Like the cluster's own client they are no nodes: no network fault affects their links. They send
 the requests of Kafka's clients, and the trace has their responses as those of any client.
 """
 
@@ -56,7 +56,7 @@ class ClientActor(ClusterActor):
             self.on_message(message)
 
     def on_message(self, message: Any) -> None:
-        """Handle what a step of a test wants."""
+        """Handle the message of a step."""
         raise NotImplementedError(f"{self.name} does not understand {message!r}")
 
     def perform(self, effects: Iterable[Effect]) -> None:

@@ -172,7 +172,7 @@ class Recorder:
             exchange.request = without_records(exchange.request)
 
     def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
-        """Write every trace table as Parquet (``trace/<table>.parquet``), empty ones too.
+        """Write every trace table as Parquet (``trace/<table>.parquet``), even an empty one.
 
         Shapes:  end: rows of the end of the run, which are no events and not in the hash ->
                  how many rows each table has.

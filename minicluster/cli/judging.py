@@ -41,7 +41,7 @@ def verify_paths(
     every_rule: bool,
     limits: ReadLimits,
 ) -> int:
-    """Let Spark judge PATHS: runs, folders of runs or controllers, metadata logs (Kafka's too)."""
+    """Let Spark judge PATHS: runs, folders of runs or controllers, metadata logs (also Kafka's)."""
     from minicluster.verify import verify
 
     if html is not None and not html.parent.is_dir():  # before the work, not after it

@@ -1,7 +1,7 @@
-"""The terminal of a command: what is printed, how errors are shown, and where a traceback goes.
+"""The terminal of a command: output, errors, and the file of a traceback.
 
-Whatever a file or a message contains is printed as text: control characters appear as escapes, and
-characters that the terminal's encoding lacks do too.
+The contents of files and messages are printed as text. Control characters, and characters that the
+terminal's encoding lacks, appear as escapes.
 """
 
 from __future__ import annotations

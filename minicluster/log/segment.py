@@ -77,7 +77,7 @@ def read_segment(
 ) -> SegmentContent:
     """Read every batch of a file.
 
-    Shapes:  ``whole``: the file was written at once (a checkpoint), so a torn tail is damage too.
+    Shapes:  ``whole``: the file was written at once (a checkpoint), so a torn tail is also damage.
     Errors:  NotALog (missing, a folder, no regular file, no batch at all), LogCorruption,
              TooLarge.
     """

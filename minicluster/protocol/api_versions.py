@@ -1,7 +1,7 @@
-"""Which versions of which requests a broker of each release speaks.
+"""The versions of each request that a broker of each release supports.
 
 Source:  the validVersions of Kafka's messages; ApiKeys (Produce is offered from 0 on in 4.x for
-         the sake of old clients that look for it, KAFKA-18659).
+         old clients that look for it, KAFKA-18659).
 """
 
 from __future__ import annotations
@@ -129,5 +129,5 @@ def enabled_versions(rules: Rules, advertised: Mapping[int, range]) -> Mapping[i
 
 
 def highest_version(rules: Rules, api_key: int) -> int:
-    """The version in which brokers and controllers of one release talk to each other."""
+    """The version between brokers and controllers of one release."""
     return versions_of(rules)[api_key][1]

@@ -1,8 +1,8 @@
 """Kafka's JSON form of a message, both ways, as its dump tool and test data have it.
 
 Names are in lower camel case, bytes in base64, uuids in Kafka's URL-safe base64. Fields that the
-version lacks are left out, and so are tagged fields at their default. A name that an earlier
-release had for a field is read too.
+version lacks are left out, and so are tagged fields at their default. Names of fields in
+earlier releases are also read.
 
 Source:  org.apache.kafka.message.JsonConverterGenerator.
 """
@@ -29,7 +29,7 @@ _WRITERS: dict[tuple[type[Message], int, RecordsForm, bool], JsonWriter] = {}
 def to_json(
     message: Message, version: int, *, records: RecordsForm = "base64", defaults: bool = False
 ) -> dict[str, Any]:
-    """The JSON form of a message in this version; with ``defaults``, tagged ones at theirs too.
+    """The JSON form of a message in this version; with ``defaults``, also tagged fields at theirs.
 
     Errors:  UnsupportedVersion as in ``encode``.
     """

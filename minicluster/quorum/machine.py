@@ -208,7 +208,7 @@ class QuorumMachine:
         )
 
     def compact(self) -> bool:
-        """Let the log begin at its newest snapshot; older snapshots go too."""
+        """Let the log begin at its newest snapshot; older snapshots are deleted."""
         newest = self.log.latest_snapshot
         return newest is not None and self.node.log.delete_before_snapshot(newest)
 

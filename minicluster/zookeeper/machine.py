@@ -71,7 +71,7 @@ class ZooKeeperMachine:
         return [Respond(token, Result(code)), *self._expiry_timer()]
 
     def on_close(self, token: Any, session: int, now_ms: int) -> list[Effect]:
-        """End a session by its client's wish."""
+        """End a session at its client's request."""
         closed = self._close(session, now_ms) if session in self._sessions else []
         return [*closed, Respond(token, Result()), *self._expiry_timer()]
 

@@ -104,7 +104,7 @@ def test_a_wrong_type_is_one_line_and_harms_nothing(cluster: MiniCluster, expres
         "wait_until(lambda: True)",
     ],
 )
-def test_a_cluster_that_is_not_started_says_so(call: str) -> None:
+def test_a_cluster_that_is_not_started_is_an_error_of_the_user(call: str) -> None:
     with pytest.raises(UserError, match=r"the cluster is not started; call start\(\)"):
         eval(f"cluster.{call}", {"cluster": MiniCluster(seed=1)})
 

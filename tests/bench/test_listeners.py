@@ -79,7 +79,7 @@ def consumed(consumer: confluent_kafka.Consumer) -> None:
 
 
 def measure_start(benchmark: Any, kind: str, use: Callable[[Servers, str], None]) -> float:
-    """Milliseconds from nothing until a client has had what it wants, the least of many."""
+    """Milliseconds from nothing until a client is served, the least of many."""
     running: list[Servers] = []
 
     def stop() -> None:

@@ -1,8 +1,8 @@
-"""The quorum: elections won per second of machine time, and what an idle one costs.
+"""The quorum: elections won per second of machine time, and the cost of an idle one.
 
 Kafka's own Raft simulation wins about eight elections per second on one core of this kind of
 machine; ten times that is the aim. The bounds are far below what was measured, so that only a
-change of kind fails. What is compared is processor time: others may use the machine, too.
+change of kind fails. Processor time is compared, since others may use the machine.
 """
 
 from __future__ import annotations

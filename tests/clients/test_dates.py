@@ -1,4 +1,4 @@
-"""Records of real clients have dates, and the clock of a cluster that they reach has one too."""
+"""Records of real clients have dates, and so has the clock of a cluster that they reach."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def test_B32_a_new_member_leaves_the_elr_of_others_alone() -> None:
 
 
 def test_B34_an_eligible_replica_is_elected_cleanly_when_the_isr_is_empty() -> None:
-    """Amended by 4.3: whoever becomes leader ends the memory of the last one."""
+    """Amended by 4.3: the election of a leader removes the last known one."""
     partition = registration(
         replicas=(1, 2, 3, 4), isr=(1,), elr=(3,), last_known_elr=(2,), leader=1
     )

@@ -305,7 +305,7 @@ def test_a_recovering_partition_takes_one_member_or_the_word_that_it_has_recover
     api: Api,
 ) -> None:
     if api.version == 0:
-        return  # no form of version 0 speaks of it
+        return  # version 0 has no such field
     cluster = with_vote(api)
     put(cluster, isr=(0,), leader_recovery_state=RECOVERING)
     before, end = cluster.partition("foo"), cluster.end

@@ -144,7 +144,7 @@ def test_placement_errors_mention_cordoned(on: bool) -> None:
 
 @BOTH
 def test_alter_partition_version_lowest(on: bool) -> None:
-    """4.x has no AlterPartition below version 2, whoever sends it."""
+    """4.x has no AlterPartition below version 2, from any sender."""
     cluster = Cluster(lowest_alter_partition=2 if on else 0)
     cluster.start(1, 2)
     cluster.create("foo", (1, 2))

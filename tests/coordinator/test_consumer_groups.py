@@ -22,8 +22,8 @@ def test_a_first_member_gets_all_and_a_second_waits_for_what_the_first_gives_up(
     assert (second.member_epoch, groups.assignment(second)) == (3, {})
     assert groups.describe().group_state == "Reconciling"
 
-    told = groups.heartbeat("a", 2, owned={"orders": (0, 1, 2, 3)})
-    assert (told.member_epoch, groups.assignment(told)) == (2, {"orders": [0, 1]})
+    target = groups.heartbeat("a", 2, owned={"orders": (0, 1, 2, 3)})
+    assert (target.member_epoch, groups.assignment(target)) == (2, {"orders": [0, 1]})
     done = groups.heartbeat("a", 2, owned={"orders": (0, 1)})
     assert (done.member_epoch, groups.assignment(done)) == (3, None)
 

@@ -1,6 +1,6 @@
-"""The short table of conformance: what was held against Kafka, and how it came out.
+"""The short table of conformance: the comparisons with Kafka and their outcome.
 
-It travels as a property of a test's report, so that it arrives from a worker of xdist, too.
+It travels as a property of a test's report, so that it also arrives from a worker of xdist.
 """
 
 from __future__ import annotations

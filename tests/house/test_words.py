@@ -24,7 +24,7 @@ from tests.house.sources import (
 NOT_HERE = re.compile(
     r"\b(answer(s|ed|ing)?|ask(s|ed|ing)?|questions?|repl(y|ies|ied|ying)|cuts?|cutting"
     r"|stands?|standing|stood|hear(s|d|ing)?|tell(s|ing)?|told|say(s|ing)?|said"
-    r"|obey(s|ed|ing)?|knows?|knew|parted|parting|all the same|be it)\b",
+    r"|obey(s|ed|ing)?|knows?|knew|parted|parting|all the same|be it|too(?=[.,;:)]|\Z))\b",
     re.IGNORECASE,
 )
 """Kafka's words are respond, request, response, truncate, diverge, report, state and so on."""

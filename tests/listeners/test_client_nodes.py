@@ -305,7 +305,7 @@ def test_the_real_address_of_the_leader_is_beside_a_refusal(cluster: MiniCluster
     found = cluster.image.topics.named("orders")
     assert found is not None
     with RawClient(cluster, other.id, "app-1") as app:
-        cluster.run_for("200ms")  # until the other broker, too, has the metadata
+        cluster.run_for("200ms")  # until the other broker has the metadata
         if api == "Produce":
             response = app.request(produce_one("orders", b"first"), 11)
             [refused] = response.responses[0].partition_responses

@@ -125,7 +125,7 @@ class Probe:
                 self.stored = effect.state
 
     def advance(self, ms: int) -> None:
-        """Let time pass, waking the machine when it wants to be woken."""
+        """Let time pass, and poll the machine at its wake times."""
         end = self.now_ms + ms
         while (wake := self.machine.next_wake_ms()) is not None and wake <= end:
             self.now_ms = max(self.now_ms, wake)

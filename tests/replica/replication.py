@@ -162,7 +162,7 @@ class Replication:
         self._look(node)
 
     def produce(self) -> None:
-        """A producer writes with acks=all to whoever takes itself for the leader."""
+        """A producer writes with acks=all to any node that accepts it as a leader."""
         node = self._any()
         value = str(next(self.values)).encode()
         batch = RecordBatch.of([Record(0, self.now_ms, None, value)], leader_epoch=-1)

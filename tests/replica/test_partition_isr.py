@@ -1,4 +1,4 @@
-"""A leader's in-sync replicas: rows F01-F29 of Kafka's PartitionTest that speak of them."""
+"""A leader's in-sync replicas: rows F01-F29 of Kafka's PartitionTest about them."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Player(ReplayedController):
             return operation(self, line)
         except Refused as refused:
             return Result(error=refused.error.name, message=refused.message)
-        except Exception as error:  # a machine that breaks differs, too
+        except Exception as error:  # an exception is a difference
             if isinstance(error, KeyError | TypeError | ValueError) and _in_operations(error):
                 raise _NotRead(f"the request is not understood: {error!r}") from error
             return Result(error=f"{type(error).__name__}: {error}")

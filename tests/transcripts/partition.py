@@ -46,7 +46,7 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
         except NotBuilt as unknown:
             yield Outcome(prefix + event["kind"], NOT_BUILT, where, str(unknown))
             continue
-        except Exception as error:  # a machine that breaks differs, too
+        except Exception as error:  # an exception is a difference
             differences = [f"{type(error).__name__}: {error}"]
         yield Outcome(
             operation=prefix + event["kind"],

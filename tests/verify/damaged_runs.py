@@ -101,7 +101,7 @@ def rows_gone(run: Path, name: str) -> None:
     parquet.write_table(parquet.read_table(table(run, name)).slice(0, 0), table(run, name))
 
 
-# Per damage of a file: the rules' evidence that it takes away is unknown, whoever signed the run.
+# Per damage of a file: the rules' evidence that it takes away is unknown, with any signature.
 FILE_DAMAGE: dict[str, Damage] = {
     **{
         f"{how.__name__}_segment_{nodes}": (

@@ -102,7 +102,7 @@ def b1_no_change_under_way() -> RunBuilder:
 
 
 def b1_near() -> RunBuilder:
-    """The expansion counts from the proposal on; a deposed leader may believe what it likes."""
+    """The expansion counts from the proposal on; the state of a deposed leader does not count."""
     log = cluster().op(change((1, 2))).op(change((1, 2, 3)))
     grown = log.offset
     log.op(change(leader=2))

@@ -267,7 +267,7 @@ def f11_bad() -> RunBuilder:
 
 
 def f11_near() -> RunBuilder:
-    """Whoever sends again without numbers may find it twice; nobody else."""
+    """Only a producer without sequence numbers may have its record twice."""
     run = _sent(_sent(plain_run(), "a", idempotent=True), "b", idempotent=False)
     return _held(_held(run, 1, (0, "a"), (0, "b"), (0, "b")), 2, (0, "a"), (0, "b"), (0, "b"))
 

@@ -332,7 +332,7 @@ def e36_goes_on() -> RunBuilder:
 
 
 def e36_near() -> RunBuilder:
-    """A broker that lives in the past may lead in it."""
+    """A broker with an old image may lead by it."""
     run = RunBuilder(_moved())
     run.partition("become_leader", leo=0, **EVERYBODY)
     run.publish(1, run.log.offset - 2).publish(2)

@@ -1,6 +1,6 @@
-"""Which planted fault is played in which story, and which rule must find it.
+"""The story of each planted fault, and the rule that must find it.
 
-A story is played without a fault, too, and must then be valid and go as it is written.
+A story is also played without a fault, and must then be valid and go as it is written.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def a_leaderless_partition_moves_away(cluster: MiniCluster) -> None:
 
 
 def a_leader_receives_and_cannot_send(cluster: MiniCluster) -> None:
-    """Fetches wait at it when a candidate's request ends its epoch; who won, it does not learn."""
+    """Fetches wait at it when a candidate's request ends its epoch; it never gets the winner."""
     cluster.create_topic("orders")
     deposed = cluster.active_controller
     others = [c for c in cluster.controllers if c != deposed]

@@ -87,7 +87,10 @@ class TransactionCoordinatorMachine:
         )
 
     def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
-        """Follow the leadership of partitions; markers go to the leaders of now."""
+        """Follow the leadership of partitions; markers go to the present leaders.
+
+        Shapes:  -> Respond for requests that wait in a shard that is led elsewhere, Send, SetTimer.
+        """
         state = self.state
         if state.image is MetadataImage.EMPTY:
             for periodic in self._periodic:
@@ -97,7 +100,10 @@ class TransactionCoordinatorMachine:
         return self._take_effects(now_ms)
 
     def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
-        """Send to another controller from now on; None: no controller is known."""
+        """Send to another controller from now on.
+
+        Shapes:  controller_id is None while there is no active controller.
+        """
         state = self.state
         state.on_channel(state.channel.on_controller(controller_id, now_ms), now_ms)
         return self._take_effects(now_ms)
@@ -129,7 +135,10 @@ class TransactionCoordinatorMachine:
         return state.channel.owns(correlation_id) or state.markers.owns(correlation_id)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
-        """Take producer ids, or the outcome of markers."""
+        """Take producer ids, or the outcome of markers.
+
+        Shapes:  correlation_id is that of a Send that this machine ``owns``.
+        """
         state = self.state
         if state.channel.owns(correlation_id):
             effects = state.channel.on_response(correlation_id, response, now_ms)
@@ -139,7 +148,10 @@ class TransactionCoordinatorMachine:
         return self._take_effects(now_ms)
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
-        """No response will come: what was sent is sent again."""
+        """Send the request again, for no response will come.
+
+        Shapes:  correlation_id is that of a Send that this machine ``owns``.
+        """
         state = self.state
         if state.channel.owns(correlation_id):
             state.on_channel(state.channel.on_failure(correlation_id, now_ms), now_ms)

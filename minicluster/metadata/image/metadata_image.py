@@ -5,7 +5,7 @@ of the log is a function of that prefix: not of its batches, of snapshots on the
 (tests/metadata/test_image_properties.py).
 
 Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the controller's managers,
-         whose guards hold here too.
+         whose guards also hold here.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class PartitionRegistration:
     def merge(self, record: PartitionChangeRecord) -> PartitionRegistration:
         """This state after a change: lists that are given replace, each record is one epoch.
 
-        A leader that is given, the same one too, starts a new leader epoch.
+        A given leader, even the same one, starts a new leader epoch.
 
         Errors:  ReplayError.
         Source:  PartitionRegistration.merge.

@@ -33,7 +33,7 @@ def handle(
 ) -> Any:
     """Acknowledge the leader.
 
-    A wrong voter key is refused only here: the epoch is true whoever was meant.
+    A wrong voter key is refused only here: the epoch is valid for any receiver.
     """
     directory_id = request.topics[0].partitions[0].voter_directory_id
     is_valid = validation.is_valid_voter_key(node, request.voter_id, directory_id)

@@ -86,7 +86,7 @@ def append_records(
     on_appended: OnAppended,
     now_ms: int,
 ) -> None:
-    """Append the batches without an error, and complete as the acks want it.
+    """Append the batches without an error, and complete as the acks require.
 
     Source:  ReplicaManager.appendRecords, maybeAddDelayedProduce.
     """

@@ -92,7 +92,7 @@ def check_enough_replicas(partition: Partition, required_offset: int) -> Replica
     """The state of a produce with acks=all, whose last record lies below the required offset.
 
     The ISR may have shrunk below the minimum since the append: the record is committed, and fewer
-    replicas hold it than min.insync.replicas wants.
+    replicas hold it than min.insync.replicas requires.
 
     Source:  Partition.checkEnoughReplicasReachOffset.
     """

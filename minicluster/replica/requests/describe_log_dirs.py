@@ -26,7 +26,7 @@ Result = DescribeLogDirsResponse.DescribeLogDirsResult
 def handle_describe_log_dirs(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
 ) -> None:
-    """Describe every directory, with the wanted partitions that lie in it; null wants all.
+    """Describe every directory, with the requested partitions in it; null requests all.
 
     Errors:  per directory KAFKA_STORAGE_ERROR.
     """

@@ -60,7 +60,7 @@ class FetchedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
-    """The sender of a fetch, and how much it wants at least and at most.
+    """The sender of a fetch, and its least and most bytes.
 
     Shapes:  rack is None before version 11, whose fetches only leaders serve.
     """

@@ -46,7 +46,7 @@ class Report(ReportData):
     def assert_valid(self) -> None:
         """Fail a test unless every promise was kept and something was judged.
 
-        Errors:  NotValid, which shows what is broken or unknown, and where run and page lie.
+        Errors:  NotValid, which shows what is broken or unknown, and the paths of run and page.
         """
         if not self.valid:
             raise NotValid(self)

@@ -124,7 +124,7 @@ class KraftDataSource(DataSource):
         return SQL_SCHEMA
 
     def reader(self, schema: StructType) -> KraftReader:
-        """Read what lies there now."""
+        """Read the files that are there now."""
         return KraftReader(_path(self.options), _columns(schema), _limits(self.options))
 
     def streamReader(self, schema: StructType) -> KraftStream:

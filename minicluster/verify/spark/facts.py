@@ -75,7 +75,7 @@ class Facts:
                 )
 
     def tables(self) -> dict[str, pa.Table]:
-        """Every table, empty ones too."""
+        """Every table, even an empty one."""
         out = {}
         for name, schema in SCHEMAS.items():
             rows = self._rows[name]
@@ -105,7 +105,7 @@ class _Reader:
         self._topics = rows["topics"]
         self._mv: int | None = None  # none: the log has no FeatureLevelRecord yet
         self._elr = False
-        self._names: dict[UUID, str] = {}  # of every topic ever, dead ones too
+        self._names: dict[UUID, str] = {}  # of every topic, also the deleted ones
         self._ids: dict[str, UUID] = {}  # of live topics
         self._parts: dict[UUID, dict[int, int]] = {}  # partition -> number of replicas
         self._eligible: dict[tuple[UUID, int], tuple[bool, bool]] = {}  # has ELR, has last known

@@ -195,7 +195,7 @@ def java_version(home: Path) -> int | None:
 
 
 def cache_folder() -> Path:
-    """Where this user's derived files lie; ``MINICLUSTER_CACHE`` names another place."""
+    """The folder of this user's derived files; ``MINICLUSTER_CACHE`` names another one."""
     chosen = os.environ.get("MINICLUSTER_CACHE")
     if chosen:
         return Path(chosen)

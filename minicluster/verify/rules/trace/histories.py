@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
 
-# The records of the last leader's log with their numbers along it, markers too.
+# The records of the last leader's log and the markers, with their numbers along it.
 _NUMBERED = """
 select g.run, g.topic_id, g.part, g.offset as record_offset, count(1) over (
     partition by g.run, g.topic_id, g.part order by g.offset
