@@ -138,6 +138,7 @@ class Cluster:
         self.scenario = scenario
         self.exercises = tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
+        self.performed: list[dict[str, Any]] = []  # the steps so far, for run.json
         self.online = online
         self.checks = tuple(checks)
         self._lay_out()

@@ -122,6 +122,8 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
         "hits": dict(cluster.recorder.fault_hits),
         "exercises": list(cluster.exercises),
         "scenario": cluster.scenario,
+        "steps": cluster.performed,
+        "epoch_ms": cluster.rt.epoch_ms,
         "ended_at_ms": cluster.now_ms,
         "events": cluster.recorder.sequence,
         "trace_hash": trace_hash,

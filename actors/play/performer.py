@@ -76,6 +76,18 @@ class Performer:
                  an action that the cluster refuses.
         """
         self.cluster.step = step.number
+        done: dict[str, Any] = {"step": step.number, "at_ms": self.cluster.now_ms}
+        self.cluster.performed.append(done)
+        try:
+            outcome = yield from self._perform(step)
+        except (StepFailed, UserError) as error:
+            done |= {"ended_ms": self.cluster.now_ms, "failed": str(error).splitlines()[0]}
+            raise
+        resolved = {name: _plain(nodes) for name, nodes in outcome.resolved.items()}
+        done |= {"ended_ms": self.cluster.now_ms, "resolved": resolved, "note": outcome.note}
+        return outcome
+
+    def _perform(self, step: Step) -> Performance:
         try:
             if step.until is not None:
                 return (yield from self._until(step, step.until))
@@ -184,6 +196,10 @@ class Performer:
         if broken is not None:
             text = f"step {step.number}: {broken}\n  {self._state()}"
             raise StepFailed(ScenarioFailure("stuck", text, broken.promise.id))
+
+
+def _plain(nodes: Any) -> Any:
+    return [_plain(one) for one in nodes] if isinstance(nodes, tuple) else nodes
 
 
 def created_by(steps: Iterable[Step]) -> Callable[[int], Iterable[str]]:

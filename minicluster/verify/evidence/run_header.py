@@ -39,6 +39,22 @@ class DamagedHeader(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PerformedStep:
+    """A step of the scenario as it was performed.
+
+    Shapes:  resolved: the node ids of each selector; note: the reason that it failed, or that it
+             changed nothing.
+    """
+
+    number: int
+    at_ms: int
+    ended_ms: int
+    resolved: Mapping[str, Any]
+    note: str | None
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunHeader:
     """The fields of ``run.json`` that a verdict needs; what is missing there is None or empty."""
 
@@ -56,6 +72,9 @@ class RunHeader:
     stale_indexes: tuple[int, ...] | None = None
     written: Mapping[str, WrittenFile] | None = None
     failure: ScenarioFailure | None = None
+    scenario: Mapping[str, Any] | None = None
+    steps: tuple[PerformedStep, ...] = ()
+    ended_at_ms: int | None = None
     minicluster: str | None = None
 
 
@@ -93,7 +112,7 @@ class _Reader:
         crashes = self._optional("crashes", list, "a list")
         for name in ("run_id", "metadata_version", "cluster_id", "runtime"):
             self._text(name)
-        for name in ("ended_at_ms", "events", "format"):
+        for name in ("events", "format", "epoch_ms"):
             self._integer(name)
         self._node_ids("brokers")
         return RunHeader(
@@ -111,6 +130,9 @@ class _Reader:
             stale_indexes=self._node_ids("stale_indexes"),
             written=self._written(),
             failure=self._failure(),
+            scenario=self._optional("scenario", dict, "an object"),
+            steps=self._steps(),
+            ended_at_ms=self._integer("ended_at_ms"),
             minicluster=self._text("minicluster"),
         )
 
@@ -175,6 +197,31 @@ class _Reader:
         if rule is not None:
             rule = self._checked_text("failure.rule", rule)
         return ScenarioFailure(kind, self._checked_text("failure.text", found.get("text")), rule)
+
+    def _steps(self) -> tuple[PerformedStep, ...]:
+        """The steps that were performed; runs of earlier versions do not record them."""
+        found = []
+        for index, value in enumerate(self._optional("steps", list, "a list") or ()):
+            name = f"steps[{index}]"
+            if not isinstance(value, dict):
+                raise self._wrong(name, value, "an object")
+            number, at_ms, ended_ms = (
+                self._checked_integer(f"{name}.{key}", value.get(key, 0), _COUNT_MAX)
+                for key in ("step", "at_ms", "ended_ms")
+            )
+            resolved = value.get("resolved")
+            why = value.get("failed") or value.get("note")
+            found.append(
+                PerformedStep(
+                    number=number,
+                    at_ms=at_ms,
+                    ended_ms=ended_ms,
+                    resolved=resolved if isinstance(resolved, dict) else {},
+                    note=None if why is None else self._checked_text(f"{name}.note", why),
+                    failed=value.get("failed") is not None,
+                )
+            )
+        return tuple(found)
 
     def _items(self, name: str) -> Iterator[tuple[str, Any]]:
         values = self._optional(name, dict, "an object")

@@ -1,20 +1,21 @@
-"""A partition's history as inline SVG: one lane per replica, epochs below, findings above."""
+"""A partition's history as inline SVG over time: a lane for each replica, epochs, findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Scale
+from minicluster.verify.reporting.story import OF_LINKS, Disturbance
 from minicluster.verify.reporting.timeline import BrokerSpan, PartitionLine, PartitionSpan, Timeline
 from minicluster.verify.rules.model import Finding
 
-WIDTH = 1000
-LEFT = 64
 LANE = 20
 GAP = 3
 TOP_WITH_MARKS, TOP = 26, 6
 BOTTOM = 40
 MAX_SPANS = 600
+BANDS_MAX = 200
 
 _STATES = (
     ("leader", "leads"),
@@ -41,22 +42,33 @@ def legend() -> str:
         '<span><i class="key shutdown"></i>shutting down</span>'
         '<span><i class="key recovering"></i>recovering</span>'
         '<span><i class="key mark"></i>finding</span>'
+        '<span><i class="key band net"></i>network disturbed</span>'
+        '<span><i class="key band act"></i>other disturbance</span>'
     )
     return f'{_PATTERNS}<p class="legend">{items}{extra}</p>'
 
 
-def drawing(line: Timeline, partition: PartitionLine, found: Sequence[Finding]) -> str:
-    """One partition, its brokers' lanes, its epochs and its findings."""
+def drawing(
+    line: Timeline,
+    partition: PartitionLine,
+    found: Sequence[tuple[str, Finding]],
+    scale: Scale,
+    disturbances: Sequence[Disturbance],
+) -> str:
+    """One partition, its brokers' lanes, its epochs and its findings.
+
+    Shapes:  found: findings with the ids by which the page links to them.
+    """
     brokers = partition.brokers
     top = TOP_WITH_MARKS if found else TOP
     height = top + len(brokers) * (LANE + GAP) + BOTTOM
-    scale = _Scale(line.first, line.end)
     parts = [
         f'<figure class="line"><figcaption>{escape(partition.name)}'
         f"<small>{len(partition.spans)} state{'s' * (len(partition.spans) != 1)}</small>"
         f'</figcaption><svg viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="history of {escape(partition.name)}">'
     ]
+    parts += bands(scale, disturbances, top, height - BOTTOM)
     spans = list(_with_ends(partition, line.end))[-MAX_SPANS:]
     for row, broker in enumerate(brokers):
         y = top + row * (LANE + GAP)
@@ -65,21 +77,10 @@ def drawing(line: Timeline, partition: PartitionLine, found: Sequence[Finding]) 
         parts += _shades(scale, y, broker, line, partition)
     base = top + len(brokers) * (LANE + GAP)
     parts += _epochs(scale, base, spans)
-    parts += _axis(scale, base + 22)
-    parts += [_mark(scale, base, one) for one in found]
+    parts += axis(scale, base + 22)
+    parts += [_mark(scale, base, anchor, one) for anchor, one in found]
     parts.append("</svg></figure>")
     return "".join(parts)
-
-
-class _Scale:
-    """From offsets to pixels."""
-
-    def __init__(self, first: int, end: int) -> None:
-        self.first, self.end = first, max(end, first + 1)
-
-    def x(self, offset: int) -> float:
-        share = (offset - self.first) / (self.end - self.first)
-        return LEFT + (WIDTH - LEFT - 4) * min(1.0, max(0.0, share))
 
 
 def _with_ends(partition: PartitionLine, end: int) -> Iterator[tuple[PartitionSpan, int]]:
@@ -89,13 +90,13 @@ def _with_ends(partition: PartitionLine, end: int) -> Iterator[tuple[PartitionSp
         yield span, following[0].start if following else last
 
 
-def _rect(scale: _Scale, start: int, end: int, y: float, height: float, name: str) -> str:
-    x = scale.x(start)
-    width = max(0.8, scale.x(end) - x)
+def _rect(scale: Scale, start: int, end: int, y: float, height: float, name: str) -> str:
+    x = scale.of(start)
+    width = max(0.8, scale.of(end) - x)
     return f'<rect class="{name}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}"'
 
 
-def _cell(scale: _Scale, y: float, broker: int, span: PartitionSpan, end: int) -> str:
+def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan, end: int) -> str:
     if broker not in span.replicas:
         kind, what = "none", "no replica"
     elif broker == span.leader:
@@ -107,7 +108,8 @@ def _cell(scale: _Scale, y: float, broker: int, span: PartitionSpan, end: int) -
     else:
         kind, what = "out", "out of sync"
     title = (
-        f"offsets {span.start}–{end - 1}: broker {broker} {what}\n"
+        f"from {scale.clock.text(scale.clock.of(span.start))}, offsets {span.start}–{end - 1}: "
+        f"broker {broker} {what}\n"
         f"ISR {list(span.isr)}, leader {span.leader}, leader epoch {span.leader_epoch}, "
         f"partition epoch {span.partition_epoch}{', recovering' if span.recovering else ''}"
     )
@@ -118,7 +120,7 @@ def _cell(scale: _Scale, y: float, broker: int, span: PartitionSpan, end: int) -
 
 
 def _shades(
-    scale: _Scale, y: float, broker: int, line: Timeline, partition: PartitionLine
+    scale: Scale, y: float, broker: int, line: Timeline, partition: PartitionLine
 ) -> Iterator[str]:
     """Where the broker was not active, within the partition's life."""
     first = partition.spans[0].start
@@ -135,12 +137,12 @@ def _shades(
         yield f"{_rect(scale, start, end, y, height, name)}><title>{title}</title></rect>"
 
 
-def _epochs(scale: _Scale, y: float, spans: Sequence[tuple[PartitionSpan, int]]) -> Iterator[str]:
+def _epochs(scale: Scale, y: float, spans: Sequence[tuple[PartitionSpan, int]]) -> Iterator[str]:
     """Ticks for partition epochs, numbers where the leader epoch moves and there is room."""
     yield f'<text class="name" x="{LEFT - 8}" y="{y + 14}">epochs</text>'
     last_epoch, room = None, -1.0
     for span, _ in spans:
-        x = scale.x(span.start)
+        x = scale.of(span.start)
         if span.leader_epoch != last_epoch:
             yield f'<line class="epoch" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 1}" y2="{y + 9}"/>'
             if x > room:
@@ -151,32 +153,45 @@ def _epochs(scale: _Scale, y: float, spans: Sequence[tuple[PartitionSpan, int]])
             yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 1}" y2="{y + 5}"/>'
 
 
-def _axis(scale: _Scale, y: float) -> Iterator[str]:
-    yield f'<line class="axis" x1="{LEFT}" x2="{WIDTH - 4}" y1="{y}" y2="{y}"/>'
-    step = _step(scale.end - scale.first)
-    for offset in range(-(-scale.first // step) * step, scale.end, step):
-        x = scale.x(offset)
+def axis(scale: Scale, y: float) -> Iterator[str]:
+    """The moments below a figure, and where idle time is shortened."""
+    yield f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
+    for x, text in scale.ticks():
         yield f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 3}"/>'
-        if x < WIDTH - 24:
-            yield f'<text class="axis" x="{x:.1f}" y="{y + 14}">{offset}</text>'
+        yield f'<text class="axis" x="{x:.1f}" y="{y + 14}">{escape(text)}</text>'
+    for start, end in scale.breaks:
+        x = (scale.at(start) + scale.at(end)) / 2
+        idle = f"{(end - start) / 1000:g}s" if scale.clock.is_timed else f"{end - start} offsets"
+        yield (
+            f'<g class="break"><title>{idle} in which nothing changed, shortened</title>'
+            f'<path d="M{x - 3:.1f} {y + 4} l3 -8 M{x:.1f} {y + 4} l3 -8"/></g>'
+        )
 
 
-def _step(length: int) -> int:
-    """A round number of offsets that gives about ten ticks."""
-    step = 1
-    while length / step > 12:
-        step = step * 5 if str(step)[0] == "2" else step * 2
-        if str(step).startswith("4"):
-            step = step // 4 * 5
-    return max(1, step)
+def bands(
+    scale: Scale, disturbances: Sequence[Disturbance], top: float, bottom: float
+) -> Iterator[str]:
+    """The disturbances, behind the lanes of a figure."""
+    for one in disturbances[:BANDS_MAX]:
+        end_ms = scale.end_ms if one.end_ms is None else one.end_ms
+        x = scale.at(one.start_ms)
+        width = max(1.5, scale.at(end_ms) - x)
+        until = "the end" if one.end_ms is None else scale.clock.text(one.end_ms)
+        title = escape(f"{one.text}\n{scale.clock.text(one.start_ms)} to {until}")
+        kind = "net" if one.action in OF_LINKS else "act"
+        yield (
+            f'<rect class="band {kind}" x="{x:.1f}" y="{top - 4}" width="{width:.1f}" '
+            f'height="{bottom - top + 6:.0f}"><title>{title}</title></rect>'
+        )
 
 
-def _mark(scale: _Scale, base: float, finding: Finding) -> str:
-    x = scale.x(finding.offset)
+def _mark(scale: Scale, base: float, anchor: str, finding: Finding) -> str:
+    x = scale.of(finding.offset)
     title = escape(f"{finding.rule} at offset {finding.offset}: {finding.message}")
     return (
-        f'<g class="mark"><title>{title}</title>'
+        f'<a href="#{anchor}"><g class="mark"><title>{title}</title>'
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP_WITH_MARKS - 8}" y2="{base}"/>'
         f'<path d="M{x - 5:.1f} {TOP_WITH_MARKS - 16} h10 l-5 8 z"/>'
-        f'<text x="{min(x + 8, WIDTH - 30):.1f}" y="{TOP_WITH_MARKS - 9}">{finding.rule}</text></g>'
+        f'<text x="{min(x + 8, WIDTH - 30):.1f}" y="{TOP_WITH_MARKS - 9}">{finding.rule}</text>'
+        "</g></a>"
     )

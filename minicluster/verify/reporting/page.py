@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.reporting.drawing import drawing, legend
-from minicluster.verify.reporting.report_data import (
-    AROUND,
-    SHOWN_FINDINGS,
-    ReportData,
-    RuleResult,
-    RunSummary,
-    place,
-)
-from minicluster.verify.reporting.timeline import PartitionLine, Timeline, timeline
-from minicluster.verify.rules.model import Finding, Verdict
-
-SHOWN_PARTITIONS = 40
+from minicluster.verify.reporting.drawing import legend
+from minicluster.verify.reporting.report_data import ReportData, RuleResult, RunSummary
+from minicluster.verify.reporting.sections import RunPage, done, figures, findings, records
+from minicluster.verify.rules.model import Verdict
+from minicluster.version import VERSION
 
 _WORDS = {
     Verdict.VALID: "valid",
@@ -39,12 +32,19 @@ _MEANINGS = {
 def page(report: ReportData) -> str:
     """The whole page."""
     style = files("minicluster.verify.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    found = report.findings
+    read = [run for source in report.sources if (run := source.read()) is not None]
+    pages = [
+        RunPage.of(number, run, [one for one in found if one.run == run.name])
+        for number, run in enumerate(read, 1)
+    ]
+    made = f"minicluster {VERSION}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     body = [
         _banner(report),
-        _findings(report),
-        _timelines(report),
+        findings(report, pages),
+        *(_of_run(one, len(pages) > 1) for one in pages),
         _rules(report),
-        "<footer>minicluster</footer>",
+        f"<footer>{made}</footer>",
     ]
     title = f"{_WORDS[report.verdict]} – {', '.join(run.name for run in report.runs)}"
     return (
@@ -80,6 +80,8 @@ def _run(run: RunSummary) -> str:
     failed = "" if run.failure is None else _failure(run.failure)
     repeat = f"<p>again: <code>minicluster {escape(run.repeat)}</code></p>" if run.repeat else ""
     kind = "run with trace" if run.traced else "log without trace"
+    if run.minicluster is not None:
+        kind += f" of minicluster {run.minicluster}"
     return (
         f'<div class="run"><h3>{escape(run.name)}</h3><p>{escape(str(run))}</p>'
         f'<p class="dim">{kind} · {escape(run.path)}</p>{repeat}'
@@ -93,48 +95,6 @@ def _failure(failure: ScenarioFailure) -> str:
     return (
         f'<div class="failure {failure.verdict}"><p><b>The scenario did not go as written:</b> '
         f"{escape(first)}</p>{state}</div>"
-    )
-
-
-def _findings(report: ReportData) -> str:
-    broken = [result for result in report.rules if result.findings]
-    if not broken:
-        return ""
-    broken.sort(key=lambda result: min((one.offset, one.rule) for one in result.findings))
-    parts = ["<h2>Findings</h2>"]
-    for result in broken:
-        count = len(result.findings)
-        parts.append(
-            f'<section class="finding" id="finding-{result.id}">'
-            f"<h3><span class='id'>{result.id}</span> {escape(result.rule.title)}"
-            f" <small>{count} finding{'s' * (count != 1)}</small></h3>"
-            f"<p>{escape(result.rule.statement)}</p>"
-            f'<p class="dim">Source: {escape(result.rule.source)}</p>'
-        )
-        for number, finding in enumerate(result.findings[:SHOWN_FINDINGS]):
-            parts.append(_finding(report, finding, unfolded=number == 0))
-        if count > SHOWN_FINDINGS:
-            parts.append(f'<p class="dim">… and {count - SHOWN_FINDINGS} more</p>')
-        parts.append("</section>")
-    return "".join(parts)
-
-
-def _finding(report: ReportData, finding: Finding, *, unfolded: bool) -> str:
-    lines = report.around(finding)
-    rows = "".join(
-        f'<tr class="{"here" if offset == finding.offset else ""}">'
-        f"<td>{offset}</td><td>{escape(line)}</td></tr>"
-        for offset, line in lines
-    )
-    records = (
-        f"<details{' open' if unfolded else ''}><summary>records around it (±{AROUND})</summary>"
-        f'<div class="scroll"><table class="records">{rows}</table></div></details>'
-        if rows
-        else ""
-    )
-    return (
-        f'<div class="case"><p><b>{escape(finding.message)}</b></p>'
-        f'<p class="dim">{escape(place(finding))}</p>{records}</div>'
     )
 
 
@@ -166,40 +126,9 @@ def _rule(result: RuleResult, most: int) -> str:
     )
 
 
-def _timelines(report: ReportData) -> str:
-    parts = [f"<h2>Partitions over the log</h2>{legend()}"]
-    for source in report.sources:
-        run = source.read()
-        if run is None:
-            continue
-        line = timeline(run)
-        if not line.partitions:
-            continue
-        found = [one for one in report.findings if one.run == run.name]
-        if len(report.sources) > 1:
-            parts.append(f"<h3>{escape(run.name)}</h3>")
-        shown, left = _choose(line, found)
-        for partition in shown:
-            about = [
-                one
-                for one in found
-                if one.topic == partition.topic
-                and one.partition in (-1, partition.partition)
-                and one.offset >= 0
-            ]
-            parts.append(drawing(line, partition, about))
-        if left:
-            parts.append(f'<p class="dim">{left} quieter partitions are not drawn.</p>')
-    return "".join(parts) if len(parts) > 1 else ""
-
-
-def _choose(line: Timeline, found: list[Finding]) -> tuple[list[PartitionLine], int]:
-    """The partitions to draw: those with findings, then the liveliest, in order of name."""
-    broken = Counter((one.topic, one.partition) for one in found)
-    ranked = sorted(
-        line.partitions, key=lambda one: (-broken[one.topic, one.partition], -len(one.spans))
-    )
-    chosen = ranked[:SHOWN_PARTITIONS]
-    order = {id(one): place for place, one in enumerate(line.partitions)}
-    chosen.sort(key=lambda one: order[id(one)])
-    return chosen, len(line.partitions) - len(chosen)
+def _of_run(page: RunPage, several: bool) -> str:
+    heading = f"<h2>{escape(page.run.name)}</h2>" if several else ""
+    figure = figures(page)
+    over = "time" if page.clock.is_timed else "the log"
+    timelines = f"<h2>Timelines over {over}</h2>{legend()}{figure}" if figure else ""
+    return heading + done(page) + timelines + records(page)

@@ -7,11 +7,13 @@ from collections import Counter
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
-from minicluster.protocol.json_form import to_json
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.evidence.source import Source
+from minicluster.verify.reporting.causes import Chains
+from minicluster.verify.reporting.scale import Clock
+from minicluster.verify.reporting.story import story_of
 from minicluster.verify.rules.model import Finding, Rule, Verdict, exit_code
 
 GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
@@ -87,6 +89,7 @@ class RunSummary:
     seed: int | None = None
     repeat: str | None = None  # the command that plays it again, if a scenario made it
     failure: ScenarioFailure | None = None  # of its scenario
+    minicluster: str | None = None  # the version that played it
 
     @classmethod
     def of(cls, run: Run) -> RunSummary:
@@ -103,6 +106,7 @@ class RunSummary:
             notes=run.notes,
             seed=header.seed,
             failure=header.failure,
+            minicluster=header.minicluster,
             repeat=f"replay {shlex.quote(str(run.path))}" if header.has_scenario else None,
         )
 
@@ -153,12 +157,13 @@ class ReportData:
         return exit_code(self.verdict)
 
     def around(self, finding: Finding) -> list[tuple[int, str]]:
-        """The records around a finding, each as offset and one line."""
+        """The records that lead to a finding and its own, each as offset and one line."""
         source = next((source for source in self.sources if source.name == finding.run), None)
         run = None if source is None or finding.offset < 0 else source.read()
         if run is None:  # what a trace shows may have no place in the log
             return []
-        return records_around(run, finding.offset)
+        causes = Chains(run, story_of(run), Clock(run)).of(finding)
+        return [(cause.offset, cause.text) for cause in causes if cause.offset >= 0]
 
     @property
     def summary(self) -> str:
@@ -184,36 +189,3 @@ def place(finding: Finding) -> str:
     if finding.broker >= 0:
         parts.append(f"broker {finding.broker}")
     return ", ".join(parts)
-
-
-def records_around(run: Run, offset: int, count: int = AROUND) -> list[tuple[int, str]]:
-    """The records of the committed log next to an offset, those of its operation among them."""
-    near: list[tuple[int, str]] = []
-    for operation in run.history.operations:
-        if operation.end < offset - 4 * count:
-            continue
-        for entry in operation.entries:
-            if abs(entry.offset - offset) <= count:
-                near.append((entry.offset, describe(entry.record, entry.version)))
-        if operation.end > offset + count:
-            break
-    return near
-
-
-def describe(record: Any, version: int) -> str:
-    """A record in one line, without what it leaves as it was."""
-    value = to_json(record, version)
-    fields = " ".join(
-        f"{name}={_short(field)}" for name, field in value.items() if field not in (None, [])
-    )
-    return f"{type(record).__name__.removesuffix('Record')} {fields}"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list):
-        if len(value) > 8 or any(isinstance(item, dict) for item in value):
-            return f"[{len(value)}]"
-        return "[" + ",".join(_short(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return "{…}"
-    return str(value)

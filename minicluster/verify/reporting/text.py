@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from minicluster.errors import printable
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.reporting.report_data import (
     AROUND,
     GRAVE,
@@ -18,7 +20,9 @@ from minicluster.verify.reporting.report_data import (
     RuleResult,
     place,
 )
-from minicluster.verify.rules.model import Verdict
+from minicluster.verify.reporting.scale import Clock
+from minicluster.verify.reporting.story import story_of
+from minicluster.verify.rules.model import Finding, Verdict
 
 _COLOURS = {
     Verdict.VALID: "bold green",
@@ -50,8 +54,9 @@ def print_report(console: Console, report: ReportData, *, every_rule: bool = Tru
     for reason, ids in _unknown(report).items():
         verb = "is" if len(ids) == 1 else "are"
         console.print(_line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow"))
+    chains_of = _chains_by_name(report)
     for result in report.rules:
-        _print_rule(console, report, result)
+        _print_rule(console, result, chains_of)
 
 
 def _print_failure(console: Console, run: str, failure: ScenarioFailure) -> None:
@@ -84,7 +89,29 @@ def _unknown(report: ReportData) -> dict[str, list[str]]:
     return found
 
 
-def _print_rule(console: Console, report: ReportData, result: RuleResult) -> None:
+def _chains_by_name(report: ReportData) -> Callable[[str], Chains | None]:
+    """The cause chains of each run, read when a finding needs them."""
+
+    @cache
+    def chains_of(name: str) -> Chains | None:
+        source = next((source for source in report.sources if source.name == name), None)
+        run = None if source is None else source.read()
+        return None if run is None else Chains(run, story_of(run), Clock(run))
+
+    return chains_of
+
+
+def _print_causes(console: Console, chains: Chains, finding: Finding) -> None:
+    for cause in chains.of(finding):
+        mark = ">" if cause.kind == "here" else " "
+        what = str(cause.offset) if cause.offset >= 0 else cause.kind
+        line = f"    {chains.clock.text(cause.at_ms):>10} {mark}{what:>7}  {cause.text}"
+        console.print(_line(line, "dim"), no_wrap=True)
+
+
+def _print_rule(
+    console: Console, result: RuleResult, chains_of: Callable[[str], Chains | None]
+) -> None:
     if not result.findings:
         return
     count = len(result.findings)
@@ -94,11 +121,11 @@ def _print_rule(console: Console, report: ReportData, result: RuleResult) -> Non
     console.print(_line(f"  {result.rule.statement}"))
     console.print(_line(f"  source: {result.rule.source}", "dim"))
     for number, finding in enumerate(result.findings[:SHOWN_FINDINGS]):
-        console.print(_line(f"  {place(finding)}: {finding.message}"))
-        if number < AROUND:
-            for offset, line in report.around(finding):
-                mark = ">" if offset == finding.offset else " "
-                console.print(_line(f"    {mark}{offset:>7}  {line}", "dim"), no_wrap=True)
+        chains = chains_of(finding.run)
+        message = finding.message if chains is None else chains.message(finding)
+        console.print(_line(f"  {place(finding)}: {message}"))
+        if number < AROUND and chains is not None:
+            _print_causes(console, chains, finding)
     if count > SHOWN_FINDINGS:
         console.print(_line(f"  … and {count - SHOWN_FINDINGS} more", "dim"))
 

@@ -1,0 +1,178 @@
+"""The cause chain of a finding: the events that lead to it, in their order.
+
+The record itself, the states of its partition before, the last record about each broker that the
+finding names, the request that wrote the record, the step and the disturbances at that time, and
+the planted faults that acted. Idle records (NoOps) are none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.protocol import records as r
+from minicluster.verify.evidence.run import Run
+from minicluster.verify.reporting.record_text import describe
+from minicluster.verify.reporting.scale import Clock
+from minicluster.verify.reporting.story import Request, Story
+from minicluster.verify.rules.model import Finding
+
+BEFORE = 3  # states of the partition
+NEAR_MS = 1_000  # a planted fault that acted so shortly before
+_REQUEST = re.compile(r"request (\d+)")
+_IDS = re.compile(r"broker (\d+)|\[([\d, ]+)\]")
+_OF_BROKER = (
+    r.RegisterBrokerRecord, r.UnregisterBrokerRecord, r.FenceBrokerRecord, r.UnfenceBrokerRecord,
+    r.BrokerRegistrationChangeRecord,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cause:
+    """One event of a chain.
+
+    Shapes:  offset: of a record, -1 for anything else; kind: record, here, request, step,
+             disturbance or fault.
+    """
+
+    at_ms: int
+    offset: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record of the log that says something: offset, text, and what it is about."""
+
+    offset: int
+    text: str
+    topic: str
+    partition: int
+    broker: int
+
+
+class Chains:
+    """The cause chains of one run."""
+
+    def __init__(self, run: Run, story: Story, clock: Clock) -> None:
+        self.lines = list(_lines(run))
+        self.brokers = {line.broker for line in self.lines if line.broker >= 0}
+        self._story, self.clock = story, clock
+
+    def request(self, finding: Finding) -> Request | None:
+        """The request that a finding names by its number."""
+        named = _REQUEST.search(finding.message)
+        return None if named is None else self._story.requests.get(int(named[1]))
+
+    def message(self, finding: Finding) -> str:
+        """The finding's sentence, with its request as people know it."""
+        request = self.request(finding)
+        if request is None:
+            return finding.message
+        return _REQUEST.sub(f"the {request}", finding.message, count=1)
+
+    def of(self, finding: Finding) -> list[Cause]:
+        """The events that lead to a finding; none where its moment is not known."""
+        request = self.request(finding)
+        if finding.offset >= 0:
+            at_ms = self.clock.of(finding.offset)
+        elif request is not None and self.clock.is_timed:
+            at_ms = request.handled_ms or request.sent_ms
+        else:
+            return []
+        found = [*self._records(finding), *self._brokers(finding, at_ms)]
+        if self.clock.is_timed and not self.clock.is_wall:
+            found += self._around(finding, request, at_ms)
+        return sorted(set(found))
+
+    def _records(self, finding: Finding) -> Iterator[Cause]:
+        about = [
+            line
+            for line in self.lines
+            if line.topic
+            and line.topic == finding.topic
+            and finding.partition in (-1, line.partition)
+            and line.offset < finding.offset
+        ]
+        for line in about[-BEFORE:]:
+            yield self._cause(line, "record")
+        for line in self.lines:
+            if line.offset == finding.offset:
+                yield self._cause(line, "here")
+
+    def _brokers(self, finding: Finding, at_ms: int) -> Iterator[Cause]:
+        named = {finding.broker} | {
+            int(number)
+            for one, several in _IDS.findall(finding.message)
+            for number in [one or "", *several.split(",")]
+            if number.strip()
+        }
+        before = finding.offset if finding.offset >= 0 else None
+        for broker in sorted(named & self.brokers):
+            last = None
+            for line in self.lines:
+                if line.broker != broker:
+                    continue
+                if before is not None and line.offset >= before:
+                    break
+                if before is None and self.clock.of(line.offset) > at_ms:
+                    break
+                last = line
+            if last is not None:
+                yield self._cause(last, "record")
+
+    def _around(self, finding: Finding, request: Request | None, at_ms: int) -> Iterator[Cause]:
+        story = self._story
+        writer = story.written.get(finding.offset)
+        for one in {request, None if writer is None else story.requests.get(writer)}:
+            if one is not None:
+                error = "" if one.error in (None, "NONE") else f": {one.error}"
+                yield Cause(one.sent_ms, -1, "request", f"{one}{error}")
+        steps = [s for s in story.steps if s.performed and s.performed.at_ms <= at_ms]
+        if steps and (performed := steps[-1].performed) is not None:
+            text = f"step {steps[-1].number}: {steps[-1].text}"
+            yield Cause(performed.at_ms, -1, "step", text)
+        for disturbance in story.disturbances:
+            ends = disturbance.end_ms
+            if disturbance.start_ms <= at_ms and (ends is None or ends >= at_ms):
+                yield Cause(disturbance.start_ms, -1, "disturbance", disturbance.text)
+        for hit_ms, fault in story.hits:
+            if at_ms - NEAR_MS <= hit_ms <= at_ms:
+                yield Cause(hit_ms, -1, "fault", f"planted fault {fault} acts")
+
+    def _cause(self, line: Line, kind: str) -> Cause:
+        return Cause(self.clock.of(line.offset), line.offset, kind, line.text)
+
+
+def _changes_state(record: Any) -> bool:
+    """True for a record after which a broker may be in another state."""
+    is_change = isinstance(record, r.BrokerRegistrationChangeRecord)
+    return not is_change or bool(record.fenced or record.in_controlled_shutdown)
+
+
+def _lines(run: Run) -> Iterator[Line]:
+    """Every record but the idle ones, with the names of its topic."""
+    names: dict[UUID, str] = {}
+    start = run.start.records if run.start is not None else ()
+    for versioned in start:
+        if isinstance(versioned.record, r.TopicRecord):
+            names[versioned.record.topic_id] = versioned.record.name
+    for operation in run.history.operations:
+        for entry in operation.entries:
+            record: Any = entry.record
+            if isinstance(record, r.NoOpRecord):
+                continue
+            if isinstance(record, r.TopicRecord):
+                names[record.topic_id] = record.name
+            topic = names.get(getattr(record, "topic_id", None), "")  # type: ignore[arg-type]
+            partition = getattr(record, "partition_id", -1)
+            broker = -1
+            if isinstance(record, _OF_BROKER) and _changes_state(record):
+                broker = getattr(record, "broker_id", getattr(record, "id", -1))
+            where = f"{topic}-{partition}" if topic and partition >= 0 else ""
+            text = describe(record, entry.version, where)
+            yield Line(entry.offset, text, topic, partition, broker)

@@ -1,0 +1,128 @@
+"""The cluster over time as inline SVG: active controller, each broker, the test's client, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from minicluster.verify.reporting.drawing import axis, bands
+from minicluster.verify.reporting.scale import LEFT, WIDTH, Scale
+from minicluster.verify.reporting.story import Story
+from minicluster.verify.reporting.timeline import BrokerSpan, Timeline
+
+LANE, GAP, TOP, BOTTOM = 18, 5, 26, 34
+STEP_ROOM = 13  # between the numbers of two steps
+TICKS_MAX = 600  # of the client's lane
+_CLASSES = {
+    "active": "active",
+    "fenced": "fenced-lane",
+    "shutting down": "shutdown-lane",
+    "unregistered": "gone",
+}
+
+
+def cluster_figure(line: Timeline, story: Story, scale: Scale) -> str:
+    """All nodes of a run, and what was done to them."""
+    lanes = 1 + len(line.brokers) + bool(story.operations)
+    bottom = TOP + lanes * (LANE + GAP)
+    parts = [
+        '<figure class="line"><figcaption>Cluster<small>active controller, brokers, clients, '
+        f'steps</small></figcaption><svg viewBox="0 0 {WIDTH} {bottom + BOTTOM}" role="img" '
+        'aria-label="the cluster over time">'
+    ]
+    parts += bands(scale, story.disturbances, TOP, bottom)
+    parts += _steps(story, scale, bottom)
+    parts += _controllers(story, scale, TOP)
+    y = TOP + LANE + GAP
+    for broker, spans in sorted(line.brokers.items()):
+        parts += _broker(broker, spans, story, scale, y)
+        y += LANE + GAP
+    if story.operations:
+        parts += _client(story, scale, y)
+    parts += axis(scale, bottom + 8)
+    parts.append("</svg></figure>")
+    return "".join(parts)
+
+
+def _name(text: str, y: float) -> str:
+    return f'<text class="name" x="{LEFT - 8}" y="{y + 13}">{escape(text)}</text>'
+
+
+def _span(
+    scale: Scale, start_ms: int, end_ms: int, y: float, name: str, title: str, label: str = ""
+) -> str:
+    x = scale.at(start_ms)
+    width = max(1.0, scale.at(end_ms) - x)
+    text = ""
+    if label and width > 7 * len(label):
+        text = f'<text class="in" x="{x + 4:.1f}" y="{y + 13}">{escape(label)}</text>'
+    return (
+        f'<rect class="{name}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE}">'
+        f"<title>{escape(title)}</title></rect>{text}"
+    )
+
+
+def _controllers(story: Story, scale: Scale, y: float) -> Iterator[str]:
+    yield _name("controller", y)
+    for index, one in enumerate(story.leaders):
+        after = story.leaders[index + 1 : index + 2]
+        end_ms = after[0].start_ms if after else scale.end_ms
+        title = f"controller {one.node} leads epoch {one.epoch} from {_at(scale, one.start_ms)}"
+        name = "controller" if index % 2 == 0 else "controller other"
+        label = f"{one.node} · epoch {one.epoch}"
+        yield _span(scale, one.start_ms, end_ms, y, name, title, label)
+
+
+def _broker(
+    broker: int, spans: Sequence[BrokerSpan], story: Story, scale: Scale, y: float
+) -> Iterator[str]:
+    yield _name(f"broker {broker}", y)
+    for index, span in enumerate(spans):
+        start_ms = scale.clock.of(span.start)
+        after = spans[index + 1 : index + 2]
+        end_ms = scale.clock.of(after[0].start) if after else scale.end_ms
+        where = f"from {_at(scale, start_ms)}, offset {span.start}"
+        title = f"broker {broker} {span.state}, epoch {span.epoch}, {where}"
+        yield _span(scale, start_ms, end_ms, y, _CLASSES[span.state], title)
+    for start_ms, ended_ms in story.down.get(broker, ()):
+        end_ms = scale.end_ms if ended_ms is None else ended_ms
+        title = f"broker {broker} is down from {_at(scale, start_ms)}"
+        yield _span(scale, start_ms, end_ms, y, "dead", title, "down")
+
+
+def _client(story: Story, scale: Scale, y: float) -> Iterator[str]:
+    """A tick for each record; those without an acknowledgement stand out."""
+    yield _name("client", y)
+    operations = story.operations
+    sparse = operations[:: 1 + len(operations) // TICKS_MAX]
+    failed = [one for one in operations if one.outcome != "ok"][:TICKS_MAX]
+    for one in [*sparse, *failed]:
+        x = scale.at(one.at_ms)
+        height = 6 if one.outcome == "ok" else LANE
+        title = f"a record: {one.outcome}, {_at(scale, one.at_ms)}"
+        yield (
+            f'<line class="op {escape(one.outcome)}" x1="{x:.1f}" x2="{x:.1f}" '
+            f'y1="{y + LANE - height}" y2="{y + LANE}"><title>{escape(title)}</title></line>'
+        )
+
+
+def _steps(story: Story, scale: Scale, bottom: float) -> Iterator[str]:
+    room = 0.0
+    for step in story.steps:
+        if step.performed is None:
+            continue
+        x = scale.at(step.performed.at_ms)
+        title = escape(f"step {step.number} at {_at(scale, step.performed.at_ms)}: {step.text}")
+        name = "step failed" if step.performed.failed else "step"
+        number = ""
+        if x >= room:
+            number = f'<text x="{x:.1f}" y="{TOP - 10}">{step.number}</text>'
+            room = x + STEP_ROOM + 6 * (len(str(step.number)) - 1)
+        yield (
+            f'<a href="#step-{step.number}"><g class="{name}"><title>{title}</title>'
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 7}" y2="{bottom}"/>{number}</g></a>'
+        )
+
+
+def _at(scale: Scale, moment: int) -> str:
+    return scale.clock.text(moment)

@@ -1,0 +1,264 @@
+"""The story of a run beside its log: steps, disturbances, who led, who was down, what clients saw.
+
+It is read from ``run.json`` and the trace; a plain log has none but the controllers' epochs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.control import control_records
+from minicluster.protocol.records import LeaderChangeMessage
+from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
+
+OF_LINKS = frozenset({"cut", "delay", "loss", "duplicate", "reorder", "hold"})
+# What ends what another action began.
+ENDS: Mapping[str, tuple[str, ...]] = {
+    "resume": ("pause",),
+    "restart": ("kill", "controlled_shutdown", "wipe", "bounce", "fail_over"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request of the trace, by what a person knows of it."""
+
+    id: int
+    api: str
+    src: int
+    dst: int
+    sent_ms: int
+    handled_ms: int | None
+    completed_ms: int | None
+    error: str | None
+
+    def __str__(self) -> str:
+        sender = "the test's client" if self.src == -1 else f"node {self.src}"
+        return f"{self.api} of {sender} to node {self.dst}, sent at {self.sent_ms / 1000:g}s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A step of the scenario: its text, and how it went if it was performed."""
+
+    number: int
+    text: str
+    performed: PerformedStep | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Disturbance:
+    """A disturbance from its beginning to its end."""
+
+    action: str
+    targets: str
+    nodes: frozenset[int]
+    start_ms: int
+    end_ms: int | None = None
+    step: int | None = None
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        """The disturbance in one line."""
+        of_step = f" (step {self.step})" if self.step is not None else ""
+        return " ".join(filter(None, [self.action, self.targets, self.detail])) + of_step
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """A controller that leads the quorum from a moment on."""
+
+    start_ms: int
+    node: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A record that the test's client sent: when it was done, and how."""
+
+    at_ms: int
+    outcome: str  # ok fail info
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """All that happened in a run, but for the log itself.
+
+    Shapes:  hits: (ms, fault) of planted faults; down: node -> (from, to) in ms; written: offset of
+             a record -> the id of the request that wrote it.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    disturbances: list[Disturbance] = field(default_factory=list)
+    hits: list[tuple[int, str]] = field(default_factory=list)
+    notes: list[tuple[int, int | None, str]] = field(default_factory=list)
+    leaders: list[Leadership] = field(default_factory=list)
+    down: dict[int, list[tuple[int, int | None]]] = field(default_factory=dict)
+    operations: list[Operation] = field(default_factory=list)
+    requests: dict[int, Request] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    end_ms: int | None = None
+
+
+def story_of(run: Run) -> Story:
+    """Read the story of a run."""
+    header = run.header or RunHeader()
+    story = Story(steps=_steps(header), end_ms=header.ended_at_ms)
+    _leaders(run, story)
+    if run.header is not None:
+        _disturbances(story, _rows(run, "fault", "seq vt step action targets phase detail"))
+        _requests(story, run)
+        story.operations = [
+            Operation(row["vt"], row["type"]) for row in _rows(run, "history", "seq vt type")
+        ]
+    return story
+
+
+def _rows(run: Run, table: str, columns: str) -> list[dict[str, Any]]:
+    """Rows of a trace table in their order; none where it is missing or damaged."""
+    path = run.trace.get(table)
+    if path is None:
+        return []
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path, columns=columns.split()).to_pylist()
+    except (OSError, ValueError, KeyError):
+        return []
+    return sorted(rows, key=lambda row: row["seq"])
+
+
+def _steps(header: RunHeader) -> list[Step]:
+    written = (header.scenario or {}).get("steps")
+    performed = {step.number: step for step in header.steps}
+    return [
+        Step(number=number, text=step_text(value), performed=performed.get(number))
+        for number, value in enumerate(written if isinstance(written, list) else (), 1)
+    ]
+
+
+def step_text(value: Any) -> str:
+    """A step as a scenario file has it, in one line."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    words = []
+    for name, item in value.items():
+        shown = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+        of_action = "do" in value and name not in ("at", "after")
+        words.append(str(shown) if name == "do" else f"{name}{'=' if of_action else ' '}{shown}")
+    return " ".join(words)
+
+
+def _leaders(run: Run, story: Story) -> None:
+    """Who led the quorum, from the log's own control records."""
+    for batch in run.committed:
+        if not batch.is_control:
+            continue
+        for control in control_records(batch):
+            if isinstance(control.message, LeaderChangeMessage):
+                leader = control.message.leader_id
+                story.leaders.append(Leadership(batch.max_timestamp, leader, batch.leader_epoch))
+
+
+def _requests(story: Story, run: Run) -> None:
+    columns = "seq id api src dst sent_ms handled_ms completed_ms error records_written"
+    for row in _rows(run, "rpc", columns):
+        written = row["records_written"] or ()
+        if row["api"] in ("Fetch", "BrokerHeartbeat") and not written:
+            continue
+        for offset in written:
+            story.written[offset] = row["id"]
+        story.requests[row["id"]] = Request(
+            id=row["id"], api=row["api"], src=row["src"], dst=row["dst"],
+            sent_ms=row["sent_ms"] or 0, handled_ms=row["handled_ms"],
+            completed_ms=row["completed_ms"], error=row["error"],
+        )  # fmt: skip
+
+
+def _disturbances(story: Story, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Pair each beginning with its end."""
+    open_pairs: dict[tuple[int, int], list[Disturbance]] = {}
+    open_nodes: dict[tuple[str, int], Disturbance] = {}
+    left: dict[int, int] = {}  # disturbance of links -> how many of its links are left
+    for row in rows:
+        action, phase, at_ms = row["action"], row["phase"], row["vt"]
+        targets = _targets(row["targets"])
+        if phase == "hit":
+            story.hits.append((at_ms, action))
+        elif phase == "note":
+            story.notes.append((at_ms, row["step"], f"{action}: {row['detail'] or ''}"))
+        elif phase == "start":
+            one = Disturbance(
+                action=action, targets=_shown(targets), nodes=frozenset(_nodes(targets)),
+                start_ms=at_ms, step=row["step"], detail=row["detail"] or "",
+            )  # fmt: skip
+            _begin(story, one, targets, open_pairs, open_nodes, left)
+        elif phase == "stop":
+            for pair in (pair for pair in targets if isinstance(pair, list)):
+                for one in open_pairs.pop((pair[0], pair[-1]), []):
+                    left[id(one)] -= 1
+                    if left[id(one)] == 0:
+                        one.end_ms = at_ms
+            for node in _nodes(targets):
+                for begun in (action, *ENDS.get(action, ())):
+                    if (opened := open_nodes.pop((begun, node), None)) is not None:
+                        opened.end_ms = at_ms
+
+
+def _begin(
+    story: Story,
+    one: Disturbance,
+    targets: Sequence[Any],
+    open_pairs: dict[tuple[int, int], list[Disturbance]],
+    open_nodes: dict[tuple[str, int], Disturbance],
+    left: dict[int, int],
+) -> None:
+    if one.action == "restart":  # ends what killed the node, and is no disturbance itself
+        for node in one.nodes:
+            for begun in ENDS["restart"]:
+                if (opened := open_nodes.pop((begun, node), None)) is not None:
+                    opened.end_ms = one.start_ms
+            if (spans := story.down.get(node)) and spans[-1][1] is None:
+                spans[-1] = (spans[-1][0], one.start_ms)
+        return
+    story.disturbances.append(one)
+    pairs = [(pair[0], pair[-1]) for pair in targets if isinstance(pair, list) and pair]
+    left[id(one)] = len(pairs)
+    for pair in pairs:
+        open_pairs.setdefault(pair, []).append(one)
+    if pairs:
+        return
+    for node in one.nodes:
+        open_nodes[one.action, node] = one
+        if one.action in ENDS["restart"]:
+            spans = story.down.setdefault(node, [])
+            if not spans or spans[-1][1] is not None:
+                spans.append((one.start_ms, None))
+
+
+def _targets(text: str | None) -> list[Any]:
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else [found]
+
+
+def _nodes(targets: Sequence[Any]) -> Iterator[int]:
+    for one in targets:
+        if isinstance(one, list):
+            yield from _nodes(one)
+        elif isinstance(one, int):
+            yield one
+
+
+def _shown(targets: Sequence[Any]) -> str:
+    shown = ["→".join(map(str, one)) if isinstance(one, list) else str(one) for one in targets[:6]]
+    return " ".join(shown) + (f" and {len(targets) - 6} more" if len(targets) > 6 else "")
