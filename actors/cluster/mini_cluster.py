@@ -366,6 +366,8 @@ class MiniCluster(ClusterRoles):
             return self.report
         with tempfile.TemporaryDirectory(prefix="minicluster-") as folder:
             self.report = verify(self.save(Path(folder) / self.run_id))
+            for source in self.report.sources:
+                source.read()  # the page and the findings show it when the folder is gone
         return self.report
 
 

@@ -26,8 +26,8 @@ def cluster_figure(line: Timeline, story: Story, scale: Scale) -> str:
     lanes = 1 + len(line.brokers) + bool(story.operations)
     bottom = TOP + lanes * (LANE + GAP)
     parts = [
-        '<figure class="line"><figcaption>Cluster<small>active controller, brokers, clients, '
-        f'steps</small></figcaption><svg viewBox="0 0 {WIDTH} {bottom + BOTTOM}" role="img" '
+        '<section class="line"><h4>Cluster<small>active controller, brokers, clients, '
+        f'steps</small></h4><svg viewBox="0 0 {WIDTH} {bottom + BOTTOM}" role="img" '
         'aria-label="the cluster over time">'
     ]
     parts += bands(scale, story.disturbances, TOP, bottom)
@@ -40,7 +40,7 @@ def cluster_figure(line: Timeline, story: Story, scale: Scale) -> str:
     if story.operations:
         parts += _client(story, scale, y)
     parts += axis(scale, bottom + 8)
-    parts.append("</svg></figure>")
+    parts.append("</svg></section>")
     return "".join(parts)
 
 

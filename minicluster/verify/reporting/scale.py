@@ -18,6 +18,7 @@ LEFT = 76
 RIGHT = 6
 TICKS = 9
 IDLE_SHARE = 12  # a while of more than this part of the busy time is shortened
+FEW = 4  # gaps: nothing is shortened
 WALL_CLOCK_MS = 10**11  # above, a timestamp is a moment of the calendar
 
 
@@ -62,7 +63,7 @@ class Scale:
         points = sorted({first, *(m for m in moments if first <= m <= last), max(last, first + 1)})
         gaps = [after - before for before, after in pairwise(points)]
         busy = sorted(gaps)[: max(1, len(gaps) * 9 // 10)]
-        longest = max(sum(busy) // IDLE_SHARE, max(gaps) // 60, 1)
+        longest = max(gaps) if len(gaps) < FEW else max(sum(busy) // IDLE_SHARE, 1)
         self._points = points
         self._places = [0.0]
         self.breaks: list[tuple[int, int]] = []  # from, to

@@ -13,7 +13,7 @@ from html import escape
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.reporting.causes import Cause, Chains
+from minicluster.verify.reporting.causes import Cause, Chains, Line
 from minicluster.verify.reporting.drawing import drawing
 from minicluster.verify.reporting.lanes import cluster_figure
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, place
@@ -45,6 +45,7 @@ class RunPage:
     line: Timeline
     scale: Scale
     found: tuple[Finding, ...]
+    listed: dict[int, Line]
 
     @classmethod
     def of(cls, number: int, run: Run, found: Sequence[Finding]) -> RunPage:
@@ -56,7 +57,8 @@ class RunPage:
         moments += [step.performed.at_ms for step in story.steps if step.performed]
         moments += [leader.start_ms for leader in story.leaders]
         scale = Scale(clock, moments, story.end_ms)
-        return cls(number, run, story, clock, chains, line, scale, tuple(found))
+        listed = {one.offset: one for one in _listed(chains, found)}
+        return cls(number, run, story, clock, chains, line, scale, tuple(found), listed)
 
     def anchor(self, finding: Finding) -> str:
         """The id of a finding on the page."""
@@ -65,6 +67,20 @@ class RunPage:
     def record(self, offset: int) -> str:
         """The id of a record on the page."""
         return f"r{self.number}-{offset}"
+
+    def link(self, offset: int, text: str) -> str:
+        """A text that leads to a record, where the page lists it."""
+        return f'<a href="#{self.record(offset)}">{text}</a>' if offset in self.listed else text
+
+
+def _listed(chains: Chains, found: Sequence[Finding]) -> list[Line]:
+    """The records that the page lists: all, or the first ones and those of findings."""
+    if len(chains.lines) <= RECORDS_MAX:
+        return chains.lines
+    wanted = {one.offset for one in found}
+    wanted |= {cause.offset for one in found[:SHOWN_OF_GROUP] for cause in chains.of(one)}
+    wanted |= {line.offset for line in chains.lines[: RECORDS_MAX // 2]}
+    return [line for line in chains.lines if line.offset in wanted]
 
 
 # --- findings ------------------------------------------------------------------------------------
@@ -132,7 +148,7 @@ def _finding(page: RunPage | None, finding: Finding) -> str:
     where = escape(place(finding))
     if finding.offset >= 0:
         at = page.clock.text(page.clock.of(finding.offset))
-        link = f'<a href="#{page.record(finding.offset)}">offset {finding.offset}</a>'
+        link = page.link(finding.offset, f"offset {finding.offset}")
         where = where.replace(f"offset {finding.offset}", link, 1) + f", {escape(at)}"
     return (
         f'<p id="{page.anchor(finding)}"><b>{escape(page.chains.message(finding))}</b></p>'
@@ -155,7 +171,7 @@ def _cause(page: RunPage, cause: Cause) -> str:
     offset = ""
     if cause.offset >= 0:
         kind = "record"
-        offset = f'<a href="#{page.record(cause.offset)}">{cause.offset}</a>'
+        offset = page.link(cause.offset, str(cause.offset))
     name = ' class="here"' if cause.kind == "here" else ""
     return (
         f"<tr{name}><td>{escape(page.clock.text(cause.at_ms))}</td><td>{kind} {offset}</td>"
@@ -285,13 +301,6 @@ def _quiet(partitions: Sequence[PartitionLine]) -> str:
 
 def records(page: RunPage) -> str:
     """The records of the log but for idle ones; those of findings link back."""
-    lines = page.chains.lines
-    wanted = {one.offset for one in page.found} | {
-        cause.offset for one in page.found[:SHOWN_OF_GROUP] for cause in page.chains.of(one)
-    }
-    if len(lines) > RECORDS_MAX:
-        first = {line.offset for line in lines[: RECORDS_MAX // 2]}
-        lines = [line for line in lines if line.offset in wanted or line.offset in first]
     by_offset: dict[int, list[Finding]] = {}
     for one in page.found:
         by_offset.setdefault(one.offset, []).append(one)
@@ -307,9 +316,9 @@ def records(page: RunPage) -> str:
             f'<tr{name} id="{page.record(line.offset)}"><td>{line.offset}</td><td>{escape(at)}</td>'
             f"<td>{marks}</td><td>{escape(line.text)}</td></tr>"
         )
-    left = len(page.chains.lines) - len(lines)
+    left = len(page.chains.lines) - len(page.listed)
     more = f"; {left} more are shown by minicluster log" if left else ""
     return (
-        f"<details><summary>{len(lines)} records, without idle ones{more}</summary>"
+        f"<details><summary>{len(page.listed)} records, without idle ones{more}</summary>"
         f'<div class="scroll"><table class="records">{"".join(rows)}</table></div></details>'
     )

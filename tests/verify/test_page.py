@@ -1,0 +1,145 @@
+"""The page of a run: time, what was done, lanes, causes of findings, links both ways."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from minicluster.actors.play.player import play
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.scenario import parse_scenario
+from minicluster.verify import Finding, Report, Verdict
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.evidence.source import Source
+from minicluster.verify.reporting.causes import Chains
+from minicluster.verify.reporting.report_data import RuleResult, RunSummary
+from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Clock, Scale
+from minicluster.verify.reporting.story import story_of
+from minicluster.verify.rules import BY_ID
+
+NIGHT = parse_scenario(
+    """
+name: night
+cluster: {controllers: 3, brokers: 3, seed: 7}
+faults: [Z01, Z02]
+steps:
+  - {do: create_topic, name: orders, min_isr: 2}
+  - {do: create_topic, name: orders, may_fail: true}
+  - {after: 1s, do: cut, src: follower(orders-0), dst: controllers, lasting: 40s}
+  - {do: produce, topic: orders, rate: 5, lasting: 60s}
+  - {after: 90s, do: wait}
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A report as Spark makes it, of a run that the online rules ended."""
+    played = play(NIGHT, runs=tmp_path_factory.mktemp("runs"))
+    assert played.failure is not None and played.failure.kind == "violated"
+    run = read_run(played.path, played.path.name)
+    [offset] = [
+        entry.offset
+        for operation in run.history.operations
+        for entry in operation.entries
+        if getattr(entry.record, "isr", None) is not None and entry.offset > 40
+        and len(entry.record.isr) == 3  # type: ignore[attr-defined]
+    ]  # fmt: skip
+    request = story_of(run).written[offset]
+    result = RuleResult(
+        rule=BY_ID["A3"], verdict=Verdict.INVALID, looked_at=9, not_promised=0, reasons=(),
+        findings=(
+            Finding(
+                run=run.name, offset=offset, rule="A3", topic="orders", partition=0, broker=3,
+                message=f"request {request} lets broker 3 enter the ISR [1, 2, 3] at {offset}",
+            ),
+            *(
+                Finding(run=run.name, offset=offset - n, rule="A3", topic="orders", partition=0,
+                        message=f"broker {n} is the same again")
+                for n in (2, 3, 4)
+            ),
+        ),
+    )  # fmt: skip
+    return Report(
+        verdict=Verdict.INVALID,
+        rules=(result,),
+        runs=(RunSummary.of(run),),
+        reasons=(),
+        sources=(Source(played.path, run.name, DEFAULT_LIMITS, is_long=False),),
+    )
+
+
+@pytest.fixture(scope="module")
+def page(report: Report) -> str:
+    return report.to_html()
+
+
+def test_every_link_leads_somewhere(page: str) -> None:
+    ids = set(re.findall(r'id="([^"]+)"', page))
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert links and set(links) <= ids
+    marks = re.findall(r'<a href="#(f1-A3-\d)"><g class="mark">', page)
+    assert len(set(marks)) == 4, "from each mark to its finding"
+    records = re.findall(r'<a href="#(r1-\d+)">offset', page)
+    for record in records:
+        row = page[page.index(f'id="{record}"') :].partition("</tr>")[0]
+        assert 'href="#f1-A3-' in row, "and from the record back to its finding"
+
+
+def test_findings_of_one_kind_are_grouped_with_a_count(page: str) -> None:
+    assert page.count('<div class="case">') == 2
+    assert "2 more like it" in page
+
+
+def test_a_finding_has_the_events_that_lead_to_it(report: Report) -> None:
+    [source] = report.sources
+    run = source.read()
+    assert run is not None
+    finding = next(one for one in report.findings if one.message.startswith("request"))
+    chains = Chains(run, story_of(run), Clock(run))
+    causes = chains.of(finding)
+    kinds = [cause.kind for cause in causes]
+    assert kinds[-1] == "here" and kinds.count("fault") == 2
+    texts = "\n".join(cause.text for cause in causes)
+    assert "brokerId=3 brokerEpoch=" in texts and "fenced=1" in texts, "what made it wrong"
+    assert "cut 3→101 3→102 3→103 (step 3)" in texts
+    assert "NoOp" not in texts
+    assert re.match(r"the AlterPartition of node \d to node \d+, sent at", chains.message(finding))
+    text = report.to_text(every_rule=False, width=400)
+    assert "planted fault Z01 acts" in text and chains.message(finding) in text
+    around = report.around(finding)
+    assert around[-1][0] == finding.offset and all("NoOp" not in line for _, line in around)
+
+
+def test_the_page_shows_what_was_done(page: str) -> None:
+    steps = dict(re.findall(r'<tr class="(\w*)" id="step-(\d)">', page))
+    assert "not_applicable" in steps, "the step that was not reached"
+    assert "TOPIC_ALREADY_EXISTS" in page, "what may_fail let pass"
+    assert "<td>src: 3, dst: 101, 102, 103</td>" in page, "whom the selectors named"
+    assert "Planted fault <b>Z01</b> acted" in page
+    assert "name: night" in page, "the scenario's text"
+    assert "The scenario did not go as written" in page
+
+
+def test_the_cluster_has_lanes_over_time(page: str) -> None:
+    cluster = page[page.index('<section class="line">') :].partition("</section>")[0]
+    for lane in ("controller", "broker 1", "broker 2", "broker 3", "client"):
+        assert f">{lane}</text>" in cluster
+    assert re.search(r">10\d · epoch 1</text>", cluster)
+    assert 'class="band net"' in cluster and "broker 3 fenced" in cluster
+    assert 'class="op ok"' in cluster
+    assert re.search(r'class="axis"[^>]*>\d+s</text>', page)
+
+
+def test_an_idle_hour_takes_no_room(report: Report) -> None:
+    [source] = report.sources
+    run = source.read()
+    assert run is not None
+    busy = list(range(0, 10_000, 100))
+    scale = Scale(Clock(run), [*busy, 3_600_000, 3_600_100], 3_600_200)
+    assert scale.breaks == [(9_900, 3_600_000)]
+    assert scale.at(9_900) > LEFT + 0.7 * (WIDTH - LEFT)
+    places = [scale.at(moment) for moment in range(0, 3_600_200, 997)]
+    assert places == sorted(places) and places[0] == LEFT
+    assert scale.at(3_600_200) == WIDTH - RIGHT
