@@ -305,7 +305,7 @@ def records(page: RunPage) -> str:
     for one in page.found:
         by_offset.setdefault(one.offset, []).append(one)
     rows = []
-    for line in lines:
+    for line in page.listed.values():
         marks = " ".join(
             f'<a href="#{page.anchor(one)}">{one.rule}</a>'
             for one in by_offset.get(line.offset, ())
