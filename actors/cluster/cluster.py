@@ -138,7 +138,6 @@ class Cluster:
         self.scenario = scenario
         self.exercises = tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
-        self.performed: list[dict[str, Any]] = []  # the steps so far, for run.json
         self.online = online
         self.checks = tuple(checks)
         self._lay_out()
@@ -186,6 +185,7 @@ class Cluster:
         self.starts: dict[int, int] = {}  # how often each node has been started
         self.processes: dict[int, Process] = {}
         self.paused_clients: dict[int, list[Condition]] = {}
+        self.performed: list[dict[str, Any]] = []  # the steps so far, for run.json
         self.loads: list[Load | TransactionLoad] = []
         self.groups: list[ConsumerGroup] = []
         self.members: list[ConsumerActor] = []

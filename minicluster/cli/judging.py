@@ -12,6 +12,7 @@ from minicluster.cli.options import (
     JSON,
     TEXT,
     format_option,
+    junit_option,
     limits_option,
     path_type,
     rules_option,
@@ -26,6 +27,7 @@ from minicluster.log.format.limits import ReadLimits
 @click.argument("paths", type=path_type, nargs=-1, required=True)
 @format_option
 @click.option("--html", type=path_type, help="Also write the report as one HTML page.")
+@junit_option
 @click.option("--master", help="Spark master to use instead of a local JVM.")
 @click.option("--remote", help="Spark Connect server to use.")
 @click.option("--rules-from", type=path_type, help="A Python file with rules of your own.")
@@ -35,6 +37,7 @@ def verify_paths(
     paths: tuple[Path, ...],
     form: str,
     html: Path | None,
+    junit: Path | None,
     master: str | None,
     remote: str | None,
     rules_from: Path | None,
@@ -44,12 +47,14 @@ def verify_paths(
     """Let Spark judge PATHS: runs, folders of runs or controllers, metadata logs (also Kafka's)."""
     from minicluster.verify import verify
 
-    if html is not None and not html.parent.is_dir():  # before the work, not after it
-        raise UserError(f"{html}: cannot be written: there is no folder {html.parent}")
+    for file in (html, junit):  # before the work, not after it
+        if file is not None and not file.parent.is_dir():
+            raise UserError(f"{file}: cannot be written: there is no folder {file.parent}")
     with progress() as shown:
         shown.add_task("verifying in Spark", total=None)
         report = verify(*paths, master=master, remote=remote, rules_from=rules_from, limits=limits)
     written = html is None or write_report(html, report.to_html())
+    written &= junit is None or write_report(junit, report.to_junit())
     show_report(report, form, every_rule)
     if form == TEXT and not report.valid:
         accused = {finding.run for finding in report.findings}

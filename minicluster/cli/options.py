@@ -30,6 +30,9 @@ format_option = click.option(
     show_default=True,
     help="For people or for programs.",
 )
+junit_option = click.option(
+    "--junit", type=path_type, metavar="FILE", help="Also write the report as JUnit XML, for CI."
+)
 rules_option = click.option(
     "--rules", "every_rule", is_flag=True, help="Show every rule, not only what is broken."
 )

@@ -10,8 +10,16 @@ import click
 from rich.markup import escape
 
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID
-from minicluster.cli.options import JSON, TEXT, format_option, path_type, rules_option, runs_option
-from minicluster.cli.reports import command_name, leave_report, show_report
+from minicluster.cli.options import (
+    JSON,
+    TEXT,
+    format_option,
+    junit_option,
+    path_type,
+    rules_option,
+    runs_option,
+)
+from minicluster.cli.reports import command_name, leave_report, show_report, write_report
 from minicluster.cli.terminal import complain, err, print_line, print_lines, progress
 from minicluster.errors import UserError, instead
 
@@ -29,6 +37,7 @@ PAGE = "report.html"
 @click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
 @click.option("--twice", is_flag=True, help="Play it twice, so that rule X1 can compare.")
 @click.option("--no-verify", is_flag=True, help="Leave Spark out; the online rules alone judge.")
+@junit_option
 @runs_option
 @format_option
 @rules_option
@@ -37,14 +46,18 @@ def run_scenario(
     seed: int | None,
     twice: bool,
     no_verify: bool,
+    junit: Path | None,
     runs: Path,
     form: str,
     every_rule: bool,
 ) -> int:
     """Play SCENARIO (a YAML file), verify what it left, and print the place of the report."""
+    if junit is not None and (no_verify or not junit.parent.is_dir()):
+        why = "Spark judges nothing" if no_verify else f"there is no folder {junit.parent}"
+        raise UserError(f"--junit: {junit} cannot be written: {why}")
     if no_verify:
         return _play_alone(scenario, seed, runs, form, twice=twice)
-    return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule)
+    return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule, junit=junit)
 
 
 @click.command("demo", hidden=True)
@@ -129,7 +142,14 @@ def _shown_verdict(report: dict[str, Any]) -> str:
 
 
 def _play(
-    path: Path, seed: int | None, runs: Path, form: str, *, twice: bool, every_rule: bool
+    path: Path,
+    seed: int | None,
+    runs: Path,
+    form: str,
+    *,
+    twice: bool,
+    every_rule: bool,
+    junit: Path | None = None,
 ) -> int:
     """Play, judge and report."""
     from minicluster.verify import verify
@@ -142,6 +162,7 @@ def _play(
         shown.add_task("verifying in Spark", total=None)
         report = verify(played.path)
     written = leave_report(played.path, report)
+    written &= junit is None or write_report(junit, report.to_junit())
     show_report(report, form, every_rule)
     _complain_about(played)
     if form == TEXT:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from minicluster.errors import MiniclusterError
 from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.reporting.junit import junit
 from minicluster.verify.reporting.page import page
 from minicluster.verify.reporting.report_data import GRAVE, ReportData
 from minicluster.verify.reporting.text import print_report
@@ -87,6 +88,10 @@ class Report(ReportData):
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def to_junit(self) -> str:
+        """The report as JUnit XML, for CI."""
+        return junit(self)
 
     def to_html(self) -> str:
         """The report as one page that needs no network."""
