@@ -1,0 +1,64 @@
+"""AlterPartition in the version that inter.broker.protocol.version allows, and its response back.
+
+The replica manager names topics by id and members by epoch. Brokers on ZooKeeper know no epochs of
+others (-1), and below IBP 2.8 topics have no ids (version 1).
+
+Source:  KIP-497, KIP-704, KIP-841; kafka.server.DefaultAlterPartitionManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
+from minicluster.protocol.uuids import ZERO_UUID
+
+NO_EPOCH = -1
+WITH_NAMES = 1
+
+
+def request_by_protocol(
+    request: AlterPartitionRequest,
+    protocol: InterBrokerProtocol,
+    names: Mapping[UUID, str],
+    broker_epoch: int,
+) -> tuple[AlterPartitionRequest, int]:
+    """The request as a broker of this level sends it, and its version."""
+    version = protocol.alter_partition_version
+    topics = []
+    for topic in request.topics:
+        partitions = tuple(_data(data, version) for data in topic.partitions)
+        if version <= WITH_NAMES:
+            name = names.get(topic.topic_id, topic.topic_name)
+            topic = replace(topic, topic_name=name, topic_id=ZERO_UUID)
+        topics.append(replace(topic, partitions=partitions))
+    return replace(request, broker_epoch=broker_epoch, topics=tuple(topics)), version
+
+
+def _data(
+    data: AlterPartitionRequest.PartitionData, version: int
+) -> AlterPartitionRequest.PartitionData:
+    members = tuple(one.broker_id for one in data.new_isr_with_epochs) or data.new_isr
+    if version <= WITH_NAMES:
+        return replace(data, new_isr=members, new_isr_with_epochs=())
+    states = tuple(
+        AlterPartitionRequest.BrokerState(broker_id=member, broker_epoch=NO_EPOCH)
+        for member in members
+    )
+    return replace(data, new_isr=(), new_isr_with_epochs=states)
+
+
+def response_with_ids(
+    response: AlterPartitionResponse, ids: Mapping[str, UUID]
+) -> AlterPartitionResponse:
+    """The response with the ids by which the replica manager knows topics."""
+    topics = tuple(
+        replace(topic, topic_name="", topic_id=ids[topic.topic_name])
+        if topic.topic_name in ids
+        else topic
+        for topic in response.topics
+    )
+    return replace(response, topics=topics)

@@ -1,0 +1,318 @@
+"""LeaderAndIsr (4), StopReplica (5) and UpdateMetadata (6), as a broker takes them.
+
+What they say becomes the broker's image: LeaderAndIsr the partitions that it has a replica of,
+UpdateMetadata all others and the live brokers. The replica manager then acts on it as in KRaft.
+
+Versions: LeaderAndIsr 0-7, StopReplica 0-4, UpdateMetadata 0-8 (minicluster/protocol/messages).
+Source:   KIP-380, KIP-497, KIP-516; kafka.server.KafkaApis.handleLeaderAndIsrRequest,
+          ReplicaManager.becomeLeaderOrFollower, stopReplicas, maybeUpdateMetadataCache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.metadata.znode_records import (
+    TOPIC_RESOURCE,
+    broker_record,
+    config_records,
+    first_records,
+    id_of_name,
+    no_broker_record,
+    no_topic_record,
+    partition_record,
+    topic_record,
+)
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from minicluster.protocol.records import VersionedRecord
+from minicluster.protocol.uuids import ZERO_UUID
+
+ANY_EPOCH = -1
+EPOCH_DURING_DELETE = -2
+LEADER_DURING_DELETE = -2
+UNKNOWN_BROKER_EPOCH = -1  # of other brokers: UpdateMetadata has none
+IDS_IN_RESPONSE_SINCE = 5
+
+_State = LeaderAndIsrRequest.LeaderAndIsrPartitionState
+
+
+class ControlRequests:
+    """The image of one broker, and what it has heard of controllers."""
+
+    def __init__(self, broker: int) -> None:
+        self.broker = broker
+        self.broker_epoch = -1
+        self.controller_epoch = 0
+        self.controller: int | None = None
+        self.image = MetadataImage.EMPTY
+        self.hosted: dict[TopicPartition, _State] = {}
+        self._offset = 0
+        self._apply(first_records())
+
+    def new_topics(self, request: LeaderAndIsrRequest) -> list[str]:
+        """The topics whose configs are to be read before their first replica starts."""
+        return [
+            topic.topic_name
+            for topic in request.topic_states
+            if self.image.topics.named(topic.topic_name) is None
+        ]
+
+    def set_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        """The configs of a topic have been read."""
+        before = dict(self.image.configs.of(TOPIC_RESOURCE, topic))
+        self._apply(config_records(topic, before, configs))
+
+    def is_stale(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:
+        """The refusal of a request of an old controller, or for an earlier registration."""
+        if broker_epoch != ANY_EPOCH and broker_epoch < self.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if controller_epoch < self.controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        return None
+
+    # LeaderAndIsr
+
+    def leader_and_isr(
+        self,
+        request: LeaderAndIsrRequest,
+        version: int,
+        is_offline: Callable[[TopicPartition], bool],
+    ) -> LeaderAndIsrResponse:
+        """Become leader and follower of partitions, each in a newer leader epoch only."""
+        refusal = self.is_stale(request.controller_epoch, request.broker_epoch)
+        if refusal is not None:
+            repeated = refusal if refusal == ErrorCode.STALE_CONTROLLER_EPOCH else None
+            return self._response(request, version, refusal, {}, repeated)
+        self.controller_epoch, self.controller = request.controller_epoch, request.controller_id
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                partition = TopicPartition(topic.topic_name, state.partition_index)
+                errors[partition] = self._become(
+                    partition, topic.topic_id, state, is_offline(partition)
+                )
+        return self._response(request, version, ErrorCode.NONE, errors, None)
+
+    def _become(
+        self, partition: TopicPartition, topic_id: UUID, state: _State, offline: bool
+    ) -> ErrorCode:
+        if offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        known_id = self._topic_id(partition.topic)
+        if ZERO_UUID not in (topic_id, known_id or ZERO_UUID) and topic_id != known_id:
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        before = self.hosted.get(partition)
+        if before is not None and state.leader_epoch <= before.leader_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if self.broker not in state.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.hosted[partition] = state
+        self._put(
+            partition,
+            topic_id,
+            replicas=state.replicas,
+            isr=state.isr,
+            adding_replicas=state.adding_replicas,
+            removing_replicas=state.removing_replicas,
+            leader=state.leader,
+            leader_recovery_state=state.leader_recovery_state,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+        )
+        return ErrorCode.NONE
+
+    def _response(
+        self,
+        request: LeaderAndIsrRequest,
+        version: int,
+        code: ErrorCode,
+        errors: Mapping[TopicPartition, ErrorCode],
+        repeated: ErrorCode | None,
+    ) -> LeaderAndIsrResponse:
+        kind = LeaderAndIsrResponse
+        by_topic: dict[tuple[str, UUID], list[LeaderAndIsrResponse.LeaderAndIsrPartitionError]] = {}
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                partition = TopicPartition(topic.topic_name, state.partition_index)
+                error = errors.get(partition, repeated)
+                if error is not None:
+                    named = version < IDS_IN_RESPONSE_SINCE
+                    by_topic.setdefault((topic.topic_name, topic.topic_id), []).append(
+                        kind.LeaderAndIsrPartitionError(
+                            topic_name=topic.topic_name if named else "",
+                            partition_index=state.partition_index,
+                            error_code=error,
+                        )
+                    )
+        if version < IDS_IN_RESPONSE_SINCE:
+            flat = tuple(one for partitions in by_topic.values() for one in partitions)
+            return kind(error_code=code, partition_errors=flat)
+        return kind(
+            error_code=code,
+            topics=tuple(
+                kind.LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(partitions))
+                for (_, topic_id), partitions in by_topic.items()
+            ),
+        )
+
+    # StopReplica
+
+    def stop_replica(
+        self, request: StopReplicaRequest, is_offline: Callable[[TopicPartition], bool]
+    ) -> tuple[StopReplicaResponse, list[TopicPartition]]:
+        """Stop replicas; returns the response and those whose log is to be deleted as well."""
+        refusal = self.is_stale(request.controller_epoch, request.broker_epoch)
+        if refusal is not None:
+            return StopReplicaResponse(error_code=refusal), []
+        self.controller_epoch, self.controller = request.controller_epoch, request.controller_id
+        errors, deleted = [], []
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                partition = TopicPartition(topic.topic_name, state.partition_index)
+                code = self._stop(partition, state, is_offline(partition))
+                if code == ErrorCode.NONE and state.delete_partition:
+                    deleted.append(partition)
+                errors.append(
+                    StopReplicaResponse.StopReplicaPartitionError(
+                        topic_name=partition.topic,
+                        partition_index=partition.partition,
+                        error_code=code,
+                    )
+                )
+        return StopReplicaResponse(partition_errors=tuple(errors)), deleted
+
+    def _stop(
+        self,
+        partition: TopicPartition,
+        state: StopReplicaRequest.StopReplicaPartitionState,
+        offline: bool,
+    ) -> ErrorCode:
+        if offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        known = self.hosted.get(partition)
+        unconditional = state.leader_epoch in (ANY_EPOCH, EPOCH_DURING_DELETE)
+        if known is not None and not unconditional and state.leader_epoch < known.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if known is not None:
+            del self.hosted[partition]
+            self._without_this_broker(partition, deleted=state.delete_partition)
+        return ErrorCode.NONE
+
+    def _without_this_broker(self, partition: TopicPartition, *, deleted: bool) -> None:
+        """A replica that is stopped follows nobody; one that is deleted is no replica."""
+        topic_id = self._topic_id(partition.topic)
+        found = None if topic_id is None else self._registration(partition)
+        if found is None or topic_id is None:
+            return
+        replicas = found.replicas
+        if deleted:
+            replicas = tuple(one for one in replicas if one != self.broker)
+        self._put(
+            partition,
+            topic_id,
+            replicas=replicas,
+            isr=tuple(one for one in found.isr if one != self.broker),
+            leader=NO_LEADER if found.leader == self.broker or not deleted else found.leader,
+            leader_epoch=found.leader_epoch,
+            partition_epoch=found.partition_epoch + 1,
+        )
+
+    # UpdateMetadata
+
+    def update_metadata(
+        self, request: UpdateMetadataRequest, epoch_of: Mapping[int, int]
+    ) -> UpdateMetadataResponse:
+        """The live brokers, and the partitions that this broker has no replica of."""
+        refusal = self.is_stale(request.controller_epoch, request.broker_epoch)
+        if refusal is not None:
+            return UpdateMetadataResponse(error_code=refusal)
+        self.controller_epoch, self.controller = request.controller_epoch, request.controller_id
+        self._live_brokers(request)
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                self._metadata(TopicPartition(topic.topic_name, state.partition_index),
+                               topic.topic_id, state)  # fmt: skip
+        return UpdateMetadataResponse()
+
+    def _live_brokers(self, request: UpdateMetadataRequest) -> None:
+        live = {broker.id: broker for broker in request.live_brokers}
+        registered = self.image.cluster.brokers.rows
+        for gone in [broker for broker in registered if broker not in live]:
+            self._apply([no_broker_record(gone, registered[gone].epoch)])
+        for broker in request.live_brokers:
+            endpoints = [(e.listener, e.host, e.port) for e in broker.endpoints]
+            known = registered.get(broker.id)
+            addresses = known and [(e.name, e.host, e.port) for e in known.endpoints]
+            if known is None or addresses != endpoints:
+                self._offset += 1
+                incarnation = UUID(int=self._offset)
+                record = broker_record(broker.id, UNKNOWN_BROKER_EPOCH, incarnation, endpoints)
+                self._apply([record])
+
+    def _metadata(
+        self,
+        partition: TopicPartition,
+        topic_id: UUID,
+        state: UpdateMetadataRequest.UpdateMetadataPartitionState,
+    ) -> None:
+        if state.leader == LEADER_DURING_DELETE:
+            self._forget(partition)
+            return
+        if partition in self.hosted:
+            return  # LeaderAndIsr and StopReplica alone change what this broker has
+        self._put(
+            partition,
+            topic_id,
+            replicas=state.replicas,
+            isr=state.isr,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.zk_version,
+        )
+
+    def _forget(self, partition: TopicPartition) -> None:
+        """A partition that is deleted; its topic goes with the last one that is not hosted here."""
+        topic = self.image.topics.named(partition.topic)
+        if topic is not None and not any(one.topic == partition.topic for one in self.hosted):
+            self._apply([no_topic_record(topic.id)])
+
+    # the image
+
+    def _topic_id(self, topic: str) -> UUID | None:
+        found = self.image.topics.named(topic)
+        return None if found is None else found.id
+
+    def _registration(self, partition: TopicPartition) -> Any:
+        found = self.image.topics.named(partition.topic)
+        return None if found is None else found.partitions.get(partition.partition)
+
+    def _put(self, partition: TopicPartition, topic_id: UUID, **values: Any) -> None:
+        wanted = id_of_name(partition.topic) if topic_id == ZERO_UUID else topic_id
+        known = self._topic_id(partition.topic)
+        records = []
+        if known is not None and known != wanted:
+            records.append(no_topic_record(known))
+        if known != wanted:
+            records.append(topic_record(partition.topic, wanted))
+        records.append(partition_record(wanted, partition.partition, **values))
+        self._apply(records)
+
+    def _apply(self, records: list[VersionedRecord]) -> None:
+        for record in records:
+            self.image = apply(self.image, record, offset=self._offset)
+            self._offset += 1
+
+
+NO_LEADER = -1
