@@ -25,6 +25,7 @@ from minicluster.actors.cluster.layout import (
     OutsideQuorum,
     check_counts,
     check_types,
+    checked_mode,
     config_of,
     pace_of,
     rules_and_faults,
@@ -41,6 +42,7 @@ from minicluster.actors.recording.logging import ClusterLog
 from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.run_place import checked_run_id
+from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.runtime import Runtime
@@ -54,13 +56,18 @@ from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.bootstrap import bootstrap_records, default_features
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
+from minicluster.zookeeper.znodes.cluster import decode_controller
+from minicluster.zookeeper.znodes.paths import CONTROLLER
 
 SEEN_WITHIN_MS = 5_000
+KRAFT, ZOOKEEPER = "kraft", "zookeeper"
+ZOOKEEPER_NODE = 201
 RuntimeName = Literal["simulated", "threaded"]
 
 
@@ -92,6 +99,8 @@ class Cluster:
         scenario: Mapping[str, Any] | None = None,
         exercises: Sequence[str] = (),
         run_id: str | None = None,
+        mode: str = KRAFT,
+        inter_broker_protocol: str | None = None,
     ) -> None:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
@@ -119,10 +128,15 @@ class Cluster:
         self.quorum = quorum
         self.listen_address = ListenAddress() if listeners is True else listeners or None
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
+        self.mode = checked_mode(mode, inter_broker_protocol)
+        self.protocol = InterBrokerProtocol.parse(inter_broker_protocol or "3.9")
+        self.zookeeper_log = ZooKeeperLog()
         self.broker_ids = tuple(range(1, brokers + 1))
-        own = 0 if quorum is not None else controllers
+        own = 0 if quorum is not None or mode == ZOOKEEPER else controllers
         self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + own))
         self.node_ids = (*self.broker_ids, *self.controller_ids)
+        if mode == ZOOKEEPER:
+            self.node_ids = (*self.node_ids, ZOOKEEPER_NODE)
         self.rules, self.faults = rules_and_faults(rules, faults)
         self.given_config = dict(config or {})
         threaded = runtime == "threaded"
@@ -138,7 +152,7 @@ class Cluster:
         self.scenario = scenario
         self.exercises = tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
-        self.online = online
+        self.online = online and mode == KRAFT  # the log-only rules are those of KRaft
         self.checks = tuple(checks)
         self._lay_out()
 
@@ -194,7 +208,7 @@ class Cluster:
             node_id: Disk(node_id=node_id, directory_ids=self.new_directories(node_id))
             for node_id in self.node_ids
         }
-        if outside is None:
+        if outside is None and self.controller_ids:
             self._call_election()
 
     def _format(self) -> None:
@@ -260,6 +274,8 @@ class Cluster:
 
         A leader of another process is the one that nodes here follow.
         """
+        if self.mode == ZOOKEEPER:
+            return self._controller_of_zookeeper()
         active: list[tuple[int, int]] = []
         for process in self.processes.values():
             controller = process.controller
@@ -272,6 +288,20 @@ class Cluster:
                     active.append((node.quorum.epoch, followed))
         return max(active)[1] if active else None
 
+    def _controller_of_zookeeper(self) -> int | None:
+        """The broker in /controller."""
+        process = self.processes.get(ZOOKEEPER_NODE)
+        server = None if process is None else process.zookeeper
+        data = None if server is None else server.machine.tree.data_of(CONTROLLER)
+        return None if data is None else decode_controller(data)
+
+    def _all_known(self) -> bool:
+        return all(
+            set(self.broker_ids) <= process.zk_broker.requests.image.cluster.brokers.rows.keys()
+            for process in self.processes.values()
+            if process.zk_broker is not None
+        )
+
     def high_watermark(self, topic: str, index: int) -> int:
         """The high watermark as the partition's leader has it, -1 where there is none."""
         leader = self.leader_id(topic, index)
@@ -283,7 +313,9 @@ class Cluster:
         return -1 if partition is None else partition.high_watermark
 
     def all_unfenced(self) -> bool:
-        """True if every broker is registered and unfenced."""
+        """True if every broker is registered and unfenced; on ZooKeeper, if each one knows it."""
+        if self.mode == ZOOKEEPER and not self._all_known():
+            return False
         brokers = self.image.cluster.brokers.rows
         return all(
             (broker := brokers.get(broker_id)) is not None and not broker.fenced

@@ -10,13 +10,16 @@ import uuid
 from functools import partial
 from typing import Any
 
-from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.cluster import ZOOKEEPER, ZOOKEEPER_NODE, Cluster
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.nodes.broker import Broker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
+from minicluster.actors.nodes.zk_broker import ZkBroker
+from minicluster.actors.nodes.zk_replica_manager import ZkReplicaManager
+from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.replica.log_manager import ReplicaStore
@@ -44,7 +47,10 @@ def start_process(cluster: Cluster, node_id: int) -> None:
         log=cluster.log.root.bind(node=node_id),
         exited=partial(_exited, cluster),
     )
-    start = _start_broker if is_broker else _start_controller
+    if cluster.mode == ZOOKEEPER:
+        start = _start_zk_broker if is_broker else _start_zookeeper
+    else:
+        start = _start_broker if is_broker else _start_controller
     cluster.processes[node_id] = start(cluster, context)
     cluster.recorder.event("start", node_id, str(context.incarnation))
 
@@ -90,6 +96,49 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
         broker=broker,
         replicas=replicas,
         publisher=publisher,
+    )
+
+
+def _start_zookeeper(cluster: Cluster, context: NodeContext) -> Process:
+    name = f"zookeeper-{context.node_id}"
+    actor: Any = None
+    cluster.network.attach(context.node_id, str(context.incarnation), lambda _: actor)
+    cluster.rt.spawn(ZooKeeperServer, name, context, cluster.inlet, cluster.zookeeper_log)
+    actor = cluster.rt.actor(name)
+    return Process(
+        node_id=context.node_id,
+        incarnation=context.incarnation,
+        actors=(name,),
+        zookeeper=actor,
+    )
+
+
+def _start_zk_broker(cluster: Cluster, context: NodeContext) -> Process:
+    node_id, rt = context.node_id, cluster.rt
+    names = (f"replica-manager-{node_id}", f"broker-{node_id}")
+    rt.spawn(ZkReplicaManager, names[0], context, cluster.protocol)
+    replicas: Any = rt.actor(names[0])
+    broker: Any = None
+
+    def route(api: str) -> ClusterActor | None:
+        target: ClusterActor | None = replicas if api in REPLICA_APIS else broker
+        return target
+
+    draws = rt.rng(f"topic-ids/{node_id}/{context.incarnation}")
+
+    def new_id() -> uuid.UUID:
+        return uuid.UUID(int=draws.getrandbits(128), version=4)
+
+    cluster.network.attach(node_id, str(context.incarnation), route)
+    plan, protocol = cluster.plan, cluster.protocol
+    rt.spawn(ZkBroker, names[1], context, plan, protocol, ZOOKEEPER_NODE, replicas, new_id)
+    broker = rt.actor(names[1])
+    return Process(
+        node_id=node_id,
+        incarnation=context.incarnation,
+        actors=names,
+        replicas=replicas,
+        zk_broker=broker,
     )
 
 

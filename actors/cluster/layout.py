@@ -60,6 +60,7 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "metadata_version": ((str,), "a version such as '4.3-IV0'"),
     "listeners": ((bool, ListenAddress), "True, False or a ListenAddress"),
     "quorum": ((OutsideQuorum,), "an OutsideQuorum"),
+    "inter_broker_protocol": ((str,), "a level such as '2.7-IV2'"),
     "wire": ((bool,), "True or False"),
     "online": ((bool,), "True or False"),
 }
@@ -74,6 +75,18 @@ def check_types(given: Mapping[str, object]) -> None:
         value = given[name]
         if value is not None and not isinstance(value, types):
             raise UserError(f"{name}: {shown(value)} is not {text}")
+
+
+def checked_mode(mode: str, inter_broker_protocol: str | None) -> str:
+    """Where the metadata lives.
+
+    Errors:  UserError for another mode, and for a level without ZooKeeper.
+    """
+    if mode not in ("kraft", "zookeeper"):
+        raise UserError(f"mode: {mode!r} is not one of kraft, zookeeper")
+    if mode == "kraft" and inter_broker_protocol is not None:
+        raise UserError("inter_broker_protocol: only with mode zookeeper; take metadata_version")
+    return mode
 
 
 def pace_of(pace: object, *, runtime: str, listeners: bool) -> float | None:

@@ -164,7 +164,8 @@ class MiniCluster(ClusterRoles):
         assert isinstance(client, Client)
         self.own_client = client
         self._format()
-        for node_id in (*self.controller_ids, *self.broker_ids):
+        others = [node_id for node_id in self.node_ids if node_id not in self.broker_ids]
+        for node_id in (*others, *self.broker_ids):
             start_process(self, node_id)
 
     def _open_listeners(self, address: ListenAddress) -> None:

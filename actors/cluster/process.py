@@ -8,6 +8,8 @@ from minicluster.actors.nodes.broker import Broker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
+from minicluster.actors.nodes.zk_broker import ZkBroker
+from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
 from minicluster.lazy_dataclass import dataclass
 
 
@@ -22,4 +24,6 @@ class Process:
     broker: Broker | None = None
     replicas: ReplicaManager | None = None
     publisher: MetadataPublisher | None = None
+    zk_broker: ZkBroker | None = None
+    zookeeper: ZooKeeperServer | None = None
     paused: bool = False

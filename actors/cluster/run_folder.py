@@ -81,6 +81,8 @@ def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
                 timestamp_ms=0,
             ),
         )
+    if cluster.zookeeper_log.lines:
+        cluster.zookeeper_log.write(path)
     header = _header(cluster, trace_hash, list(disks))
     header["trace_rows"] = cluster.recorder.write(path / "trace", end)
     if cluster.scenario is not None:

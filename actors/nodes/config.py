@@ -25,6 +25,7 @@ from minicluster.scenario.bounds import (
 DURATIONS: Mapping[str, str] = {
     "broker.heartbeat.interval.ms": "heartbeat_interval_ms",
     "broker.session.timeout.ms": "session_timeout_ms",
+    "zookeeper.session.timeout.ms": "zookeeper_session_timeout_ms",
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "controller.quorum.election.backoff.max.ms": "election_backoff_max_ms",
     "controller.quorum.election.timeout.ms": "election_timeout_ms",
@@ -103,6 +104,8 @@ class ClusterConfig:
 
     heartbeat_interval_ms: int = 2_000
     session_timeout_ms: int = 9_000
+    zookeeper_session_timeout_ms: int = 18_000
+    zookeeper_tick_ms: int = 2_000
     append_linger_ms: int = 25
     election_backoff_max_ms: int = 1_000
     election_timeout_ms: int = 1_000

@@ -231,9 +231,7 @@ class ControlRequests:
 
     # UpdateMetadata
 
-    def update_metadata(
-        self, request: UpdateMetadataRequest, epoch_of: Mapping[int, int]
-    ) -> UpdateMetadataResponse:
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """The live brokers, and the partitions that this broker has no replica of."""
         refusal = self.is_stale(request.controller_epoch, request.broker_epoch)
         if refusal is not None:

@@ -40,6 +40,16 @@ from minicluster.protocol.messages import (
     ListPartitionReassignmentsResponse,
 )
 
+CONTROLLER_REQUESTS = (
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    ElectLeadersRequest,
+    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
+    AllocateProducerIdsRequest,
+)
+"""What the controller decides, one after another with its other events."""
+
 
 def process_request(state: ControllerState, event: RequestReceived) -> Process[None] | None:
     """Decide a request; None if it was decided at once."""

@@ -1,0 +1,463 @@
+"""A broker on ZooKeeper: its session, its candidate for the controller, its clients' requests.
+
+    ZooKeeper ◀─── session ───▶ ZkBroker ──Published──▶ ZkReplicaManager
+                                 │   ▲
+          controller machine ────┘   └── LeaderAndIsr, StopReplica, UpdateMetadata of the controller
+
+What the controller says becomes an image (``ControlRequests``), and the replica manager acts on it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from minicluster.actors.links import Packet
+from minicluster.actors.network import Completion
+from minicluster.actors.nodes.broker import LISTENER, BeginShutdown
+from minicluster.actors.nodes.metadata_publisher import Published
+from minicluster.actors.nodes.quorum_shell import QuorumPlan
+from minicluster.actors.nodes.replica_manager import (
+    ActiveController,
+    BeginControlledShutdown,
+    BrokerEpoch,
+    DirectoryLost,
+    EndReplicas,
+    ReplicasEnded,
+    ReplicasReady,
+)
+from minicluster.actors.nodes.shell import NodeContext, Shell
+from minicluster.actors.nodes.zk_replica_manager import (
+    IsrWritten,
+    RegisteredEpoch,
+    WriteIsr,
+    ZkReplicaManager,
+)
+from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
+from minicluster.broker.state.api_state import KafkaApisConfig
+from minicluster.broker.zookeeper.admin import ADMIN_REQUESTS, process_admin
+from minicluster.broker.zookeeper.control_requests import ControlRequests
+from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, IsrWriter
+from minicluster.broker.zookeeper.isr_writer import TIMER as ISR_TIMER
+from minicluster.broker.zookeeper.registration import changed_topics, read_configs, register
+from minicluster.controller.zookeeper import effects as cx
+from minicluster.controller.zookeeper.channels import TIMER_PREFIX, ControllerChannels
+from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
+from minicluster.controller.zookeeper.process import Process
+from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
+from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALANCE
+from minicluster.controller.zookeeper.state.settings import ZooKeeperControllerSettings
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.metadata.supported_features import supported_features
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from minicluster.zookeeper.client import TIMER as SESSION_TIMER
+from minicluster.zookeeper.client import (
+    Results,
+    SessionExpired,
+    SessionOpened,
+    ZooKeeperClient,
+)
+from minicluster.zookeeper.messages import ZooKeeperWatchRequest, ZooKeeperWatchResponse
+from minicluster.zookeeper.operations import Create
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
+from minicluster.zookeeper.znodes.notifications import encode_log_dir_event
+
+CONTROLLER = "controller"
+REGISTER_AGAIN, REGISTER_AGAIN_MS = "register-again", 500
+SHUT_DOWN_AGAIN, SHUT_DOWN_AGAIN_MS = "shut-down-again", 5_000
+SHUT_DOWN_TRIES = 3
+SHUT_DOWN_ID = 1 << 31
+SHUT_DOWN_TIMEOUT_MS = 30_000
+
+
+class _Lane:
+    """Processes that run one after another; each goes on when ZooKeeper has responded."""
+
+    def __init__(self, ask: Callable[[_Lane, tuple[Any, ...]], None]) -> None:
+        self._ask = ask
+        self._waiting: deque[tuple[Process[Any], Callable[[Any], None]]] = deque()
+        self._running: tuple[Process[Any], Callable[[Any], None]] | None = None
+
+    def run(self, process: Process[Any], done: Callable[[Any], None]) -> None:
+        """Run a process when those before it have ended; then give its result."""
+        self._waiting.append((process, done))
+        self._next()
+
+    def go_on(self, results: tuple[Any, ...] | None) -> None:
+        assert self._running is not None
+        process, done = self._running
+        try:
+            requests = next(process) if results is None else process.send(results)
+        except StopIteration as ended:
+            self._running = None
+            done(ended.value)
+            self._next()
+        else:
+            self._ask(self, requests)
+
+    def _next(self) -> None:
+        if self._running is None and self._waiting:
+            self._running = self._waiting.popleft()
+            self.go_on(None)
+
+
+class ZkBroker(Shell):
+    """The machines of one broker besides its replicas, in one mailbox."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        plan: QuorumPlan,
+        protocol: InterBrokerProtocol,
+        server: int,
+        replicas: ZkReplicaManager,
+        new_id: Callable[[], UUID],
+    ) -> None:
+        super().__init__(context)
+        config = context.config
+        self.plan, self.protocol, self.replicas = plan, protocol, replicas
+        replicas.broker = self
+        self._new_id = new_id
+        self.session = ZooKeeperClient(
+            server=server, timeout_ms=config.zookeeper_session_timeout_ms
+        )
+        host, port = plan.host(self.node_id), plan.port(self.node_id)
+        self.registration = BrokerRegistration(
+            endpoints=(
+                Endpoint(listener=LISTENER, security_protocol=LISTENER, host=host, port=port),
+            ),
+            timestamp_ms=0,
+            version=protocol.broker_znode_version,
+        )
+        unclean = config.static.get("unclean.leader.election.enable", "false")
+        self.controller = ZooKeeperControllerMachine(
+            settings=ZooKeeperControllerSettings(
+                broker_id=self.node_id,
+                protocol=protocol,
+                unclean_leader_election_enable=unclean == "true",
+                leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
+            ),
+            registration=self.registration,
+            new_topic_id=new_id,
+            faults=context.faults,
+        )
+        self.channels = ControllerChannels()
+        self.requests = ControlRequests(self.node_id)
+        self.isr = IsrWriter(self.node_id, self.now(), context.faults)
+        self.apis = KafkaApis(
+            KafkaApisConfig(
+                broker_id=self.node_id,
+                cluster_id=plan.cluster_id,
+                listener=LISTENER,
+                features=supported_features(context.rules),
+                static=dict(config.static),
+                rules=context.rules,
+            )
+        )
+        self._published = MetadataImage.EMPTY
+        self._publications = 0
+        self._seen_changes: set[str] = set()
+        self._control, self._isr, self._own = (_Lane(self._ask_for) for _ in range(3))
+        self._listening = False
+        self._unanswered: list[tuple[Packet, Any]] = []
+        self._known_controller: int | None = None
+        self._shut_down_tries = 0
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        return {
+            cx.AskZooKeeper: self._ask_for_controller,
+            cx.OpenChannel: self._channel,
+            cx.CloseChannel: self._channel,
+            cx.ControlRequest: self._channel,
+            SessionOpened: self._opened,
+            SessionExpired: self._expired,
+            Results: self._results,
+            ToReplicas: lambda effect: self.replicas.deliver(effect.token),
+        }
+
+    def on_start(self) -> None:
+        self.perform(self.session.start(self.now()))
+        if not self.protocol.alter_partition_supported:
+            self.set_timer(ISR_TIMER, self.now() + CHECK_INTERVAL_MS)
+
+    # Requests.
+
+    def on_packet(self, packet: Packet) -> None:
+        body, version = packet.body, packet.exchange.version
+        match body:
+            case ZooKeeperWatchRequest():
+                self._watched(packet, body)
+            case LeaderAndIsrRequest():
+                process = read_configs(self.requests.new_topics(body))
+                self._control.run(process, lambda configs: self._lead(packet, configs))
+            case StopReplicaRequest():
+                self._control.run(read_configs([]), lambda _: self._stop(packet))
+            case UpdateMetadataRequest():
+                self._control.run(read_configs([]), lambda _: self._update(packet))
+            case _ if isinstance(body, CONTROLLER_REQUESTS):
+                self.perform(self.controller.on_request(packet, body, version, self.now()))
+            case _ if isinstance(body, ADMIN_REQUESTS) and self.controller.state.is_active:
+                process = process_admin(self.controller.state, body, self._new_id)
+                _Lane(self._ask_for).run(process, lambda one: self._respond_later(packet, one))
+            case _:
+                self.perform(self.apis.on_request(packet, body, version, self.now()))
+
+    def on_response(self, completion: Completion) -> None:
+        number = completion.exchange.correlation_id
+        if self.session.owns(number):
+            self.perform(self.complete(self.session, completion))
+        elif self.channels.owns(number):
+            self._channel_response(number, completion)
+        elif number >= SHUT_DOWN_ID:
+            self._shut_down_response(completion)
+        else:
+            self.perform(self.complete(self.apis, completion))
+
+    def on_wakeup(self, name: str) -> None:
+        now_ms = self.now()
+        if name == SESSION_TIMER:
+            self.perform(self.session.on_timer(name, now_ms))
+        elif name == AUTO_REBALANCE:
+            self.perform(self.controller.on_timer(name, now_ms))
+        elif name.startswith(TIMER_PREFIX):
+            self.perform(self.channels.on_timer(name))
+        elif name == REGISTER_AGAIN:
+            self._register()
+        elif name == SHUT_DOWN_AGAIN:
+            self._shut_down()
+        elif name == ISR_TIMER:
+            self._isr.run(self.isr.propagate(now_ms), lambda _: None)
+            self.set_timer(ISR_TIMER, now_ms + CHECK_INTERVAL_MS)
+        else:
+            self.perform(self.apis.on_timer(name, now_ms))
+
+    def on_message(self, message: Any) -> None:
+        match message:
+            case ReplicasReady():
+                if not self._listening:
+                    self._listening = True
+                    self.network.listen(self.node_id)
+            case WriteIsr(number, request):
+                self._write_isr(number, request)
+            case DirectoryLost():
+                event = encode_log_dir_event(self.node_id)
+                self._own.run(_create(paths.LOG_DIR_EVENT_PREFIX, event), lambda _: None)
+            case BeginShutdown():
+                self.replicas.deliver(BeginControlledShutdown())
+                self._shut_down()
+            case ReplicasEnded():
+                self.perform(self.session.close(self.now()))
+                self.context.exited(self.node_id, "")
+            case _:
+                super().on_message(message)
+
+    # The session.
+
+    def _opened(self, opened: SessionOpened) -> None:
+        self.log.info("zookeeper.session", session=hex(opened.session))
+        self._register()
+
+    def _register(self) -> None:
+        registration = self.registration
+        process = register(self.node_id, registration, self.plan.cluster_id)
+        self._own.run(process, self._registered)
+
+    def _registered(self, epoch: int | None) -> None:
+        if epoch is None:
+            self.set_timer(REGISTER_AGAIN, self.now() + REGISTER_AGAIN_MS)
+            return
+        self.log.info("broker.registered", epoch=epoch)
+        self.requests.broker_epoch = epoch
+        self.replicas.deliver(BrokerEpoch(-1))
+        self.replicas.deliver(RegisteredEpoch(epoch))
+        self._own.run(changed_topics(self._seen_changes), self._configs_changed)
+        self.perform(self.controller.on_start(self.now()))
+
+    def _expired(self, _: SessionExpired) -> None:
+        self.log.warning("zookeeper.expired")
+        self.perform(self.controller.on_session_expired(self.now()))
+
+    def _watched(self, packet: Packet, request: ZooKeeperWatchRequest) -> None:
+        self.network.respond(packet, ZooKeeperWatchResponse())
+        if request.session != self.session.session:
+            return  # of a session that has expired
+        if request.event.path == paths.CONFIG_CHANGES:
+            self._own.run(changed_topics(self._seen_changes), self._configs_changed)
+        self.perform(self.controller.on_watch(request.event, self.now()))
+
+    def _configs_changed(self, topics: list[str]) -> None:
+        known = [topic for topic in topics if self.requests.image.topics.named(topic) is not None]
+        if known:
+            self._own.run(read_configs(known), self._take_configs)
+
+    def _take_configs(self, configs: dict[str, dict[str, str]]) -> None:
+        for topic, values in configs.items():
+            self.requests.set_configs(topic, values)
+            if values.get("unclean.leader.election.enable") == "true":
+                self.perform(self.controller.on_unclean_enabled(topic, self.now()))
+        self._publish()
+
+    # ZooKeeper's results.
+
+    def _ask_for_controller(self, effect: cx.AskZooKeeper) -> None:
+        self.perform(self.session.ask(CONTROLLER, effect.requests, self.now()))
+
+    def _ask_for(self, lane: _Lane, requests: tuple[Any, ...]) -> None:
+        self.perform(self.session.ask(lane, requests, self.now()))
+
+    def _results(self, effect: Results) -> None:
+        if effect.key == CONTROLLER:
+            self.perform(self.controller.on_zookeeper(effect.results, self.now()))
+        else:
+            effect.key.go_on(effect.results)
+
+    # Control requests: of this controller, and to this broker.
+
+    def _channel(self, effect: Any) -> None:
+        self.perform(self.channels.on_effect(effect))
+
+    def _channel_response(self, number: int, completion: Completion) -> None:
+        if completion.failure is not None:
+            self.perform(self.channels.on_failure(number, self.now()))
+            return
+        sent, effects = self.channels.on_response(number)
+        self.perform(effects)
+        if sent is not None:
+            response = completion.response
+            self.perform(
+                self.controller.on_control_response(sent.to, sent.request, response, self.now())
+            )
+
+    def _lead(self, packet: Packet, configs: dict[str, dict[str, str]]) -> None:
+        response = self.requests.leader_and_isr(
+            packet.body, packet.exchange.version, self._is_offline
+        )
+        for topic, values in configs.items():
+            if self.requests.image.topics.named(topic) is not None:
+                self.requests.set_configs(topic, values)
+        self._publish()
+        self.network.respond(packet, response)
+
+    def _stop(self, packet: Packet) -> None:
+        response, _ = self.requests.stop_replica(packet.body, self._is_offline)
+        self._publish()
+        self.network.respond(packet, response)
+
+    def _update(self, packet: Packet) -> None:
+        response = self.requests.update_metadata(packet.body)
+        self._publish()
+        self.network.respond(packet, response)
+        if response.error_code == ErrorCode.NONE:
+            self._take_controller(self.requests.controller)
+
+    def _take_controller(self, controller: int | None) -> None:
+        if controller == self._known_controller:
+            return
+        self._known_controller = controller
+        to_controller = self.protocol.alter_partition_supported
+        self.replicas.deliver(ActiveController(controller if to_controller else self.node_id))
+        self.perform(self.apis.channel.on_controller(controller, self.now()))
+
+    def _respond_later(self, packet: Packet, response: Any) -> None:
+        """Respond once this broker's metadata has the topics that were created, or deleted."""
+        self._unanswered.append((packet, response))
+        self._respond_to_admin()
+
+    def _respond_to_admin(self) -> None:
+        topics = self.requests.image.topics
+        for packet, response in list(self._unanswered):
+            waits = False
+            match response:
+                case CreateTopicsResponse():
+                    waits = any(
+                        one.error_code == ErrorCode.NONE
+                        and len(topics.named(one.name) or ()) < one.num_partitions
+                        for one in response.topics
+                    )
+                case DeleteTopicsResponse():
+                    waits = any(
+                        one.error_code == ErrorCode.NONE
+                        and topics.named(one.name or "") is not None
+                        for one in response.responses
+                    )
+            if not waits:
+                self._unanswered.remove((packet, response))
+                self.network.respond(packet, response)
+
+    def _is_offline(self, partition: TopicPartition) -> bool:
+        topic = self.requests.image.topics.named(partition.topic)
+        offline = self.replicas.machine.state.offline
+        return topic is not None and (topic.id, partition.partition) in offline
+
+    def _publish(self) -> None:
+        image, before = self.requests.image, self._published
+        if image is before:
+            return
+        self._published = image
+        self._publications += 1
+        self.apis.on_metadata(image, self._publications)
+        self.replicas.deliver(
+            Published(
+                image=image,
+                delta=MetadataDelta.between(before, image),
+                offset=self._publications,
+                epoch=self.requests.controller_epoch,
+            )
+        )
+        self._respond_to_admin()
+
+    # Below IBP 2.7-IV2.
+
+    def _write_isr(self, number: int, request: AlterPartitionRequest) -> None:
+        topics = self.requests.image.topics.by_id
+        names: dict[object, str] = {topic_id: topic.name for topic_id, topic in topics.items()}
+        epochs = {p: state.controller_epoch for p, state in self.requests.hosted.items()}
+        process = self.isr.write(request, names, epochs, self.now())
+        self._isr.run(process, lambda response: self.replicas.deliver(IsrWritten(number, response)))
+
+    # Controlled shutdown.
+
+    def _shut_down(self) -> None:
+        controller = self._known_controller
+        if controller is None or self._shut_down_tries >= SHUT_DOWN_TRIES:
+            self.replicas.deliver(EndReplicas())
+            return
+        self._shut_down_tries += 1
+        self.network.request(
+            src=self.node_id,
+            dst=controller,
+            body=ControlledShutdownRequest(
+                broker_id=self.node_id, broker_epoch=self.requests.broker_epoch
+            ),
+            version=ControlledShutdownRequest.latest_version,
+            caller=self,
+            correlation_id=SHUT_DOWN_ID,
+            timeout_ms=SHUT_DOWN_TIMEOUT_MS,
+        )
+
+    def _shut_down_response(self, completion: Completion) -> None:
+        response = completion.response
+        done = completion.failure is None and response.error_code == ErrorCode.NONE
+        if done and not response.remaining_partitions:
+            self.replicas.deliver(EndReplicas())
+        else:
+            self.set_timer(SHUT_DOWN_AGAIN, self.now() + SHUT_DOWN_AGAIN_MS)
+
+
+def _create(path: str, data: bytes) -> Process[None]:
+    yield (Create(path, data, sequential=True),)

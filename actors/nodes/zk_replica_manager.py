@@ -1,0 +1,84 @@
+"""The replica manager of a broker on ZooKeeper: what the level of the brokers says of ISR changes.
+
+From IBP 2.7-IV2 on they go to the controller (KIP-497), in the version of the level. Below it the
+broker writes them into ZooKeeper itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from minicluster import effects as fx
+from minicluster.actors.network import Completion
+from minicluster.actors.nodes.replica_manager import ReplicaManager
+from minicluster.actors.nodes.shell import NodeContext
+from minicluster.broker.zookeeper.by_protocol import request_by_protocol, response_with_ids
+from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIsr:
+    """Write the ISRs of a request into ZooKeeper."""
+
+    correlation_id: int
+    request: AlterPartitionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class IsrWritten:
+    """What became of it."""
+
+    correlation_id: int
+    response: AlterPartitionResponse
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredEpoch:
+    """The broker epoch that requests to the controller carry."""
+
+    epoch: int
+
+
+class ZkReplicaManager(ReplicaManager):
+    """A replica manager whose controller is a broker, or nobody."""
+
+    def __init__(self, context: NodeContext, protocol: InterBrokerProtocol) -> None:
+        self._protocol = protocol
+        self._broker_epoch = -1
+        super().__init__(context)
+
+    def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
+        return {**super().interpreters(), fx.Send: self._send_by_protocol}
+
+    def on_message(self, message: Any) -> None:
+        match message:
+            case RegisteredEpoch(epoch):
+                self._broker_epoch = epoch
+            case IsrWritten(correlation_id, response):
+                self._replicate(self.machine.on_response(correlation_id, response, self.now()))
+            case _:
+                super().on_message(message)
+
+    def on_response(self, completion: Completion) -> None:
+        response = completion.response
+        if isinstance(response, AlterPartitionResponse):
+            topics = self.machine.state.image.topics.by_id
+            ids = {topic.name: topic_id for topic_id, topic in topics.items()}
+            completion.response = response_with_ids(response, ids)
+        super().on_response(completion)
+
+    def _send_by_protocol(self, send: fx.Send) -> None:
+        request = send.request
+        if not isinstance(request, AlterPartitionRequest):
+            self._send(send)
+        elif self._protocol.alter_partition_supported:
+            topics = self.machine.state.image.topics.by_id
+            names = {topic_id: topic.name for topic_id, topic in topics.items()}
+            sent, version = request_by_protocol(request, self._protocol, names, self._broker_epoch)
+            self._send(replace(send, request=sent, version=version))
+        else:
+            self._send_to_broker(WriteIsr(send.correlation_id, request))

@@ -1,0 +1,82 @@
+"""ZooKeeper's transaction log, one JSON object per operation, as recordings of real runs have it.
+
+Shapes:  zxid, ms, session, broker, op (create, set, delete, check, error, create_session,
+         close_session), path, version, czxid, ephemeral, raw, json, multi [i, n], error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from minicluster.zookeeper.effects import LogTransaction
+from minicluster.zookeeper.operations import Check, Code
+from minicluster.zookeeper.state.tree import Change
+
+LOG_NAME = "zookeeper/log.jsonl"
+
+
+class ZooKeeperLog:
+    """All transactions of a run, in order of their zxids."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def append(self, transaction: LogTransaction, broker: int | None) -> None:
+        """Add a transaction of a broker's session; None where it is another client's."""
+        head = {
+            "zxid": transaction.zxid,
+            "ms": transaction.at_ms,
+            "session": hex(transaction.session),
+            "broker": broker,
+        }
+        if transaction.kind != "write":
+            line = {**head, "op": transaction.kind}
+            if transaction.kind == "create_session":
+                line["timeout_ms"] = transaction.timeout_ms
+            elif transaction.changes:
+                line["deleted"] = [change.path for change in transaction.changes]
+            self.lines.append(line)
+            return
+        count = len(transaction.operations)
+        changes = iter(transaction.changes)
+        for place, (operation, code) in enumerate(
+            zip(transaction.operations, transaction.codes, strict=True), 1
+        ):
+            line = {**head, **({"multi": [place, count]} if count > 1 else {})}
+            if code is not Code.OK:
+                line |= {"op": "error", "error": code.name}
+            elif isinstance(operation, Check):
+                line |= {"op": "check", "path": operation.path, "version": operation.version}
+            elif transaction.changes:
+                line |= _changed(next(changes))
+            else:
+                line |= {"op": type(operation).__name__.lower(), "path": operation.path}
+            self.lines.append(line)
+
+    def write(self, folder: Path) -> None:
+        """Write the log into a run's folder."""
+        path = folder / LOG_NAME
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(self._text()), encoding="utf-8")
+
+    def _text(self) -> Iterator[str]:
+        for line in self.lines:
+            yield json.dumps(line, separators=(",", ":")) + "\n"
+
+
+def _changed(change: Change) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "op": change.kind,
+        "path": change.path,
+        "version": change.version,
+        "czxid": change.czxid,
+    }
+    if change.ephemeral:
+        line["ephemeral"] = True
+    if change.data is not None:
+        line["raw"] = change.data.decode()
+        line["json"] = json.loads(line["raw"]) if line["raw"] else None
+    return line
