@@ -206,7 +206,7 @@ class ZkBroker(Shell):
                 process = read_configs(self.requests.new_topics(body))
                 self._control.run(process, lambda configs: self._lead(packet, configs))
             case StopReplicaRequest():
-                self._control.run(read_configs([]), lambda _: self._stop(packet))
+                self._control.run(read_configs([]), lambda _: self._stop_replicas(packet))
             case UpdateMetadataRequest():
                 self._control.run(read_configs([]), lambda _: self._update(packet))
             case _ if isinstance(body, CONTROLLER_REQUESTS):
@@ -353,7 +353,7 @@ class ZkBroker(Shell):
         self._publish()
         self.network.respond(packet, response)
 
-    def _stop(self, packet: Packet) -> None:
+    def _stop_replicas(self, packet: Packet) -> None:
         response, _ = self.requests.stop_replica(packet.body, self._is_offline)
         self._publish()
         self.network.respond(packet, response)

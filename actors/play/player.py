@@ -157,6 +157,8 @@ def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:
         "controllers": scenario.controllers,
         "seed": scenario.seed,
         "metadata_version": scenario.metadata_version,
+        "mode": scenario.mode,
+        "inter_broker_protocol": scenario.inter_broker_protocol,
         "rules": scenario.rules,
         "faults": scenario.faults,
         "runtime": "threaded" if scenario.runtime == "threaded" else "simulated",

@@ -13,6 +13,7 @@ from typing import Any
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.faults import Faults
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import (
     BROKERS_MAX,
@@ -40,6 +41,7 @@ from minicluster.scenario.selectors import parse_condition
 from minicluster.scenario.vocabulary import ACTIONS, action_of
 
 RUNTIMES = ("simulated", "threaded")
+MODES = ("kraft", "zookeeper")
 _HEADER = ("name", "description", "cluster", "faults", "exercises", "steps")
 _CLUSTER = (
     "controllers",
@@ -47,6 +49,8 @@ _CLUSTER = (
     "seed",
     "rules",
     "metadata_version",
+    "mode",
+    "inter_broker_protocol",
     "runtime",
     "listeners",
     "pace",
@@ -130,12 +134,37 @@ def scenario_from(read: Document, name: str) -> Scenario:
         seed=_count(read, cluster, "seed", 1, 0, SEED_MAX),
         rules=rules.name,
         metadata_version=None if version is None else str(version),
+        mode=_word(read, cluster, "mode", MODES),
+        inter_broker_protocol=_level(read, cluster),
         **_runtime(read, cluster),
         config=config,
         faults=switches,
         exercises=tuple(_words(read, "exercises")),
         steps=_steps(read),
     )
+
+
+def _word(read: Document, cluster: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+    """One of some words, the first of them by default."""
+    found = cluster.get(name, known[0])
+    if found not in known:
+        place = read.at("cluster", name)
+        raise ScenarioError(f"{place}: cluster {name}: {found!r} is not one of {', '.join(known)}")
+    return str(found)
+
+
+def _level(read: Document, cluster: Mapping[str, Any]) -> str | None:
+    """inter.broker.protocol.version, only with brokers on ZooKeeper."""
+    found = cluster.get("inter_broker_protocol")
+    if found is None:
+        return None
+    place = read.at("cluster", "inter_broker_protocol")
+    if cluster.get("mode") != "zookeeper":
+        raise ScenarioError(f"{place}: inter_broker_protocol goes with mode: zookeeper")
+    try:
+        return str(InterBrokerProtocol.parse(str(found)))
+    except UserError as error:
+        raise ScenarioError(f"{place}: {error}") from None
 
 
 def _runtime(read: Document, cluster: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,6 +88,8 @@ class Scenario:
     seed: int = 1
     rules: str = "kafka-4.3"
     metadata_version: str | None = None
+    mode: str = "kraft"
+    inter_broker_protocol: str | None = None
     runtime: str = "simulated"
     listeners: bool = False
     pace: float | None = None
@@ -106,6 +108,10 @@ class Scenario:
         }
         if self.metadata_version is not None:
             cluster["metadata_version"] = self.metadata_version
+        if self.mode != "kraft":
+            cluster["mode"] = self.mode
+        if self.inter_broker_protocol is not None:
+            cluster["inter_broker_protocol"] = self.inter_broker_protocol
         if self.runtime != default_runtime(listeners=self.listeners, pace=self.pace):
             cluster["runtime"] = self.runtime
         if self.listeners:

@@ -1,0 +1,98 @@
+"""A cluster on ZooKeeper: the same methods, and a broker in place of the controllers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.errors import UserError
+
+LEVELS = ("2.6", "2.7-IV2", "3.9")
+CONFIG = {"zookeeper.session.timeout.ms": 6_000, "replica.lag.time.max.ms": 4_000}
+
+
+def cluster_of(level: str, seed: int = 3) -> MiniCluster:
+    return MiniCluster(
+        brokers=3, mode="zookeeper", inter_broker_protocol=level, seed=seed, config=CONFIG
+    )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_replica_leaves_the_isr_and_comes_back(level: str) -> None:
+    with cluster_of(level) as cluster:
+        orders = cluster.create_topic("orders", replicas=3, min_isr=2)
+        leader, follower = orders[0].leader, orders[0].followers[0]
+        assert leader is not None
+        cluster.kill(follower)
+        cluster.wait_until(lambda: follower not in orders[0].isr, within="30s")
+        assert cluster.produce("orders", count=3)[-1].ok
+        cluster.restart(follower)
+        cluster.wait_until(orders[0].fully_in_sync, within="30s")
+        cluster.kill(leader)
+        cluster.wait_until(lambda: orders[0].leader not in (None, leader), within="30s")
+        assert leader not in orders[0].isr
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_controller_ends_and_another_broker_goes_on(level: str) -> None:
+    with cluster_of(level) as cluster:
+        orders = cluster.create_topic("orders", replicas=3)
+        first = cluster.active_controller
+        assert first is not None
+        cluster.controlled_shutdown(first)
+        cluster.wait_until(lambda: cluster.active_controller not in (None, first), within="30s")
+        cluster.wait_until(lambda: first not in orders[0].isr, within="30s")
+        cluster.create_topic("more", partitions=2, replicas=2)
+        cluster.restart(first)
+        cluster.wait_until(orders[0].fully_in_sync, within="30s")
+
+
+def test_a_reassignment_goes_through_its_phases() -> None:
+    with cluster_of("3.9") as cluster:
+        moved = cluster.create_topic("moved", assignment=[[1, 2]])
+        cluster.reassign("moved-0", [3, 1])
+        cluster.wait_until(lambda: not moved[0].is_reassigning, within="30s")
+        cluster.wait_until(lambda: {n.id for n in moved[0].isr} == {1, 3}, within="30s")
+        cluster.delete_topic("moved")
+        assert "moved" not in json.dumps(cluster.state())
+
+
+def test_the_session_of_a_broker_that_is_cut_off_ends() -> None:
+    with cluster_of("3.9") as cluster:
+        orders = cluster.create_topic("orders", replicas=3)
+        follower = orders[0].followers[0]
+        cluster.cut(follower, 201)
+        cluster.wait_until(lambda: follower.is_fenced, within="30s")
+        cluster.wait_until(lambda: follower not in orders[0].isr, within="1s")
+        cluster.heal()
+        cluster.wait_until(orders[0].fully_in_sync, within="60s")
+
+
+def test_the_same_seed_gives_the_same_znodes(tmp_path: Path) -> None:
+    logs = []
+    for number in range(2):
+        with cluster_of("2.7-IV2", seed=5) as cluster:
+            cluster.create_topic("orders", partitions=2, replicas=3)
+            cluster.kill(cluster.brokers[0])
+            cluster.run_for("20s")
+            folder = cluster.save(tmp_path / str(number))
+            logs.append((cluster.trace_hash, (folder / "zookeeper" / "log.jsonl").read_text()))
+    assert logs[0] == logs[1]
+    assert [json.loads(line)["zxid"] for line in logs[0][1].splitlines()][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"mode": "zoo"}, "mode"),
+        ({"inter_broker_protocol": "3.9"}, "inter_broker_protocol"),
+        ({"mode": "zookeeper", "inter_broker_protocol": "4.0"}, "inter_broker_protocol"),
+        ({"mode": "zookeeper", "inter_broker_protocol": "new"}, "inter_broker_protocol"),
+    ],
+)
+def test_a_wrong_mode_gets_one_line(arguments: dict[str, str], named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        MiniCluster(**arguments)  # type: ignore[arg-type]
