@@ -268,7 +268,9 @@ def error_name(response: Any) -> str:
 
 
 def message_json(message: Any, version: int) -> Any:
-    """Kafka's JSON form of a message, with the sizes of record batches."""
+    """Kafka's JSON form of a message, with the sizes of record batches; ZooKeeper's as its text."""
+    if not hasattr(message, "valid_versions"):
+        return {"text": str(message)}
     from minicluster.protocol.json_form import to_json
 
     return to_json(message, version, records="size")
