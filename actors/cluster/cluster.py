@@ -26,6 +26,7 @@ from minicluster.actors.cluster.layout import (
     check_counts,
     check_types,
     checked_mode,
+    checked_quorum,
     config_of,
     pace_of,
     rules_and_faults,
@@ -111,7 +112,8 @@ class Cluster:
                  quorum: controllers of another process in place of those here, on threads;
                  faults: zoo ids; features: levels to format with (default: the release's);
                  online: the log-only rules watch every commit; checks: more followers of the
-                 commits; scenario and exercises go into ``run.json``.
+                 commits; scenario and exercises go into ``run.json``; mode zookeeper: node 201
+                 is a ZooKeeper server, and a broker of the level is the controller.
         Errors:  UserError in one line for invalid arguments.
         """
         if runtime is None:
@@ -122,21 +124,12 @@ class Cluster:
         self.seed = seed
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime
-        if quorum is not None and not (listeners and runtime == "threaded"):
-            why = "its controllers live in real time"
-            raise UserError(f'quorum: {why}; take listeners=True, runtime="threaded"')
-        self.quorum = quorum
+        self.quorum = checked_quorum(quorum, listeners=bool(listeners), runtime=runtime)
         self.listen_address = ListenAddress() if listeners is True else listeners or None
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
         self.mode = checked_mode(mode, inter_broker_protocol)
         self.protocol = InterBrokerProtocol.parse(inter_broker_protocol or "3.9")
-        self.zookeeper_log = ZooKeeperLog()
-        self.broker_ids = tuple(range(1, brokers + 1))
-        own = 0 if quorum is not None or mode == ZOOKEEPER else controllers
-        self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + own))
-        self.node_ids = (*self.broker_ids, *self.controller_ids)
-        if mode == ZOOKEEPER:
-            self.node_ids = (*self.node_ids, ZOOKEEPER_NODE)
+        self._number_nodes(brokers, controllers)
         self.rules, self.faults = rules_and_faults(rules, faults)
         self.given_config = dict(config or {})
         threaded = runtime == "threaded"
@@ -155,6 +148,15 @@ class Cluster:
         self.online = online and mode == KRAFT  # the log-only rules are those of KRaft
         self.checks = tuple(checks)
         self._lay_out()
+
+    def _number_nodes(self, brokers: int, controllers: int) -> None:
+        """Brokers 1, 2, …; controllers 101, 102, …, or the ZooKeeper server."""
+        here = self.quorum is None and self.mode == KRAFT
+        own = controllers if here else 0
+        self.broker_ids = tuple(range(1, brokers + 1))
+        self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + own))
+        of_zookeeper = (ZOOKEEPER_NODE,) if self.mode == ZOOKEEPER else ()
+        self.node_ids = (*self.broker_ids, *self.controller_ids, *of_zookeeper)
 
     def _lay_out(self) -> None:
         """Create the state that the nodes share."""
@@ -178,6 +180,7 @@ class Cluster:
         )
         self.client_nodes = ClientNodes()
         self.inlet = Inlet()
+        self.zookeeper_log = ZooKeeperLog()
         self.committed = CommittedImage()
         config = self.config
         self.plan = QuorumPlan(

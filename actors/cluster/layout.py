@@ -77,6 +77,19 @@ def check_types(given: Mapping[str, object]) -> None:
             raise UserError(f"{name}: {shown(value)} is not {text}")
 
 
+def checked_quorum(
+    quorum: OutsideQuorum | None, *, listeners: bool, runtime: str
+) -> OutsideQuorum | None:
+    """The controllers of another process, which need ports and threads.
+
+    Errors:  UserError without them.
+    """
+    if quorum is not None and not (listeners and runtime == "threaded"):
+        why = "its controllers live in real time"
+        raise UserError(f'quorum: {why}; take listeners=True, runtime="threaded"')
+    return quorum
+
+
 def checked_mode(mode: str, inter_broker_protocol: str | None) -> str:
     """Where the metadata lives.
 

@@ -1,0 +1,1 @@
+"""The rules of a cluster on ZooKeeper, judged from ZooKeeper's transaction log."""
