@@ -49,7 +49,7 @@ MAY_IMPORT = {
     ),
     "clients": ("protocol", "log"),
     "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
-    "verify": ("protocol", "log", "metadata"),
+    "verify": ("protocol", "log", "metadata", "zookeeper"),
     "actors": (
         "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
         "coordinator", "broker", "clients", "scenario", "verify",

@@ -9,6 +9,7 @@ from uuid import UUID
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.actions.processes import kill, restart
 from minicluster.actors.cluster.actions.requests import refuse, send
+from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import Node
 from minicluster.actors.nodes.quorum_controller import (
@@ -32,7 +33,7 @@ def fail_over(cluster: ClusterRoles, do: declared.FailOver) -> None:
         cluster.note("fail_over", [], "note", "no controller is active")
         return
     kill(cluster, active)
-    if len(cluster.controller_ids) > 1:
+    if len(cluster.controller_ids) > 1 or cluster.mode == ZOOKEEPER:
         before = (None, active)
         cluster.run_until(lambda: cluster.active_controller_id() not in before, ms(do.within))
     restart(cluster, active)

@@ -29,7 +29,7 @@ ZNODE_RULES = {
         ),
         ZnodeRule(
             id="K3",
-            title="the leader epoch rises by one with each decision of the controller, and never falls",
+            title="the leader epoch rises by one with each decision of the controller, else never",
             source="KIP-497; LeaderAndIsr.newLeaderAndIsr",
         ),
         ZnodeRule(
