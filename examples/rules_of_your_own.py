@@ -4,7 +4,7 @@ from minicluster.verify.rules.model import Check, Evidence, Rule, View
 
 
 def fencings_of_brokers(rows):
-    """How often each broker was fenced: a fold over the rows of a view."""
+    """The number of times that each broker was fenced, a fold over the rows of a view."""
     count = {}
     for row in rows("broker_states"):
         if row["flips"]:
