@@ -210,6 +210,13 @@ class Rules:
         default=False, metadata={"bug": True, "zoo": "Z60"}
     )
 
+    # A subscription of a classic member with a length beyond its end keeps the generation from
+    # beginning, and the sessions of those who wait do not end (ClassicGroup.initNextGeneration).
+    unreadable_subscription_hangs_group: bool = field(default=False, metadata={"bug": True})
+    # A classic join that an empty consumer group refuses removes that group from memory, and from
+    # memory alone (GroupMetadataManager.classicGroupJoinToClassicGroup).
+    refused_join_forgets_empty_group: bool = field(default=False, metadata={"bug": True})
+
     # -- Bugs of the quorum that are mended --
     # An acknowledgement of BeginQuorumEpoch by a voter that was removed ends the leader.
     late_begin_acknowledgement_is_fatal: bool = field(

@@ -17,6 +17,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import ConfigRecord
+from minicluster.rules import Rules
 from tests.coordinator.memory_log import Log
 from tests.metadata.records import broker, feature, partition, topic, uid, version
 
@@ -35,7 +36,14 @@ class Groups:
     Topics have the ids 1, 2, … in the order of their creation.
     """
 
-    def __init__(self, config: Mapping[str, str] | None = None, **topics: int) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, str] | None = None,
+        *,
+        rules: Rules = Rules.KAFKA_4_3,
+        **topics: int,
+    ) -> None:
+        self.rules = rules
         self.config = {**CONFIG, **(config or {})}
         self.now_ms = 1_000_000
         self.image = MetadataImage.EMPTY
@@ -71,6 +79,7 @@ class Groups:
             GroupCoordinatorConfig(BrokerLevels({}, {}, self.config), BROKER),
             self.log,
             new_uuid=self._new_uuid,
+            rules=self.rules,
         )
 
     def _new_uuid(self) -> uuid.UUID:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from minicluster.coordinator.group.migration.embedded import assignment_of
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.codec import encode
+from minicluster.rules import Rules
 from tests.coordinator.groups import Groups
 
 Subscription = m.ConsumerProtocolSubscription
@@ -274,3 +276,58 @@ def test_a_member_with_unreadable_metadata_is_refused_by_a_consumer_group() -> N
         protocols=(m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"?"),),
     )
     assert groups.request(request, 9).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+# --- faults of Kafka --------------------------------------------------------------------------
+
+LENGTH_BEYOND_THE_END = b"\0\0\0\0\0\1\0\x20t"
+ENDS_IN_A_NUMBER = b"\0\0\0\0\0\1\0"
+AS_SHIPPED = replace(Rules.KAFKA_4_3, unreadable_subscription_hangs_group=True)
+
+
+def _join_with(groups: Groups, metadata: bytes) -> int:
+    protocol = m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
+    request = m.JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=20_000,
+        protocol_type="consumer",
+        protocols=(protocol,),
+    )
+    return groups.send(request, 3)
+
+
+@pytest.mark.parametrize(
+    ("rules", "metadata", "hangs"),
+    [
+        (AS_SHIPPED, LENGTH_BEYOND_THE_END, True),
+        (AS_SHIPPED, ENDS_IN_A_NUMBER, False),
+        (Rules.KAFKA_4_3, LENGTH_BEYOND_THE_END, False),
+    ],
+    ids=["as shipped", "as shipped, but for a short number", "mended"],
+)
+def test_a_join_with_a_subscription_that_cannot_be_read(
+    rules: Rules, metadata: bytes, hangs: bool
+) -> None:
+    groups = Groups(rules=rules, orders=1)
+    token = _join_with(groups, metadata)
+    groups.advance(290_000)  # sessions of those who wait do not end; a new member has 5 minutes
+    assert (token not in groups.responses) == hangs
+    second = _join_with(groups, subscription(("orders",)))
+    groups.advance(1_000)
+    assert (second not in groups.responses) == hangs  # nobody begins the generation any more
+
+
+@pytest.mark.parametrize("forgets", [True, False], ids=["as shipped", "mended"])
+def test_a_refused_join_to_an_empty_consumer_group(forgets: bool) -> None:
+    rules = replace(Rules.KAFKA_4_3, refused_join_forgets_empty_group=forgets)
+    groups = Groups(rules=rules, orders=1)
+    groups.heartbeat("new", 0, topics=("orders",))
+    groups.heartbeat("new", -1)
+    stranger = ClassicMember(groups, "old")
+    stranger.member_id = "of another group"
+    assert stranger.join().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    error = groups.heartbeat("new", 3).error_code
+    assert error == (ErrorCode.GROUP_ID_NOT_FOUND if forgets else ErrorCode.UNKNOWN_MEMBER_ID)
+    groups.restart()
+    assert kind(groups) == ("consumer", "Empty")

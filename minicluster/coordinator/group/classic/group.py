@@ -250,6 +250,12 @@ class ClassicGroup:
         except ProtocolError:
             return None
 
+    def _require_lengths(self) -> None:
+        if self.protocol_type == CONSUMER_PROTOCOL_TYPE:
+            metadata = (member.metadata(self.protocol_name) for member in self.members.values())
+            if any(has_length_beyond_its_end(each) for each in metadata):
+                raise OperationError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
     def compute_subscribed_topics(self) -> None:
         """Read the topics that the members subscribe to; none are known if one is unreadable."""
         self.subscribed_topics = self._subscriptions()
@@ -280,10 +286,15 @@ class ClassicGroup:
         self.previous_state, self.state = self.state, state
         self.state_since_ms = now_ms
 
-    def next_generation(self, now_ms: int) -> None:
-        """Begin a generation with the members that are there."""
+    def next_generation(self, now_ms: int, *, hangs_on_unreadable: bool = False) -> None:
+        """Begin a generation with the members that are there.
+
+        Errors:  UNKNOWN_SERVER_ERROR, half way, for a subscription that Kafka's reader fails on.
+        """
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
+        if hangs_on_unreadable:
+            self._require_lengths()
         self.compute_subscribed_topics()
         following = GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY
         self.transition_to(following, now_ms)
@@ -389,3 +400,32 @@ def subscribed_topics(metadata: bytes) -> Sequence[str]:
         raise ProtocolError("ConsumerProtocolSubscription", "version", "too short", offset=0)
     # A newer version only adds fields, so its first ones are read as those of version 0.
     return decode_prefix(ConsumerProtocolSubscription, metadata, 0, 2)[0].topics
+
+
+def has_length_beyond_its_end(metadata: bytes) -> bool:
+    """A subscription names more topics or bytes than it has; one that ends in a number does not.
+
+    Kafka reads the fields of version 0. It expects the end of the bytes in a number, and nothing
+    else that is wrong.
+
+    Source:  ConsumerProtocol.deserializeConsumerProtocolSubscription, ByteBufferAccessor.
+    """
+    place = 2
+    if len(metadata) < place + 4:
+        return False
+    topics = int.from_bytes(metadata[place : place + 4], "big", signed=True)
+    place += 4
+    if topics < 0 or topics > len(metadata) - place:
+        return True
+    for _ in range(topics):
+        if len(metadata) < place + 2:
+            return False
+        length = int.from_bytes(metadata[place : place + 2], "big", signed=True)
+        place += 2
+        if length < 0 or length > len(metadata) - place:
+            return True
+        place += length
+    if len(metadata) < place + 4:
+        return False
+    length = int.from_bytes(metadata[place : place + 4], "big", signed=True)
+    return length > len(metadata) - place - 4

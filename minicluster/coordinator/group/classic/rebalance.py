@@ -138,7 +138,8 @@ def complete_group_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> 
         # Static members alone, none of which has joined: their sessions decide.
         _wait_for_members(shard, group, now_ms)
         return NOTHING
-    group.next_generation(now_ms)
+    hangs = shard.rules.unreadable_subscription_hangs_group
+    group.next_generation(now_ms, hangs_on_unreadable=hangs)
     if group.is_empty:
         return Result(records=(group_metadata(group, {}),), is_applied=True)
     for member in list(group.members.values()):

@@ -118,17 +118,16 @@ class Join:
     def _join_new_group(
         self, shard: GroupShard, ended: ConsumerGroup | None, now_ms: int
     ) -> Result:
-        """Join a group that is made for this request, maybe in the place of one that is empty.
-
-        Kafka removes the empty consumer group even if it then refuses the member.
-        """
+        """Join a group that is made for this request, maybe in the place of one that is empty."""
         request = self.request
         tombstones: tuple[CoordinatorRecord, ...] = ()
+        if request.member_id != UNKNOWN_MEMBER_ID:
+            if ended is not None and shard.rules.refused_join_forgets_empty_group:
+                shard.groups.pop(request.group_id)
+            return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         if ended is not None:
             tombstones = tuple(group_tombstones(ended, ended.member_ids))
             shard.groups.pop(request.group_id)
-        if request.member_id != UNKNOWN_MEMBER_ID:
-            return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         group = shard.new_classic_group(request.group_id, now_ms)
         result = self._join(shard, group, now_ms)
         if result is not NOTHING:

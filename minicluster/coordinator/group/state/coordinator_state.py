@@ -70,6 +70,7 @@ class CoordinatorState:
 
         return GroupShard(
             self.config,
+            self.rules,
             timeline,
             timers,
             run_task,

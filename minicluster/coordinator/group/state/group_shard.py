@@ -31,6 +31,7 @@ from minicluster.protocol.coordinator_records.offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from minicluster.rules import Rules
 
 Task = Callable[[int], Result]
 RunTask = Callable[[str, Task, int, bool], None]
@@ -50,6 +51,7 @@ class GroupShard:
     def __init__(
         self,
         config: GroupCoordinatorConfig,
+        rules: Rules,
         timeline: Timeline,
         timers: ShardTimers,
         run_task: RunTask,
@@ -59,6 +61,7 @@ class GroupShard:
         metadata_offset: Callable[[], int],
     ) -> None:
         self.config = config
+        self.rules = rules
         self.timeline = timeline
         self.timers = timers
         self.new_uuid = new_uuid
