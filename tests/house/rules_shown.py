@@ -195,4 +195,12 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         f"{_WORKLOAD}a_heartbeat_that_unfences_a_broker_elects_nobody_in_a_directory_that_it_calls_"
         "lost",
     ),
+    "unreadable_subscription_hangs_group": (
+        "tests/coordinator/test_migration.py::"
+        "test_a_join_with_a_subscription_that_cannot_be_read",
+    ),
+    "refused_join_forgets_empty_group": (
+        "tests/coordinator/test_migration.py::"
+        "test_a_refused_join_to_an_empty_consumer_group",
+    ),
 }
