@@ -11,6 +11,7 @@ from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
+from minicluster.log.coordinator_logs import RecordTypes, described_records, record_types_of
 from minicluster.log.directory import Located, MetadataFiles, read_metadata_log
 from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_alone, read_segment
 from minicluster.protocol.json_form import to_json
@@ -28,7 +29,7 @@ def dump_json(located: Located) -> Iterator[dict[str, Any]]:
             name = _shown(path, located.path)
             for one in placed:
                 check_contents(path, one)
-                yield batch_json(one, name)
+                yield batch_json(one, name, record_types_of(path))
             if torn is not None:
                 yield {
                     "note": "torn tail",
@@ -58,8 +59,11 @@ def _shown(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if root.is_dir() else path.name
 
 
-def batch_json(placed: PlacedBatch, file: str) -> dict[str, Any]:
-    """One batch with its records, as the lines of ``dump.jsonl`` have it."""
+def batch_json(placed: PlacedBatch, file: str, types: RecordTypes | None = None) -> dict[str, Any]:
+    """One batch with its records, as the lines of ``dump.jsonl`` have it.
+
+    Shapes:  types are those of an internal topic, None in a metadata log.
+    """
     batch = placed.batch
     return {
         "file": file,
@@ -75,12 +79,15 @@ def batch_json(placed: PlacedBatch, file: str) -> dict[str, Any]:
         "codec": batch.codec.name.lower(),
         "crc": batch.crc,
         "valid": True,
-        "records": list(_records_json(batch)),
+        "records": list(_records_json(batch, types)),
     }
 
 
-def _records_json(batch: RecordBatch) -> Iterator[dict[str, Any]]:
-    content = _control_json(batch) if batch.is_control else _metadata_json(batch)
+def _records_json(batch: RecordBatch, types: RecordTypes | None) -> Iterator[dict[str, Any]]:
+    if batch.is_control:
+        content = _control_json(batch)
+    else:
+        content = _metadata_json(batch) if types is None else _coordinator_json(batch, types)
     for record, what in zip(batch.records, content, strict=True):
         yield {
             "offset": record.offset,
@@ -108,6 +115,16 @@ def _metadata_json(batch: RecordBatch) -> Iterator[dict[str, Any]]:
         }
 
 
+def _coordinator_json(batch: RecordBatch, types: RecordTypes) -> Iterator[dict[str, Any]]:
+    for record in described_records(batch, types):
+        yield {
+            "type": record.name,
+            "version": record.version,
+            "key": None if record.key is None else to_json(record.key, 0),
+            "data": None if record.value is None else to_json(record.value, record.version),
+        }
+
+
 def dump_text(located: Located) -> Iterator[str]:
     """Lines for people: a heading per file, a line per batch, an indented line per record."""
     file = None
@@ -124,8 +141,22 @@ def dump_text(located: Located) -> Iterator[str]:
             f"{item['count']} record{'s' * (item['count'] != 1)}, {item['size']} bytes"
         )
         for record in item["records"]:
-            what = record.get("control") or f"{record['type']} v{record['version']}"
-            yield f"{record['offset']:>12}  {what}  {_fields(record['data'])}"
+            what = record.get("control") or _typed(record)
+            yield f"{record['offset']:>12}  {what}  {_content(record)}"
+
+
+def _content(record: dict[str, Any]) -> str:
+    """A metadata record's fields; a coordinator's record has a key before them."""
+    if record.get("key") is None:
+        return _fields(record["data"])
+    data = record["data"]
+    return f"{_fields(record['key'])}: {'tombstone' if data is None else _fields(data)}"
+
+
+def _typed(record: dict[str, Any]) -> str:
+    if record["data"] is None:  # a tombstone has no version
+        return str(record["type"])
+    return f"{record['type']} v{record['version']}"
 
 
 def _fields(data: Any) -> str:

@@ -10,6 +10,7 @@ Source:  LogSegment.recover, FileRecords.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from minicluster.log.batch import (
     RecordBatch,
 )
 from minicluster.log.control import control_records
+from minicluster.log.coordinator_logs import described_records, record_types_of
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog, TooLarge
 from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, ReadLimits
 from minicluster.protocol.errors import ProtocolError
@@ -151,8 +153,11 @@ def check_contents(path: Path, placed: PlacedBatch) -> None:
     """
     batch = placed.batch
     try:
+        types = record_types_of(path)
         if batch.is_control:
             control_records(batch)
+        elif types is not None:
+            deque(described_records(batch, types), maxlen=0)
         else:
             _ = batch.metadata_records
     except (InvalidBatch, ProtocolError) as error:

@@ -196,11 +196,9 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "lost",
     ),
     "unreadable_subscription_hangs_group": (
-        "tests/coordinator/test_migration.py::"
-        "test_a_join_with_a_subscription_that_cannot_be_read",
+        "tests/coordinator/test_migration.py::test_a_join_with_a_subscription_that_cannot_be_read",
     ),
     "refused_join_forgets_empty_group": (
-        "tests/coordinator/test_migration.py::"
-        "test_a_refused_join_to_an_empty_consumer_group",
+        "tests/coordinator/test_migration.py::test_a_refused_join_to_an_empty_consumer_group",
     ),
 }

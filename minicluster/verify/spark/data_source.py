@@ -1,5 +1,7 @@
 """``spark.read.format("kraft").load(path)``: metadata logs and checkpoints as a table.
 
+So are the logs of ``__consumer_offsets`` and ``__transaction_state``, by their partition's folder.
+
 One row per record (columns in ``rows.COLUMNS``), one input partition per file, long segments split
 between batches. ``load`` takes every form of path that ``minicluster verify`` takes; an explicit
 ``schema(...)`` with fewer columns is read faster (``data`` costs most). Filters on offset and type
@@ -34,6 +36,7 @@ from pyspark.sql.datasource import (
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
+from minicluster.log.coordinator_logs import record_types_of
 from minicluster.log.directory import locate
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
@@ -202,6 +205,7 @@ class KraftReader(DataSourceReader):
             file=partition.shown,
             snapshot_end=partition.snapshot_end,
             keep=self._wanted.keeper(),
+            types=record_types_of(Path(partition.path)),
         )
 
 
@@ -239,7 +243,10 @@ class KraftStream(DataSourceStreamReader):
         first, last, shown = partition.shown.split(":", 2)
         wanted = Wanted(first=int(first), last=int(last))
         yield from Rows(self._columns).of(
-            _batches(partition, self._limits), file=shown, keep=wanted.keeper()
+            _batches(partition, self._limits),
+            file=shown,
+            keep=wanted.keeper(),
+            types=record_types_of(Path(partition.path)),
         )
 
     def commit(self, end: dict[str, int]) -> None:

@@ -2,7 +2,8 @@
 
 A column that a record's type does not have is null; so is a field that a record leaves out because
 it changes nothing (a leader of -2, a recovery state of -1). ``data`` holds the record as Kafka's
-JSON form. In a checkpoint, offsets are positions in the file and ``snapshot_end`` is set.
+JSON form; a record of an internal topic has its key in ``key``, and a tombstone has no data. In a
+checkpoint, offsets are positions in the file and ``snapshot_end`` is set.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import pyarrow as pa
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
+from minicluster.log.coordinator_logs import RecordTypes, described_records
 from minicluster.protocol import records as r
 from minicluster.protocol.json_form import to_json
+from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
 
 CHUNK_ROWS = 16_384
@@ -68,6 +71,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("producer_id", "bigint"),
     ("name", "string"),
     ("data", "string"),
+    ("key", "string"),
 )
 SQL_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS)
 
@@ -209,6 +213,7 @@ class Rows:
         self._fixed = [place.get(name) for name in _FIXED]
         self._varying = [(place[name], at) for name, at in _VARYING.items() if name in place]
         self._data = place.get("data")
+        self._key = place.get("key")
         self._schema = pa.schema([(name, ARROW_TYPES[name]) for name in self._wanted])
 
     def of(
@@ -218,8 +223,12 @@ class Rows:
         file: str,
         snapshot_end: int | None = None,
         keep: Callable[[int, str], bool] | None = None,
+        types: RecordTypes | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of these batches, some thousands at a time; ``keep`` sees offset and type."""
+        """The rows of these batches, some thousands at a time.
+
+        Shapes:  ``keep`` sees offset and type; types are those of an internal topic.
+        """
         rows: list[list[Any]] = []
         for batch in batches:
             blank: list[Any] = [None] * len(self._wanted)
@@ -227,7 +236,7 @@ class Rows:
             for index, value in zip(self._fixed, fixed, strict=True):
                 if index is not None:
                     blank[index] = value
-            for described in _records(batch):
+            for described in _records(batch, types):
                 if keep is None or keep(described[0], described[2]):
                     rows.append(self._row(blank.copy(), described))
             if len(rows) >= CHUNK_ROWS:
@@ -236,15 +245,17 @@ class Rows:
         if rows:
             yield self._arrow(rows)
 
-    def _row(self, row: list[Any], described: tuple[int, int, str, Any, int]) -> list[Any]:
+    def _row(self, row: list[Any], described: _Described) -> list[Any]:
         for index, place in self._varying:
             row[index] = described[place]
         record = described[3]
         for index, attribute, take in self._steps.get(type(record), ()):
             value = getattr(record, attribute)
             row[index] = value if take is None else take(value)
-        if self._data is not None and not isinstance(record, bytes):
-            row[self._data] = json.dumps(to_json(record, described[4]), separators=(",", ":"))
+        if self._data is not None and isinstance(record, Message):
+            row[self._data] = _json(record, described[4])
+        if self._key is not None and described[5] is not None:
+            row[self._key] = _json(described[5], 0)
         return row
 
     def _arrow(self, rows: list[list[Any]]) -> pa.RecordBatch:
@@ -256,17 +267,28 @@ class Rows:
 
 
 _NAMES: dict[type, str] = {}
+_Described = tuple[int, int, str, Any, int, Message | None]
 
 
-def _records(batch: RecordBatch) -> Iterator[tuple[int, int, str, Any, int]]:
-    """Offset, time, type, message and version of each record of a batch."""
+def _json(message: Message, version: int) -> str:
+    return json.dumps(to_json(message, version), separators=(",", ":"))
+
+
+def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Described]:
+    """Offset, time, type, message, version and key of each record of a batch."""
     if batch.is_control:
         for record, control in zip(batch.records, control_records(batch), strict=True):
-            yield record.offset, record.timestamp, control.name, control.message, control.version
+            what = control.name, control.message, control.version
+            yield record.offset, record.timestamp, *what, None
+        return
+    if types is not None:
+        described = described_records(batch, types)
+        for record, one in zip(batch.records, described, strict=True):
+            yield record.offset, record.timestamp, one.name, one.value, one.version, one.key
         return
     for record, versioned in zip(batch.records, batch.metadata_records, strict=True):
         cls = type(versioned.record)
         name = _NAMES.get(cls)
         if name is None:
             name = _NAMES[cls] = cls.__name__.removesuffix("Record")
-        yield record.offset, record.timestamp, name, versioned.record, versioned.version
+        yield record.offset, record.timestamp, name, versioned.record, versioned.version, None
