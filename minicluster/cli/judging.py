@@ -69,7 +69,10 @@ def verify_paths(
 @format_option
 @limits_option
 def show_log(path: Path, form: str, limits: ReadLimits) -> int:
-    """Show the metadata log at PATH: a run, a controller folder, a log folder or one file."""
+    """Show the log at PATH: a run, a controller folder, a log folder or one file.
+
+    Metadata logs, and those of __consumer_offsets and __transaction_state, are decoded.
+    """
     from minicluster.log.directory import locate
     from minicluster.log.dump import dump_json, dump_text
 

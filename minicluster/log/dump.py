@@ -11,9 +11,13 @@ from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
-from minicluster.log.coordinator_logs import RecordTypes, described_records, record_types_of
 from minicluster.log.directory import Located, MetadataFiles, read_metadata_log
 from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_alone, read_segment
+from minicluster.protocol.coordinator_records.described import (
+    RecordTypes,
+    described_records,
+    record_types_of,
+)
 from minicluster.protocol.json_form import to_json
 from minicluster.protocol.records import record_name
 
@@ -116,7 +120,7 @@ def _metadata_json(batch: RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _coordinator_json(batch: RecordBatch, types: RecordTypes) -> Iterator[dict[str, Any]]:
-    for record in described_records(batch, types):
+    for record in described_records(batch.records, types):
         yield {
             "type": record.name,
             "version": record.version,

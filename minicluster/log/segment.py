@@ -24,9 +24,9 @@ from minicluster.log.batch import (
     RecordBatch,
 )
 from minicluster.log.control import control_records
-from minicluster.log.coordinator_logs import described_records, record_types_of
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog, TooLarge
 from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, ReadLimits
+from minicluster.protocol.coordinator_records.described import described_records, record_types_of
 from minicluster.protocol.errors import ProtocolError
 
 LOG_SUFFIX = ".log"
@@ -157,7 +157,7 @@ def check_contents(path: Path, placed: PlacedBatch) -> None:
         if batch.is_control:
             control_records(batch)
         elif types is not None:
-            deque(described_records(batch, types), maxlen=0)
+            deque(described_records(batch.records, types), maxlen=0)
         else:
             _ = batch.metadata_records
     except (InvalidBatch, ProtocolError) as error:

@@ -36,12 +36,12 @@ from pyspark.sql.datasource import (
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
-from minicluster.log.coordinator_logs import record_types_of
 from minicluster.log.directory import locate
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import batch_heads
 from minicluster.log.segment import check_contents, read_batches
+from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
 
 if TYPE_CHECKING:

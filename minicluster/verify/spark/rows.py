@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
-from minicluster.log.coordinator_logs import RecordTypes, described_records
 from minicluster.protocol import records as r
+from minicluster.protocol.coordinator_records.described import RecordTypes, described_records
 from minicluster.protocol.json_form import to_json
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
@@ -282,7 +282,7 @@ def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Describ
             yield record.offset, record.timestamp, *what, None
         return
     if types is not None:
-        described = described_records(batch, types)
+        described = described_records(batch.records, types)
         for record, one in zip(batch.records, described, strict=True):
             yield record.offset, record.timestamp, one.name, one.value, one.version, one.key
         return

@@ -1,4 +1,4 @@
-"""The logs of internal topics: each record has a key and a value of its own kind.
+"""The records of internal topics by name, as a log on disk holds them.
 
 Source:  DumpLogSegments.OffsetsMessageParser, TransactionLogMessageParser.
 """
@@ -6,11 +6,11 @@ Source:  DumpLogSegments.OffsetsMessageParser, TransactionLogMessageParser.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
-from minicluster.log.batch import RecordBatch
 from minicluster.protocol.coordinator_records.framing import (
     GROUP_RECORDS,
     TRANSACTION_RECORDS,
@@ -44,12 +44,13 @@ def record_types_of(file: Path) -> RecordTypes | None:
     return None if match is None else _TYPES.get(match[1])
 
 
-def described_records(batch: RecordBatch, types: RecordTypes) -> Iterator[DescribedRecord]:
+def described_records(records: Iterable[Any], types: RecordTypes) -> Iterator[DescribedRecord]:
     """The records of a data batch.
 
+    Shapes:  a record has a key and a value, either of them bytes or None.
     Errors:  ProtocolError for a key or a value that is damaged.
     """
-    for record in batch.records:
+    for record in records:
         read = decode_coordinator_record(types, record.key, record.value)
         if read is None:
             assert record.key is not None
