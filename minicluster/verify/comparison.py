@@ -1,0 +1,258 @@
+"""Two runs or logs held side by side: their last images, and each partition's history.
+
+Differences in kind come first: a topic, a change or an election that one side alone has. Then those
+in replicas: the same kind of change by other brokers. Then those in epochs. Offsets, ids and
+moments always differ and are shown, not compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.protocol import records as r
+from minicluster.verify.evidence.run import Run
+from minicluster.verify.reporting.scale import Clock
+from minicluster.verify.reporting.timeline import PartitionLine, PartitionSpan, timeline
+
+TOPIC, BROKER = 2, 4  # ConfigResource.Type
+_OF_RESOURCE = {TOPIC: "topic", BROKER: "broker"}
+
+
+class Level(IntEnum):
+    """The depth of a difference; the lowest is the gravest."""
+
+    KIND = 0
+    REPLICAS = 1
+    EPOCHS = 2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """One difference: what it is about, and what either side has."""
+
+    level: Level
+    about: str
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a partition.
+
+    Shapes:  kinds: what happened, such as an election; replicas: leader, ISR and replicas after it;
+             epochs: leader epoch and partition epoch after it.
+    """
+
+    at: str
+    kinds: tuple[str, ...]
+    replicas: tuple[int, tuple[int, ...], tuple[int, ...]]
+    epochs: tuple[int, int]
+
+    def at_level(self, level: Level) -> object:
+        """What is compared at a level."""
+        return (self.kinds, self.replicas, self.epochs)[level]
+
+    def __str__(self) -> str:
+        leader, isr, _ = self.replicas
+        who = "no leader" if leader < 0 else f"leader {leader}"
+        epochs = "/".join(map(str, self.epochs))
+        return f"{' + '.join(self.kinds)}: {who}, ISR {list(isr)}, epochs {epochs} ({self.at})"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The differences of two runs, the gravest first, and how much is the same.
+
+    Shapes:  same: partitions with the same history at every level.
+    """
+
+    differences: tuple[Difference, ...]
+    partitions: int
+    same: int
+
+    @property
+    def is_same(self) -> bool:
+        """No difference at any level."""
+        return not self.differences
+
+    def count(self, level: Level) -> int:
+        """The number of differences of one level."""
+        return sum(one.level is level for one in self.differences)
+
+
+def compare(left: Run, right: Run) -> Comparison:
+    """Hold two runs or logs side by side."""
+    found = [*_images(_Image.of(left), _Image.of(right))]
+    histories = _histories(left), _histories(right)
+    names = sorted(set(histories[0]) | set(histories[1]))
+    same = 0
+    for name in names:
+        one, other = (side.get(name) for side in histories)
+        if one is None or other is None:
+            found.append(Difference(Level.KIND, name, _presence(one), _presence(other)))
+            continue
+        difference = _first_difference(name, one, other)
+        same += difference is None
+        if difference is not None:
+            found.append(difference)
+    return Comparison(tuple(sorted(found)), len(names), same)
+
+
+def _presence(changes: Sequence[Change] | None) -> str:
+    return "is not there" if changes is None else f"has {len(changes)} changes"
+
+
+# --- histories -----------------------------------------------------------------------------------
+
+
+def _histories(run: Run) -> dict[str, list[Change]]:
+    """The changes of each partition; of a name that was used again, by the number of its use."""
+    clock, uses, found = Clock(run), Counter[str](), {}
+    for line in sorted(timeline(run).partitions, key=lambda one: one.spans[0].start):
+        uses[line.name] += 1
+        again = f" (life {uses[line.name]})" if uses[line.name] > 1 else ""
+        found[line.name + again] = list(_changes(line, clock))
+    return found
+
+
+def _changes(line: PartitionLine, clock: Clock) -> Iterator[Change]:
+    before: PartitionSpan | None = None
+    for span in line.spans:
+        at = clock.text(clock.of(span.start))
+        yield Change(at, tuple(_kinds(before, span)), _replicas(span), _epochs(span))
+        before = span
+    if line.end is not None and before is not None:
+        at = clock.text(clock.of(line.end))
+        yield Change(at, ("is deleted",), _replicas(before), _epochs(before))
+
+
+def _replicas(span: PartitionSpan) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    return span.leader, tuple(sorted(span.isr)), span.replicas
+
+
+def _epochs(span: PartitionSpan) -> tuple[int, int]:
+    return span.leader_epoch, span.partition_epoch
+
+
+def _kinds(before: PartitionSpan | None, after: PartitionSpan) -> Iterator[str]:
+    """What a change is, in words that say nothing of who it was."""
+    if before is None:
+        yield f"is created with {len(after.replicas)} replicas"
+        return
+    if set(after.replicas) != set(before.replicas):
+        yield f"replicas go from {len(before.replicas)} to {len(after.replicas)}"
+    if after.leader != before.leader:
+        if after.leader < 0:
+            yield "loses its leader"
+        elif after.leader in before.isr or after.leader in before.elr:
+            yield "elects a leader"
+        else:
+            yield "elects a leader uncleanly"
+    elif after.leader_epoch != before.leader_epoch:
+        yield "bumps its leader epoch"
+    lost, won = set(before.isr) - set(after.isr), set(after.isr) - set(before.isr)
+    if lost:
+        yield f"ISR loses {len(lost)}"
+    if won:
+        yield f"ISR gains {len(won)}"
+    if before.recovering != after.recovering:
+        yield "recovers" if before.recovering else "begins to recover"
+    if before.elr != after.elr:
+        yield f"ELR has {len(after.elr)}"
+
+
+def _first_difference(
+    name: str, left: Sequence[Change], right: Sequence[Change]
+) -> Difference | None:
+    """The first difference of two histories at the gravest level at which they differ."""
+    for level in Level:
+        for number in range(max(len(left), len(right))):
+            one = left[number] if number < len(left) else None
+            other = right[number] if number < len(right) else None
+            if one is None or other is None or one.at_level(level) != other.at_level(level):
+                about = f"{name}, change {number + 1}"
+                return Difference(level, about, _shown(one), _shown(other))
+    return None
+
+
+def _shown(change: Change | None) -> str:
+    return "has no more changes" if change is None else str(change)
+
+
+# --- images --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """The last state of a log, but for partitions; and how often each broker went through what."""
+
+    features: Mapping[str, int]
+    brokers: Mapping[int, str]
+    passages: Mapping[int, Counter[str]]
+    configs: Mapping[tuple[int, str, str], str | None]
+
+    @classmethod
+    def of(cls, run: Run) -> _Image:
+        features: dict[str, int] = {}
+        configs: dict[tuple[int, str, str], str | None] = {}
+        for record in _records(run):
+            if isinstance(record, r.FeatureLevelRecord):
+                features[record.name] = record.feature_level
+            elif isinstance(record, r.ConfigRecord):
+                configs[record.resource_type, record.resource_name, record.name] = record.value
+        line = timeline(run)
+        return cls(
+            features={name: level for name, level in features.items() if level},
+            brokers={broker: spans[-1].state for broker, spans in line.brokers.items()},
+            passages={
+                broker: Counter(span.state for span in spans)
+                for broker, spans in line.brokers.items()
+            },
+            configs={key: value for key, value in configs.items() if value is not None},
+        )
+
+
+def _records(run: Run) -> Iterator[Any]:
+    if run.start is not None:
+        yield from (versioned.record for versioned in run.start.records)
+    first = 0 if run.start is None else run.start.end_offset
+    for operation in run.history.operations:
+        yield from (entry.record for entry in operation.entries if entry.offset >= first)
+
+
+def _images(left: _Image, right: _Image) -> Iterator[Difference]:
+    tables: tuple[tuple[str, Mapping[Any, Any], Mapping[Any, Any]], ...] = (
+        ("feature", left.features, right.features),
+        ("broker", left.brokers, right.brokers),
+        ("config", left.configs, right.configs),
+    )
+    for word, mine, its in tables:
+        for key in sorted(set(mine) | set(its)):
+            one, other = mine.get(key), its.get(key)
+            if one != other:
+                about = _config(key) if word == "config" else f"{word} {key}"
+                yield Difference(Level.KIND, about, _value(one), _value(other))
+    for broker in sorted(set(left.passages) & set(right.passages)):
+        before, after = left.passages[broker], right.passages[broker]
+        if before != after:
+            about = f"broker {broker}, in its history"
+            yield Difference(Level.KIND, about, _counts(before), _counts(after))
+
+
+def _config(key: tuple[int, str, str]) -> str:
+    resource, name, config = key
+    kind = _OF_RESOURCE.get(resource, f"resource {resource}")
+    return f"config {config} of {kind} {name or '(default)'}"
+
+
+def _value(value: object) -> str:
+    return "is not there" if value is None else f"is {value}"
+
+
+def _counts(passages: Counter[str]) -> str:
+    return ", ".join(f"{count} times {state}" for state, count in sorted(passages.items()))
