@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minicluster.cli.options import JSON
-from minicluster.cli.terminal import complain, out, print_lines, shown_os_error
+from minicluster.cli.terminal import complain, err, out, print_lines, shown_os_error
 
 if TYPE_CHECKING:
     from minicluster.verify import Report
 
 
 def show_report(report: Report, form: str, every_rule: bool) -> None:
+    """Print a report; a terminal shows what the first run leaves behind."""
+    from minicluster.verify.spark.session import archive_note
+
+    if err.is_terminal and (note := archive_note()) is not None:
+        complain(note, style="dim")
     if form == JSON:
         print_lines([report.to_json()])
     else:

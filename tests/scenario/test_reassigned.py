@@ -57,6 +57,16 @@ def test_a_topic_grows_but_does_not_shrink() -> None:
             cluster.add_partitions(orders, 3)
 
 
+def test_new_partitions_take_the_replicas_that_are_named() -> None:
+    with MiniCluster(controllers=1, seed=459) as cluster:
+        orders = cluster.create_topic("orders")
+        cluster.add_partitions(orders, 3, assignment=[[3, 1, 2], [2, 3, 1]])
+        assert [partition.replicas.ids for partition in orders][1:] == [(3, 1, 2), (2, 3, 1)]
+        assert [partition.leader for partition in orders][1:] == [3, 2]
+        with pytest.raises(RequestRefused, match="INVALID_REPLICA_ASSIGNMENT"):
+            cluster.add_partitions(orders, 4, assignment=[[1, 2, 3], [1, 2, 3]])
+
+
 def test_a_topic_made_anew_has_its_replicas_and_configs_but_another_id_and_no_records() -> None:
     with MiniCluster(controllers=1, seed=458) as cluster:
         orders = cluster.create_topic("orders", assignment=[[2, 3, 1], [3, 1, 2]], min_isr=2)

@@ -84,3 +84,34 @@ def test_an_old_lock_does_not_stop_the_archive_for_ever(tmp_path: Path) -> None:
     assert not jvm._only_one_trains(archive)
     os.utime(lock, (1, 1))
     assert jvm._only_one_trains(archive)
+
+
+def test_the_archive_of_java_can_be_switched_off_and_few_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def options() -> tuple[list[str], Path | None]:
+        return jvm._archive_options(Path("java"), 21, tmp_path, training=True)
+
+    monkeypatch.setenv("MINICLUSTER_CACHE", "off")
+    assert options() == ([], None)
+    monkeypatch.setenv("MINICLUSTER_CACHE", str(tmp_path))
+    for number in range(4):
+        old = tmp_path / f"spark-java17-{number}.jsa"
+        old.write_text("of another Java")
+        os.utime(old, (number, number))
+    written, archive = options()
+    assert archive is not None and archive.parent == tmp_path and written
+    kept = sorted(path.name for path in tmp_path.glob("spark-*.jsa"))
+    assert kept == ["spark-java17-2.jsa", "spark-java17-3.jsa"], "the newest"
+
+
+def test_what_the_first_run_leaves_behind_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Training:
+        archive = Path("/home/user/.cache/minicluster/spark-java21.jsa")
+
+    monkeypatch.setattr(session, "_jvm", Training())
+    note = session.archive_note()
+    assert note is not None and "/home/user/.cache/minicluster" in note
+    assert "MINICLUSTER_CACHE=off" in note
+    monkeypatch.setattr(session, "_jvm", None)
+    assert session.archive_note() is None

@@ -89,8 +89,15 @@ def recreate_topic(cluster: ClusterRoles, do: declared.RecreateTopic) -> Topic:
 
 @performs(declared.AddPartitions)
 def add_partitions(cluster: ClusterRoles, do: declared.AddPartitions) -> None:
-    wanted = m.CreatePartitionsRequest.CreatePartitionsTopic(
-        name=str(do.name), count=do.total, assignments=None
+    request = m.CreatePartitionsRequest
+    assignments = None
+    if do.assignment is not None:
+        assignments = tuple(
+            request.CreatePartitionsAssignment(broker_ids=cluster.ids(list(brokers)))
+            for brokers in do.assignment
+        )
+    wanted = request.CreatePartitionsTopic(
+        name=str(do.name), count=do.total, assignments=assignments
     )
     what = f"add partitions to {do.name}"
     response = send(cluster, what, m.CreatePartitionsRequest(topics=(wanted,)), do.within)

@@ -80,6 +80,7 @@ class RecreateTopic(Action):
 class AddPartitions(Action):
     """Let a topic have so many partitions in all (CreatePartitions).
 
+    Shapes:  assignment: the replicas of each new partition, the preferred leader first.
     Errors:  RequestRefused, also for a total that is not more than there are; NoResponse.
     """
 
@@ -87,6 +88,7 @@ class AddPartitions(Action):
     name: TopicName
     total: PartitionCount
     _: KW_ONLY
+    assignment: Assignment | None = None
     within: Duration = ADMIN_WITHIN
 
 

