@@ -160,6 +160,41 @@ class Faults:
     s30_truncates_below_hw: bool = _switch(
         "S30", "a follower of a new leader first truncates its log below the high watermark"
     )
+    z48_position_out_of_range: bool = _switch(
+        "Z48", "a leader calls a position above its high watermark out of range"
+    )
+    s41_reads_open_transactions: bool = _switch(
+        "S41", "consumers with read_committed read to the high watermark"
+    )
+    s42_no_aborted_transactions: bool = _switch("S42", "no response names an aborted transaction")
+    s43_committed_called_aborted: bool = _switch(
+        "S43", "a response names committed transactions among the aborted ones"
+    )
+    s44_stable_above_hw: bool = _switch(
+        "S44", "the last stable offset goes to the log end, above the high watermark"
+    )
+    s45_marker_inverted: bool = _switch(
+        "S45", "a leader writes an abort marker where a commit was decided, and the other way round"
+    )
+    s46_marker_left_out: bool = _switch(
+        "S46", "a leader acknowledges a marker that it has not appended"
+    )
+    s47_fenced_producer_writes: bool = _switch(
+        "S47", "a leader appends what a fenced producer sends, without a verification"
+    )
+    s48_index_lost: bool = _switch("S48", "a new leader has no index of aborted transactions")
+    s49_skips_a_batch: bool = _switch(
+        "S49", "a response to a consumer begins with the second batch of several"
+    )
+    s51_commit_forgotten: bool = _switch(
+        "S51", "a group coordinator acknowledges a commit that it has not written"
+    )
+    s52_two_owners: bool = _switch(
+        "S52", "a group coordinator gives all members the assignment of the first one"
+    )
+    s53_offset_too_high: bool = _switch(
+        "S53", "a group coordinator gives a committed offset that is one too high"
+    )
 
     z24_snapshot_without_configs: bool = _switch(
         "Z24", "a snapshot leaves out one type of record: the configs"

@@ -164,7 +164,7 @@ class TransactionalProducerActor(ClientActor):
         for _ in range(count):
             index = self._records % partitions
             self._records += 1
-            value = f"{topic}-{index}/{self.client.transactional_id}-{self._records}"
+            value = f"{topic}-{index}/{self.client.name}-{self._records}"
             records.append(((topic, index), value))
         return tuple(records)
 

@@ -154,6 +154,7 @@ class ReplicaManager(Shell):
             self._offsets,
             new_uuid=self._new_uuid,
             rules=context.rules,
+            faults=context.faults,
         )
         self._transaction_log = InternalTopic(self.machine.state, TRANSACTION_STATE_TOPIC)
         self.transactions = TransactionCoordinatorMachine(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import minicluster.replica.planted_transactions  # noqa: F401  (registers its faults)
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET

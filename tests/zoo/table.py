@@ -57,6 +57,7 @@ PLANTS = _plants(
     ("Z44", "tests/zoo/recreated", "E27"),
     ("Z45", "tests/zoo/recreated", "E37"),
     ("Z47", "tests/zoo/lost_leader", "C5"),
+    ("Z48", "tests/zoo/members", "F7"),
     ("Z50", "tests/zoo/begins", "E33"),
     ("Z52", "tests/zoo/elr_cleared", "E41"),
     ("Z53", "tests/zoo/elr_emptied", "E41"),
@@ -81,11 +82,24 @@ PLANTS = _plants(
     ("S27", "tests/zoo/recreated", "E25"),
     ("S29", "tests/zoo/last_member", "E14"),
     ("S30", "tests/zoo/leads_again", "F5"),
+    ("S31", "tests/zoo/bank", "F6"),
     ("S32", "tests/zoo/stopped_follower", "F8"),
     ("S33", "tests/zoo/failed_dir", "D1"),
     ("S34", "tests/zoo/sent_again", "F11"),
     ("S37", "tests/zoo/restarts_empty", "B3"),
     ("S38", "tests/zoo/restarted", "E20"),
+    ("S41", "tests/zoo/bank", "H5"),
+    ("S42", "tests/zoo/bank", "H3"),
+    ("S43", "tests/zoo/bank", "H4"),
+    ("S44", "tests/zoo/bank", "H5"),
+    ("S45", "tests/zoo/bank", "H6"),
+    ("S46", "tests/zoo/bank", "H6"),
+    ("S47", "tests/zoo/bank", "H7"),
+    ("S48", "tests/zoo/bank", "H3"),
+    ("S49", "tests/zoo/members", "F10"),
+    ("S51", "tests/zoo/members", "H1"),
+    ("S52", "tests/zoo/members", "H2"),
+    ("S53", "tests/zoo/members", "F10"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 
@@ -99,7 +113,6 @@ MACHINES = {
     "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
     "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),
     "S22": ("E04", "a voter gets two vote requests in one epoch, before and after a restart"),
-    "S31": ("F6", "it takes a consumer, and the client of a cluster only produces"),
 }
 
 # Faults that are known from elsewhere and have no switch, each with the reason.
@@ -108,10 +121,6 @@ LEFT_OUT = {
         "KAFKA-13959: a broker is unfenced only once it has read to the end of the log",
         "G1 is a promise about time, with no rule over a finished run; E24 states the conditions "
         "of unfencing",
-    ),
-    "Z48": (
-        "KAFKA-2334: a consumer's position goes back",
-        "there is no consumer in a cluster here whose position could",
     ),
     "Z51": (
         "KAFKA-14190: the id of a living topic is overwritten",

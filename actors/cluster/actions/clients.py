@@ -56,7 +56,7 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
     known = cluster.image.topics.named(topic)
     if known is None:
         raise UserError(f"transaction: there is no topic {topic}")
-    producer, partitions = _producer(cluster, do.id), len(known.partitions)
+    producer, partitions = _producer(cluster, do.id, do.client), len(known.partitions)
     if do.rate is not None:
         lasting_ms = LONGEST_MS if do.lasting is None else ms(do.lasting)
         load = TransactionLoad(
@@ -92,11 +92,13 @@ def _consumer(cluster: ClusterRoles, config: ConsumerConfig) -> ConsumerActor:
     return actor
 
 
-def _producer(cluster: ClusterRoles, transactional_id: str) -> TransactionalProducerActor:
+def _producer(
+    cluster: ClusterRoles, transactional_id: str, client: str | None
+) -> TransactionalProducerActor:
     """The producer of a transactional id, made when it is first needed."""
-    actor = cluster.producers.get(transactional_id)
+    name = f"producer-{client or transactional_id}"
+    actor = cluster.producers.get(name)
     if actor is None:
-        name = f"producer-{transactional_id}"
         machine = TransactionalProducer(
             name,
             cluster.broker_ids,
@@ -107,5 +109,5 @@ def _producer(cluster: ClusterRoles, transactional_id: str) -> TransactionalProd
         cluster.rt.spawn(TransactionalProducerActor, name, machine, cluster.network)
         made = cluster.rt.actor(name)
         assert isinstance(made, TransactionalProducerActor)
-        actor = cluster.producers[transactional_id] = made
+        actor = cluster.producers[name] = made
     return actor

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import minicluster.coordinator.group.planted  # noqa: F401  (registers the planted faults)
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.deleted_topics import delete_offsets_of_deleted_topics
@@ -40,6 +41,7 @@ from minicluster.coordinator.group.state.coordinator_state import Context, Coord
 from minicluster.coordinator.leadership import follow_leadership
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.effects import Effect
+from minicluster.faults import Faults
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
@@ -73,7 +75,7 @@ class GroupCoordinatorMachine:
     * ``on_timer(name, now_ms)``: of a SetTimer.
     * ``end_of_input()``: after a verification or a marker.
 
-    Shapes:  effects are Respond, SetTimer, CancelTimer, Trace.
+    Shapes:  effects are Respond, SetTimer, CancelTimer, FaultHit.
     """
 
     def __init__(
@@ -84,9 +86,10 @@ class GroupCoordinatorMachine:
         *,
         new_uuid: Callable[[], uuid.UUID],
         rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
     ) -> None:
         self.broker_id = broker_id
-        self.state = CoordinatorState(config, log, rules, new_uuid)
+        self.state = CoordinatorState(config, log, rules, new_uuid, faults)
 
     def on_metadata(self, delta: MetadataDelta, offset: int, now_ms: int) -> list[Effect]:
         """Follow the leadership of partitions, then the topics that groups subscribe to.

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
@@ -91,7 +92,7 @@ def append_records(
     Source:  ReplicaManager.appendRecords, maybeAddDelayedProduce.
     """
     for status in statuses:
-        if status.error == ErrorCode.NONE:
+        if is_to_append(state, status):
             _append(state, status, acks, how, now_ms)
     waiting = [s for s in statuses if acks == ACKS_ALL and s.appended is not None]
     for status in waiting:
@@ -128,7 +129,7 @@ def append_markers(
         if key is None or key not in state.partitions:
             status.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
-            status.batch = marker_batch(marker, *producer, now_ms)
+            status.batch = marker_batch(marker_of(state, marker), *producer, now_ms)
         statuses.append(status)
     append_records(
         state,
@@ -139,6 +140,18 @@ def append_markers(
         on_appended=on_appended,
         now_ms=now_ms,
     )
+
+
+@step
+def marker_of(state: ReplicaManagerState, marker: EndTransactionMarker) -> EndTransactionMarker:
+    """The marker that is written for a coordinator's decision."""
+    return marker
+
+
+@step
+def is_to_append(state: ReplicaManagerState, status: AppendStatus) -> bool:
+    """The batch of a partition is not refused yet."""
+    return status.error == ErrorCode.NONE
 
 
 def _append(

@@ -226,10 +226,16 @@ def _read(
         high_watermark=partition.high_watermark,
         log_start_offset=partition.log_start_offset,
         log_end_offset=partition.log_end_offset,
-        last_stable_offset=partition.last_stable_offset,
+        last_stable_offset=returned_stable_offset(partition),
         diverging_epoch=diverging,
         first_incomplete=found is not None and found.first_incomplete,
     )
+
+
+@step
+def returned_stable_offset(partition: Partition) -> int:
+    """The last stable offset of a response."""
+    return partition.last_stable_offset
 
 
 def diverging_epoch(

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from minicluster.log import RecordBatch
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ProduceResponse
@@ -193,7 +194,8 @@ def _verify_and_append(
             name = state.topic_name(status.key[0]) or "", status.index
             to_verify[name], sequences[name] = status, status.batch.base_sequence
 
-    def on_guarded(errors: Errors, guards: Guards, at_ms: int) -> None:
+    def on_guarded(found: Errors, guards: Guards, at_ms: int) -> None:
+        errors = unverified(state, found)
         for name, status in to_verify.items():
             status.guard = guards.get(name)
             if name in errors:
@@ -201,6 +203,12 @@ def _verify_and_append(
         append(AppendCheck(verifies=verifier.is_enabled), at_ms)
 
     verifier.verify_with_retries(transaction, sequences, on_guarded, now_ms)
+
+
+@step
+def unverified(state: ReplicaManagerState, errors: Errors) -> Errors:
+    """The partitions that a coordinator, or this broker, refuses."""
+    return errors
 
 
 def _produce_error(

@@ -54,13 +54,15 @@ class Transaction(Action):
     Shapes:  ``id`` is the transactional id. ``count`` records go to the partitions in turn; ``end``
              "open" leaves the transaction as it is. With a rate: so many transactions per second,
              for ``lasting`` or until ``pause_load``, of which each ``abort_every``-th is aborted ->
-             the transactions, with their outcomes.
+             the transactions, with their outcomes. ``client`` names one of several producers of
+             the same id, of which each fences the ones before it.
     Errors:  UserError if the transaction has not ended within the time.
     """
 
     topic: TopicName
     _: KW_ONLY
     id: Text = "transaction"
+    client: Text | None = None
     count: Records = 1
     end: End = "commit"
     rate: Rate | None = None

@@ -23,6 +23,7 @@ from minicluster.coordinator.group.requests.offsets_to_commit import (
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 from minicluster.protocol.uuids import ZERO_UUID
@@ -78,9 +79,15 @@ def handle_offset_commit(
         state.respond(context.token, _response(outcomes, version))
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
-        return _commit(shard, request, version, topics, at_ms)
+        return written(state, _commit(shard, request, version, topics, at_ms))
 
     state.write(request.group_id, operation, done, now_ms)
+
+
+@step
+def written(state: CoordinatorState, result: Result) -> Result:
+    """A commit with the records that it writes."""
+    return result
 
 
 def _known_topics(

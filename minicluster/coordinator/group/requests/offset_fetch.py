@@ -21,6 +21,7 @@ from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.java_order import string_hash, timeline_order
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
@@ -173,10 +174,16 @@ class _GroupFetch:
             return _no_offset(key[2], ErrorCode.NONE)
         return Partition(
             partition_index=key[2],
-            committed_offset=value.offset,
+            committed_offset=returned_offset(self.state, value.offset),
             committed_leader_epoch=value.leader_epoch,
             metadata=value.metadata,
         )
+
+
+@step
+def returned_offset(state: CoordinatorState, offset: int) -> int:
+    """A committed offset as the group gets it."""
+    return offset
 
 
 def _integer_hash(index: int) -> int:

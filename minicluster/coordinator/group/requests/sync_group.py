@@ -23,6 +23,7 @@ from minicluster.coordinator.group.migration.classic_members import sync_with_co
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
@@ -58,13 +59,23 @@ def handle_sync_group(
             respond(SyncGroupResponse(error_code=error))
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
-        return _sync(shard, request, respond, at_ms)
+        return _sync(shard, request, distributed(state, request), respond, at_ms)
 
     state.write(request.group_id, operation, done, now_ms)
 
 
+@step
+def distributed(state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
+    """The assignments that the leader of a group sends, by member."""
+    return {item.member_id: item.assignment for item in request.assignments}
+
+
 def _sync(
-    shard: GroupShard, request: SyncGroupRequest, respond: RespondSync, now_ms: int
+    shard: GroupShard,
+    request: SyncGroupRequest,
+    given: dict[str, bytes],
+    respond: RespondSync,
+    now_ms: int,
 ) -> Result:
     group = shard.groups.get(request.group_id)
     if group is None or group.is_empty:
@@ -90,7 +101,6 @@ def _sync(
     member.awaiting_sync = respond
     if group.leader_id != member.member_id:
         return NOTHING
-    given = {item.member_id: item.assignment for item in request.assignments}
     assignments = {**dict.fromkeys(group.members, b""), **given}
     on_append = partial(_after_append, shard, group, group.generation_id, assignments)
     record = group_metadata(group, assignments)

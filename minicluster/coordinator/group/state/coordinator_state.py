@@ -17,7 +17,8 @@ from minicluster.coordinator.runtime.internal_log import InternalLog, Producer
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Operation
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
-from minicluster.effects import Effect, Respond
+from minicluster.effects import Effect, FaultHit, Respond
+from minicluster.faults import Faults
 from minicluster.java_order import uuid_hash
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -45,7 +46,9 @@ class CoordinatorState:
         log: InternalLog,
         rules: Rules,
         new_uuid: Callable[[], uuid.UUID],
+        faults: Faults = Faults.NONE,
     ) -> None:
+        self.faults = faults
         self.config = config
         self.rules = rules
         self.image = MetadataImage.EMPTY
@@ -116,6 +119,10 @@ class CoordinatorState:
     def respond(self, token: Any, response: Any) -> None:
         """Give a response."""
         self._effects.append(Respond(token, response))
+
+    def hit(self, zoo_id: str) -> None:
+        """Count that a planted fault has changed what the coordinator did."""
+        self._effects.append(FaultHit(zoo_id))
 
     def take_effects(self) -> list[Effect]:
         """All effects since the last call, and the timer for what is due next."""

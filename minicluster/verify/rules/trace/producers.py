@@ -40,7 +40,7 @@ where r.f = 'read' and r.isolation = 1 and b.transactional and b.marker is null
 # Each decision for a partition, beside the markers of that producer and epoch in its log.
 _DECIDED = """
 select d.run, d.seq, d.topic, d.part, d.broker, d.producer_id, d.producer_epoch, d.state,
-  d.completed, p.has_log, coalesce(p.commits, 0) as commits, coalesce(p.aborts, 0) as aborts,
+  d.completed, coalesce(p.commits, 0) as commits, coalesce(p.aborts, 0) as aborts,
   max(case when d.state = 'PrepareCommit' then 1 else 0 end) over (
     partition by d.run, d.topic, d.part, d.producer_id, d.producer_epoch) as any_commit,
   max(case when d.state = 'PrepareAbort' then 1 else 0 end) over (
@@ -51,8 +51,11 @@ from (
     state, bool_or(completed) as completed
   from transaction_decision group by run, topic, part, producer_id, producer_epoch, state
 ) d
+join (select distinct run, topic, part, producer_id from batches_of_producers
+  where marker is null) k
+  on d.run = k.run and d.topic = k.topic and d.part = k.part and d.producer_id = k.producer_id
 left join (
-  select run, topic, part, producer_id, producer_epoch, true as has_log,
+  select run, topic, part, producer_id, producer_epoch,
     count_if(marker = 'commit') as commits, count_if(marker = 'abort') as aborts
   from batches_of_producers where marker is not null
   group by run, topic, part, producer_id, producer_epoch
@@ -178,7 +181,7 @@ RULES = (
         checks=(
             Check(
                 view="decided_transactions",
-                when="has_log",
+                when="true",
                 bad="(commits > 0 and any_commit = 0) or (aborts > 0 and any_abort = 0)",
                 message="the log of the last leader ends a transaction of producer {number} "
                 "otherwise than its coordinator on broker {broker} decided",
@@ -188,7 +191,7 @@ RULES = (
             ),
             Check(
                 view="decided_transactions",
-                when="has_log and completed",
+                when="completed",
                 bad="(state = 'PrepareCommit' and commits = 0) "
                 "or (state = 'PrepareAbort' and aborts = 0)",
                 message="the coordinator on broker {broker} completed a transaction of producer "

@@ -1,0 +1,38 @@
+"""The planted faults of the group coordinator; ``machine`` imports this module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from minicluster.coordinator.group.requests import offset_commit, offset_fetch, sync_group
+from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
+from minicluster.coordinator.runtime.shard import Result
+from minicluster.planting import plant
+from minicluster.protocol.messages import SyncGroupRequest
+
+Right = Callable[..., Any]
+
+
+@plant(offset_commit.written, "s51_commit_forgotten")
+def _s51(right: Right, state: CoordinatorState, result: Result) -> Result:
+    if not result.records:
+        return result
+    state.hit("S51")
+    return replace(result, records=())
+
+
+@plant(sync_group.distributed, "s52_two_owners")
+def _s52(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
+    given: dict[str, bytes] = right(state, request)
+    if len(given) < 2:
+        return given
+    state.hit("S52")
+    return dict.fromkeys(given, next(iter(given.values())))
+
+
+@plant(offset_fetch.returned_offset, "s53_offset_too_high")
+def _s53(right: Right, state: CoordinatorState, offset: int) -> int:
+    state.hit("S53")
+    return offset + 1

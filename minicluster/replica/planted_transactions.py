@@ -1,0 +1,142 @@
+"""The planted faults about transactions and consumers; ``planted`` imports this module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from minicluster.log import RecordBatch, Records
+from minicluster.log.indexes.transaction_index import AbortedTransaction
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.planting import plant
+from minicluster.protocol import ErrorCode
+from minicluster.replica.appending import append_records
+from minicluster.replica.errors import ReplicaError
+from minicluster.replica.partition import leader_log, leadership, reads
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.results import LogReadInfo
+from minicluster.replica.producers.entry import BatchMetadata
+from minicluster.replica.producers.markers import EndTransactionMarker
+from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.verification import Errors
+from minicluster.replica.requests import produce
+from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+Right = Callable[..., Any]
+
+
+# --- what consumers read ----------------------------------------------------------------------
+
+
+@plant(reads.read_replicated, "z48_position_out_of_range")
+def _z48(right: Right, partition: Partition, fetch_offset: int, *args: Any) -> LogReadInfo:
+    if partition.high_watermark < fetch_offset <= partition.log_end_offset:
+        partition.hit("Z48")
+        raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{fetch_offset}")
+    info: LogReadInfo = right(partition, fetch_offset, *args)
+    return info
+
+
+@plant(reads.read_replicated, "s49_skips_a_batch")
+def _s49(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
+    info: LogReadInfo = right(partition, *args)
+    if len(info.records.batches) < 2:
+        return info
+    partition.hit("S49")
+    return replace(info, records=Records(info.records.batches[1:], info.records.tail))
+
+
+@plant(reads.read_stable, "s41_reads_open_transactions")
+def _s41(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
+    stable: LogReadInfo = right(partition, *args)
+    info: LogReadInfo = reads.read_replicated(partition, *args)
+    if info.records.size > stable.records.size:
+        partition.hit("S41")
+    return replace(info, aborted_transactions=stable.aborted_transactions)
+
+
+@plant(reads.read_stable, "s42_no_aborted_transactions")
+def _s42(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
+    info: LogReadInfo = right(partition, *args)
+    if info.aborted_transactions:
+        partition.hit("S42")
+        return replace(info, aborted_transactions=())
+    return info
+
+
+@plant(reads.read_stable, "s43_committed_called_aborted")
+def _s43(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
+    info: LogReadInfo = right(partition, *args)
+    aborted = {a.producer_id for a in info.aborted_transactions or ()}
+    others = tuple(
+        AbortedTransaction(batch.producer_id, batch.base_offset, batch.last_offset, 0)
+        for batch in info.records.batches
+        if batch.is_transactional and not batch.is_control and batch.producer_id not in aborted
+    )
+    if not others:
+        return info
+    partition.hit("S43")
+    return replace(info, aborted_transactions=(*(info.aborted_transactions or ()), *others))
+
+
+@plant(reads.returned_stable_offset, "s44_stable_above_hw")
+def _s44(right: Right, partition: Partition) -> int:
+    stable: int = right(partition)
+    if stable < partition.high_watermark or stable == partition.log_end_offset:
+        return stable
+    partition.hit("S44")
+    return partition.log_end_offset
+
+
+# --- markers and fenced producers -------------------------------------------------------------
+
+
+@plant(append_records.marker_of, "s45_marker_inverted")
+def _s45(
+    right: Right, state: ReplicaManagerState, marker: EndTransactionMarker
+) -> EndTransactionMarker:
+    state.hit("S45")
+    return EndTransactionMarker(not marker.committed, marker.coordinator_epoch)
+
+
+@plant(append_records.is_to_append, "s46_marker_left_out")
+def _s46(right: Right, state: ReplicaManagerState, status: append_records.AppendStatus) -> bool:
+    if right(state, status) and status.batch is not None and status.batch.is_control:
+        state.hit("S46")
+        return False
+    return bool(right(state, status))
+
+
+@plant(produce.unverified, "s47_fenced_producer_writes")
+def _s47_unverified(right: Right, state: ReplicaManagerState, errors: Errors) -> Errors:
+    return {p: e for p, e in errors.items() if e != ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+@plant(leader_log.validate_producer, "s47_fenced_producer_writes")
+def _s47(
+    right: Right, partition: Partition, batch: RecordBatch, how: AppendCheck
+) -> BatchMetadata | None:
+    try:
+        found: BatchMetadata | None = right(partition, batch, how)
+    except ReplicaError as refusal:
+        if batch.is_control or refusal.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            raise
+        if refusal.error == ErrorCode.INVALID_PRODUCER_EPOCH:
+            partition.hit("S47")
+        return None
+    return found
+
+
+@plant(leadership.reset_remote_replicas, "s48_index_lost")
+def _s48(
+    right: Right,
+    partition: Partition,
+    registration: PartitionRegistration,
+    is_new_leader: bool,
+    now_ms: int,
+) -> None:
+    right(partition, registration, is_new_leader, now_ms)
+    if is_new_leader and any(partition.log.transactions):
+        partition.hit("S48")
+        partition.log.transactions.truncate(0)
