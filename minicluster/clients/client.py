@@ -111,6 +111,7 @@ class Client:
     def find_leaders(self, topics: Iterable[str], then: Then, now_ms: int) -> None:
         """Find the leaders of topics, again until every partition has one."""
         wanted = tuple(topics)
+        timer = f"metadata-{next(self._ids)}"  # several searches do not end each other
         request = MetadataRequest(
             topics=tuple(MetadataRequest.MetadataRequestTopic(name=name) for name in wanted),
             allow_auto_topic_creation=False,
@@ -121,7 +122,7 @@ class Client:
             if found:
                 then(at_ms)
             else:
-                self.after("metadata", BACKOFF_MS, again, at_ms)
+                self.after(timer, BACKOFF_MS, again, at_ms)
 
         def again(at_ms: int) -> None:
             self.send(self.any_broker(), request, _METADATA_VERSION, on_end)

@@ -9,6 +9,7 @@ Source:  CompletedFetch (consumeAbortedTransactionsUpTo, isBatchAborted), FetchC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from minicluster.clients.client import BACKOFF_MS, Client, TopicPartition
@@ -118,7 +119,8 @@ class Reader:
             self._on_records(seen, now_ms)
         if is_lost:
             self.stop()
-            self._client.after("leaders", BACKOFF_MS, self._find_again, now_ms)
+            again = partial(self._find_again, self._turn)
+            self._client.after("leaders", BACKOFF_MS, again, now_ms)
         elif reset:
             self._reset(reset[0], node, now_ms)
         else:
@@ -135,11 +137,16 @@ class Reader:
         if batches:
             self.positions[place] = batches[-1].next_offset
 
-    def _find_again(self, now_ms: int) -> None:
-        topics = {topic for topic, _ in self.positions}
-        self._client.find_leaders(
-            sorted(topics), lambda at_ms: self.start(self.positions, at_ms), now_ms
-        )
+    def _find_again(self, turn: int, now_ms: int) -> None:
+        """Find the leaders and go on, unless there is another assignment by then."""
+
+        def go_on(at_ms: int) -> None:
+            if turn == self._turn:
+                self.start(self.positions, at_ms)
+
+        if turn == self._turn:
+            topics = {topic for topic, _ in self.positions}
+            self._client.find_leaders(sorted(topics), go_on, now_ms)
 
     def _reset(self, place: TopicPartition, node: int, now_ms: int) -> None:
         """Go on at the first offset that there is (auto.offset.reset=earliest)."""
