@@ -1,4 +1,7 @@
-"""``python -m tests.kafka fetch``: Apache Kafka's jars, from Maven Central, into a cache folder."""
+"""``python -m tests.kafka fetch``: jars of Apache Kafka, and of Spark's connector to it.
+
+They come from Maven Central into cache folders.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.kafka.jars import jars_folder, missing
+from tests.kafka.jars import jars_folder, missing, spark_jars_folder
 
-POM = Path(__file__).with_name("pom.xml")
+POMS = {
+    "pom.xml": (jars_folder(), ()),
+    # Its other jars are in pyspark.
+    "spark-pom.xml": (
+        spark_jars_folder(),
+        (
+            "spark-sql-kafka-0-10_2.13",
+            "spark-token-provider-kafka-0-10_2.13",
+            "kafka-clients",
+            "commons-pool2",
+        ),
+    ),
+}
 
 
 def main(args: Sequence[str]) -> int:
@@ -18,24 +33,25 @@ def main(args: Sequence[str]) -> int:
     if list(args) != ["fetch"]:
         print("usage: python -m tests.kafka fetch", file=sys.stderr)
         return 64
-    folder = jars_folder()
     maven = shutil.which("mvn")
     if maven is None:
         print("fetch: Maven (mvn) is not on the path", file=sys.stderr)
         return 69
-    subprocess.run(
-        [
-            maven,
-            "--quiet",
-            "--batch-mode",
-            f"--file={POM}",
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={folder}",
-        ],
-        check=True,
-    )
+    for pom, (folder, artifacts) in POMS.items():
+        subprocess.run(
+            [
+                maven,
+                "--quiet",
+                "--batch-mode",
+                f"--file={Path(__file__).with_name(pom)}",
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={folder}",
+                *([f"-DincludeArtifactIds={','.join(artifacts)}"] if artifacts else ()),
+            ],
+            check=True,
+        )
     why = missing()
-    print(f"{folder}: {why or 'Apache Kafka is here'}")
+    print(f"{jars_folder()}: {why or 'Apache Kafka is here'}")
     return 0 if why is None else 69
 
 

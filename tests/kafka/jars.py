@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 VERSION = "4.3.0"
+CONNECTOR_VERSION = "4.2.0"
 
 
 def jars_folder() -> Path:
@@ -16,6 +17,16 @@ def jars_folder() -> Path:
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "minicluster" / f"kafka-{VERSION}"
+
+
+def spark_jars() -> list[Path]:
+    """Spark's connector to Kafka and what it needs beside pyspark; none before they are fetched."""
+    return sorted(spark_jars_folder().glob("*.jar"))
+
+
+def spark_jars_folder() -> Path:
+    """The folder of the connector's jars, whether it is there or not."""
+    return jars_folder().with_name(f"spark-sql-kafka-{CONNECTOR_VERSION}")
 
 
 def java() -> str | None:
