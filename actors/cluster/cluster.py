@@ -316,7 +316,7 @@ class Cluster:
         return -1 if partition is None else partition.high_watermark
 
     def all_unfenced(self) -> bool:
-        """True if every broker is registered and unfenced; on ZooKeeper, if each one knows it."""
+        """True if all brokers are registered and unfenced; on ZooKeeper, in the image of each."""
         if self.mode == ZOOKEEPER and not self._all_known():
             return False
         brokers = self.image.cluster.brokers.rows

@@ -4,7 +4,7 @@
                                  │   ▲
           controller machine ────┘   └── LeaderAndIsr, StopReplica, UpdateMetadata of the controller
 
-What the controller says becomes an image (``ControlRequests``), and the replica manager acts on it.
+The controller's requests become an image (``ControlRequests``), and the replica manager acts on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The replica manager of a broker on ZooKeeper: what the level of the brokers says of ISR changes.
+"""The replica manager of a broker on ZooKeeper: ISR changes by the level of the brokers.
 
 From IBP 2.7-IV2 on they go to the controller (KIP-497), in the version of the level. Below it the
 broker writes them into ZooKeeper itself.
@@ -30,7 +30,7 @@ class WriteIsr:
 
 @dataclass(frozen=True, slots=True)
 class IsrWritten:
-    """What became of it."""
+    """The response to the write of an ISR."""
 
     correlation_id: int
     response: AlterPartitionResponse

@@ -31,7 +31,7 @@ LEVEL = "3.3-IV3"
 
 
 def id_of_name(topic: str) -> UUID:
-    """The id that stands for a topic below IBP 2.8, which has none."""
+    """The id made for a topic below IBP 2.8, which has none."""
     return UUID(bytes=blake2b(topic.encode(), digest_size=16).digest())
 
 

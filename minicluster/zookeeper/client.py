@@ -52,7 +52,7 @@ class SessionExpired(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Results(Effect):
-    """The results of what was asked for under a key, in order."""
+    """The results of the requests under a key, in order."""
 
     key: Any
     results: tuple[Result, ...]
@@ -90,7 +90,7 @@ class ZooKeeperClient:
         return self._flush()
 
     def close(self, now_ms: int) -> list[Effect]:
-        """End the session; nothing is asked for afterwards."""
+        """End the session; no request follows."""
         self.closed = True
         return [CancelTimer(TIMER), self._send(ZooKeeperCloseRequest(self.session), None)]
 

@@ -22,7 +22,7 @@ class ZooKeeperConnectRequest:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperConnectResponse:
-    """The session; 0 if the one that was asked for has expired."""
+    """The session; 0 if the requested one has expired."""
 
     session: int
 
@@ -58,7 +58,7 @@ class ZooKeeperCloseRequest:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperWatchRequest:
-    """A watch has fired; the response says that the client has it."""
+    """A watch has fired; the response acknowledges it."""
 
     session: int
     event: WatchEvent

@@ -1,1 +1,1 @@
-"""What a broker on ZooKeeper does besides its replicas, below Kafka 4.0."""
+"""A broker on ZooKeeper besides its replicas, below Kafka 4.0."""

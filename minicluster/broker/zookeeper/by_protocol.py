@@ -1,6 +1,6 @@
 """AlterPartition in the version that inter.broker.protocol.version allows, and its response back.
 
-The replica manager names topics by id and members by epoch. Brokers on ZooKeeper know no epochs of
+The replica manager names topics by id and members by epoch. Brokers on ZooKeeper have no epochs of
 others (-1), and below IBP 2.8 topics have no ids (version 1).
 
 Source:  KIP-497, KIP-704, KIP-841; kafka.server.DefaultAlterPartitionManager.
@@ -54,7 +54,7 @@ def _data(
 def response_with_ids(
     response: AlterPartitionResponse, ids: Mapping[str, UUID]
 ) -> AlterPartitionResponse:
-    """The response with the ids by which the replica manager knows topics."""
+    """The response with the topic ids of the replica manager."""
     topics = tuple(
         replace(topic, topic_name="", topic_id=ids[topic.topic_name])
         if topic.topic_name in ids

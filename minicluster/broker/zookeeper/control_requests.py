@@ -1,6 +1,6 @@
 """LeaderAndIsr (4), StopReplica (5) and UpdateMetadata (6), as a broker takes them.
 
-What they say becomes the broker's image: LeaderAndIsr the partitions that it has a replica of,
+Their content becomes the broker's image: LeaderAndIsr has the partitions with a replica here,
 UpdateMetadata all others and the live brokers. The replica manager then acts on it as in KRaft.
 
 Versions: LeaderAndIsr 0-7, StopReplica 0-4, UpdateMetadata 0-8 (minicluster/protocol/messages).
@@ -49,7 +49,7 @@ _State = LeaderAndIsrRequest.LeaderAndIsrPartitionState
 
 
 class ControlRequests:
-    """The image of one broker, and what it has heard of controllers."""
+    """The image of one broker, and the newest controller of which it has had a request."""
 
     def __init__(self, broker: int) -> None:
         self.broker = broker

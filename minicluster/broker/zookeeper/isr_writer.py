@@ -52,10 +52,10 @@ class IsrWriter(Planted):
         controller_epochs: dict[TopicPartition, int],
         now_ms: int,
     ) -> Process[AlterPartitionResponse]:
-        """Write what a leader would ask the controller for, and respond in its place.
+        """Write a leader's proposal, and respond in the place of the controller.
 
-        Shapes:  names of topics by id; the epoch of the controller that each partition's leader
-                 last heard of.
+        Shapes:  names of topics by id; the controller epoch of the last LeaderAndIsr of each
+                 partition.
         """
         topics = []
         for topic in request.topics:

@@ -1,4 +1,4 @@
-"""What a broker writes into ZooKeeper when it starts: the paths, the cluster's id, its own znode.
+"""Writes of a broker to ZooKeeper when it starts: the paths, the cluster's id, its own znode.
 
 Source:  kafka.server.KafkaServer.startup; kafka.zk.KafkaZkClient.createTopLevelPaths,
          createOrGetClusterId, registerBroker.

@@ -46,7 +46,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record of the log that says something: offset, text, and what it is about."""
+    """A record of the log with a text: its offset, text and subject."""
 
     offset: int
     text: str
@@ -69,7 +69,7 @@ class Chains:
         return None if named is None else self._story.requests.get(int(named[1]))
 
     def message(self, finding: Finding) -> str:
-        """The finding's sentence, with its request as people know it."""
+        """The finding's sentence, with its request in readable form."""
         request = self.request(finding)
         if request is None:
             return finding.message

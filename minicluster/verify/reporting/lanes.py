@@ -91,7 +91,7 @@ def _broker(
 
 
 def _client(story: Story, scale: Scale, y: float) -> Iterator[str]:
-    """A tick for each record; those without an acknowledgement stand out."""
+    """A tick for each record; a taller one for a record without an acknowledgement."""
     yield _name("client", y)
     operations = story.operations
     sparse = operations[:: 1 + len(operations) // TICKS_MAX]

@@ -32,7 +32,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """What the page needs of one run, read once.
+    """The contents of the page about one run, read once.
 
     Shapes:  number: of the run on the page; anchors: of the findings, by which they are linked.
     """

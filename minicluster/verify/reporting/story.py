@@ -28,7 +28,7 @@ ENDS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request of the trace, by what a person knows of it."""
+    """A request of the trace, with its readable properties."""
 
     id: int
     api: str
@@ -157,7 +157,7 @@ def step_text(value: Any) -> str:
 
 
 def _leaders(run: Run, story: Story) -> None:
-    """Who led the quorum, from the log's own control records."""
+    """The leaders of the quorum, from the log's own control records."""
     for batch in run.committed:
         if not batch.is_control:
             continue

@@ -26,7 +26,7 @@ NO_LEADER = -1
 
 @dataclass(slots=True)
 class _Seen:
-    """What the log has shown up to now."""
+    """The state that the log has shown up to now."""
 
     controller: Any = None  # the session of the newest controller
     epoch: int = 0

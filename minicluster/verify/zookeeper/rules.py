@@ -1,4 +1,4 @@
-"""What must hold of Kafka's znodes, whatever happened."""
+"""Promises about Kafka's znodes that hold in every run."""
 
 from __future__ import annotations
 

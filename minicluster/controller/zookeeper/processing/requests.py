@@ -48,7 +48,7 @@ CONTROLLER_REQUESTS = (
     ListPartitionReassignmentsRequest,
     AllocateProducerIdsRequest,
 )
-"""What the controller decides, one after another with its other events."""
+"""The requests that the controller decides in turn with its other events."""
 
 
 def process_request(state: ControllerState, event: RequestReceived) -> Process[None] | None:
