@@ -101,7 +101,7 @@ def _delete(state: ReplicaManagerState, named: TopicIdPartition, now_ms: int) ->
     state.stop_fetching(key)
     state.assignments.forget(key)
     state.offline.pop(key, None)
-    partition = state.partitions.pop(key, None)
+    partition = state.remove_partition(key)
     name = log_name(named.topic, named.partition)
     known = state.store.partition_file(name)
     # The log of this name may be that of a topic made anew in the meantime.

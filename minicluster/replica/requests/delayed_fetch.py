@@ -65,8 +65,7 @@ class DelayedFetch(DelayedOperation):
         Source:  DelayedFetch.tryComplete.
         """
         size = 0
-        for item in self._wanted:
-            offset = self._results.offsets[item.key]
+        for item, offset in zip(self._wanted, self._results.offsets, strict=True):
             if offset is None:
                 continue
             available = self._available(item, offset)
@@ -86,8 +85,7 @@ class DelayedFetch(DelayedOperation):
 
     def _snapshot(self, item: FetchedPartition) -> tuple[int, ...]:
         """All that the response for a partition depends on, the high watermark first."""
-        key = self._state.key_named(item.topic, item.data.partition)
-        partition = None if key is None else self._state.partitions.get(key)
+        partition = self._state.local_named(item.topic, item.data.partition)
         if partition is None:
             return ()
         replica_log = partition.replica_log

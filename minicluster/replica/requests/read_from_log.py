@@ -53,7 +53,7 @@ class FetchedPartition:
                  anew under its name since the session began.
         """
         partition = state.partition_named(self.topic, self.data.partition)
-        if self.topic_id not in (ZERO_UUID, partition.topic_id):
+        if self.topic_id not in (partition.topic_id, ZERO_UUID):
             raise ReplicaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.topic} was made anew")
         return partition
 
@@ -89,11 +89,12 @@ class FetchParams:
 class LogReadResults:
     """The outcome of one pass over the partitions.
 
-    Shapes:  offsets: where each read began by Kafka's account, None where no log was read.
+    Shapes:  offsets: where each read began by Kafka's account, in the order of the partitions;
+             None where no log was read.
     """
 
     data: dict[PartitionKey, Any] = field(default_factory=dict)
-    offsets: dict[PartitionKey, int | None] = field(default_factory=dict)
+    offsets: list[int | None] = field(default_factory=list)
     size: int = 0
     responds_at_once: bool = False
 
@@ -118,15 +119,15 @@ def read_from_log(
             replica = preferred_read_replica(state, partition, params, item.data, now_ms)
             if replica is not None:
                 info, records = _offsets_of(partition, item.data), NO_RECORDS
-                results.offsets[item.key] = None
+                results.offsets.append(None)
             else:
                 limits = left, results.size == 0
                 info = _read(partition, params, item.data, limits, not from_purgatory, now_ms)
                 records = info.records
-                results.offsets[item.key] = info.fetch_offset
+                results.offsets.append(info.fetch_offset)
         except ReplicaError as refusal:
             results.data[item.key] = _error(state, params, item, refusal.error)
-            results.offsets[item.key] = None
+            results.offsets.append(None)
             results.responds_at_once = True
             continue
         size = records.size

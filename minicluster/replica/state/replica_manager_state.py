@@ -66,6 +66,7 @@ class ReplicaManagerState(BrokerContext):
         self.store = ReplicaStore(disk)
         self.image = MetadataImage.EMPTY
         self._keys: dict[tuple[str, int], Key | None] = {}  # by name, in this image
+        self._named: dict[tuple[str, int], Partition] = {}  # likewise, of those in partitions
         self.partitions: dict[Key, Partition] = {}
         self.offline: dict[Key, None] = {}
         self.fetchers: dict[int, Fetcher] = {}
@@ -89,6 +90,7 @@ class ReplicaManagerState(BrokerContext):
         """Take a newer image; followers are judged by it from now on."""
         before, self.image = self.image, image
         self._keys.clear()
+        self._named.clear()
         self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
         if image.features is not before.features or before is MetadataImage.EMPTY:
             self._set_versions()
@@ -155,10 +157,10 @@ class ReplicaManagerState(BrokerContext):
 
     def is_known(self, topic: str, index: int) -> bool:
         """The metadata has this partition."""
+        if self.local_named(topic, index) is not None:
+            return True
         key = self.key_named(topic, index)
-        return key is not None and (
-            key in self.partitions or self.image.topics.partition(*key) is not None
-        )
+        return key is not None and self.image.topics.partition(*key) is not None
 
     def endpoint(self, broker_id: int) -> tuple[Endpoint, str | None] | None:
         """The place where clients reach a live broker, and its rack; None where they cannot.
@@ -192,7 +194,23 @@ class ReplicaManagerState(BrokerContext):
 
         Errors:  as ``partition``.
         """
-        return self.partition(self.key_named(topic, index))
+        found = self.local_named(topic, index)
+        return self.partition(self.key_named(topic, index)) if found is None else found
+
+    def local_named(self, topic: str, index: int) -> Partition | None:
+        """The local replica of a partition by the name of its topic; None where there is none."""
+        named = (topic, index)
+        found = self._named.get(named)
+        if found is None and (key := self.key_named(topic, index)) is not None:
+            found = self.partitions.get(key)
+            if found is not None:
+                self._named[named] = found
+        return found
+
+    def remove_partition(self, key: Key) -> Partition | None:
+        """Take a local replica out, if there is one."""
+        self._named.clear()
+        return self.partitions.pop(key, None)
 
     def current_leader(self, key: Key | None) -> tuple[int, int]:
         """Leader and leader epoch by the metadata, -1 where not known (KIP-951)."""
@@ -209,7 +227,8 @@ class ReplicaManagerState(BrokerContext):
         keys = [k for k, p in self.partitions.items() if log_name(p.topic, k[1]) in logs]
         for key in keys:
             self.stop_fetching(key)
-            stop_replica(self.partitions.pop(key), delete=False)
+            stop_replica(self.partitions[key], delete=False)
+            self.remove_partition(key)
             self.offline[key] = None
         for key in keys:
             self.delayed.check_and_complete_all(key, now_ms)
