@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from minicluster.metadata.image.configs import BROKER
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.protocol.records import ConfigRecord
 from tests.coordinator.groups import Groups
 
 SESSION_MS = 45_000
@@ -109,6 +111,23 @@ def test_the_target_is_not_computed_again_within_its_interval() -> None:
     assert groups.describe().group_state == "Assigning"
     groups.advance(1_000)
     assert groups.heartbeat("b", 2).member_epoch == 3
+
+
+def test_the_interval_of_targets_is_a_dynamic_config_of_brokers() -> None:
+    groups = Groups(orders=2)
+    name = "group.consumer.assignment.interval.ms"
+    groups.publish(ConfigRecord(resource_type=BROKER, resource_name="", name=name, value="1000"))
+    groups.heartbeat("a", 0, topics=("orders",))
+    assert groups.heartbeat("b", 0, topics=("orders",)).member_epoch == 2
+    groups.publish(ConfigRecord(resource_type=BROKER, resource_name="1", name=name, value="0"))
+    assert groups.heartbeat("b", 2).member_epoch == 3
+
+
+def test_an_assignor_can_be_named_by_its_class() -> None:
+    kafkas = "org.apache.kafka.coordinator.group.assignor.RangeAssignor"
+    groups = Groups({"group.consumer.assignors": f"{kafkas},uniform"}, orders=1)
+    groups.heartbeat("a", 0, topics=("orders",))
+    assert groups.describe().assignor_name == "range"
 
 
 def test_a_full_group_refuses_new_members_only() -> None:

@@ -12,6 +12,11 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP, ConfigsImage
 from minicluster.metadata.image.metadata_image import MetadataImage
 
+_ASSIGNOR_CLASSES = {
+    f"org.apache.kafka.coordinator.group.assignor.{name}assignor": name
+    for name in ("uniform", "range")
+}
+"""The assignors that are there, by the names of Kafka's classes in lower case."""
 _ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 
 
@@ -59,7 +64,8 @@ class GroupCoordinatorConfig:
             return tuple(word for word in given if word)
 
         self.consumer_max_size = number("group.consumer.max.size")
-        self.consumer_assignors = words("group.consumer.assignors")
+        assignors = words("group.consumer.assignors")
+        self.consumer_assignors = tuple(_ASSIGNOR_CLASSES.get(name, name) for name in assignors)
         self.rebalance_protocols = words("group.coordinator.rebalance.protocols")
         self.migration_policy = MigrationPolicy(words("group.consumer.migration.policy")[0])
         self.regex_refresh_interval_ms = number("group.consumer.regex.refresh.interval.ms")
