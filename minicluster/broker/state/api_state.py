@@ -54,11 +54,6 @@ class ApiState:
         return self.config.rules
 
     @property
-    def own_registration(self) -> BrokerRegistration | None:
-        """This broker as the image has it."""
-        return self.image.cluster.broker(self.config.broker_id)
-
-    @property
     def broker_levels(self) -> BrokerLevels:
         """This broker's configs."""
         configs = self.image.configs
