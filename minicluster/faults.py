@@ -241,6 +241,32 @@ class Faults:
         "S24", "the quorum's high watermark needs one voter less than a majority"
     )
 
+    z51_topic_id_overwritten: bool = _switch(
+        "Z51", "on ZooKeeper: a new controller gives every topic another id (KAFKA-14190)"
+    )
+    y01_epoch_unchecked: bool = _switch(
+        "Y01", "on ZooKeeper: the controller writes without a check of its epoch"
+    )
+    y02_version_unchecked: bool = _switch(
+        "Y02", "on ZooKeeper: the controller writes states whatever their version"
+    )
+    y03_dead_members_accepted: bool = _switch(
+        "Y03", "on ZooKeeper: the controller accepts dead members into an ISR"
+    )
+    y04_notification_lost: bool = _switch(
+        "Y04", "on ZooKeeper below IBP 2.7-IV2: no ISR change is notified of"
+    )
+    y05_leader_write_unguarded: bool = _switch(
+        "Y05", "on ZooKeeper below IBP 2.7-IV2: a leader writes its ISR whatever the version"
+    )
+    y06_last_member_leaves: bool = _switch("Y06", "on ZooKeeper: the last member leaves the ISR")
+    y07_reassignment_ends_early: bool = _switch(
+        "Y07", "on ZooKeeper: a reassignment ends before its replicas are in sync"
+    )
+    y08_unclean_without_need: bool = _switch(
+        "Y08", "on ZooKeeper: a replica from outside the ISR is elected though a member is alive"
+    )
+
     @classmethod
     def switches(cls) -> dict[str, str]:
         """The field name of each zoo id, in order of declaration."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.broker import LISTENER, BeginShutdown
@@ -37,6 +38,7 @@ from minicluster.actors.nodes.zk_replica_manager import (
 )
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
 from minicluster.broker.state.api_state import KafkaApisConfig
+from minicluster.broker.zookeeper import planted as planted  # in place before a start
 from minicluster.broker.zookeeper.admin import ADMIN_REQUESTS, process_admin
 from minicluster.broker.zookeeper.control_requests import ControlRequests
 from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, IsrWriter
@@ -57,6 +59,7 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
     CreateTopicsResponse,
     DeleteTopicsResponse,
@@ -241,7 +244,7 @@ class ZkBroker(Shell):
         elif name == SHUT_DOWN_AGAIN:
             self._shut_down()
         elif name == ISR_TIMER:
-            self._isr.run(self.isr.propagate(now_ms), lambda _: None)
+            self._isr.run(self.isr.propagate(now_ms), lambda _: self._hits_of_writer())
             self.set_timer(ISR_TIMER, now_ms + CHECK_INTERVAL_MS)
         else:
             self.perform(self.apis.on_timer(name, now_ms))
@@ -428,7 +431,14 @@ class ZkBroker(Shell):
         names: dict[object, str] = {topic_id: topic.name for topic_id, topic in topics.items()}
         epochs = {p: state.controller_epoch for p, state in self.requests.hosted.items()}
         process = self.isr.write(request, names, epochs, self.now())
-        self._isr.run(process, lambda response: self.replicas.deliver(IsrWritten(number, response)))
+        self._isr.run(process, lambda response: self._isr_written(number, response))
+
+    def _isr_written(self, number: int, response: AlterPartitionResponse) -> None:
+        self._hits_of_writer()
+        self.replicas.deliver(IsrWritten(number, response))
+
+    def _hits_of_writer(self) -> None:
+        self.perform(fx.FaultHit(fault) for fault in self.isr.take_hits())
 
     # Controlled shutdown.
 

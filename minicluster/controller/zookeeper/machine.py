@@ -25,6 +25,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.zookeeper import events as e
+from minicluster.controller.zookeeper import planted as planted  # in place before a start
 from minicluster.controller.zookeeper.effects import AskZooKeeper
 from minicluster.controller.zookeeper.errors import (
     ControllerMoved,
