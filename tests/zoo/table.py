@@ -107,12 +107,22 @@ STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())
 
 # Faults that only a machine shows: the rule that it breaks, and the reason why no run can.
+OF_ZOOKEEPER = "the rules of ZooKeeper's log judge it, step by step on a server without actors"
 MACHINES = {
     "Z34": ("G2", "a promise about time, which no rule over a finished run states"),
     "Z58": ("E42", "the test sets the contents of the follower's tail and the leader's snapshot"),
     "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
     "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),
     "S22": ("E04", "a voter gets two vote requests in one epoch, before and after a restart"),
+    "Z51": ("K9", OF_ZOOKEEPER),
+    "Y01": ("K2", OF_ZOOKEEPER),
+    "Y02": ("K10", OF_ZOOKEEPER),
+    "Y03": ("K11", OF_ZOOKEEPER),
+    "Y04": ("K13", OF_ZOOKEEPER),
+    "Y05": ("K3", OF_ZOOKEEPER),
+    "Y06": ("K5", OF_ZOOKEEPER),
+    "Y07": ("K12", OF_ZOOKEEPER),
+    "Y08": ("K7", OF_ZOOKEEPER),
 }
 
 # Faults that are known from elsewhere and have no switch, each with the reason.
@@ -121,10 +131,6 @@ LEFT_OUT = {
         "KAFKA-13959: a broker is unfenced only once it has read to the end of the log",
         "G1 is a promise about time, with no rule over a finished run; E24 states the conditions "
         "of unfencing",
-    ),
-    "Z51": (
-        "KAFKA-14190: the id of a living topic is overwritten",
-        "ZooKeeper's path; replaying a TopicRecord refuses a name that lives. E25 is killed by S27",
     ),
     "S36": (
         "a leader counts a follower's time from the arrival of its fetch, so that the ISR flaps",
