@@ -67,6 +67,7 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from minicluster.rules import FailedReplicas, Rules
 from minicluster.zookeeper.client import TIMER as SESSION_TIMER
 from minicluster.zookeeper.client import (
     Results,
@@ -81,6 +82,13 @@ from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
 from minicluster.zookeeper.znodes.notifications import encode_log_dir_event
 
 CONTROLLER = "controller"
+
+
+def reports_replica_states(rules: Rules) -> bool:
+    """Brokers send AlterReplicaState in place of the znode, as KIP-589 has it."""
+    return rules.failed_replicas_reported_by is FailedReplicas.ALTER_REPLICA_STATE
+
+
 REGISTER_AGAIN, REGISTER_AGAIN_MS = "register-again", 500
 SHUT_DOWN_AGAIN, SHUT_DOWN_AGAIN_MS = "shut-down-again", 5_000
 SHUT_DOWN_TRIES = 3
@@ -154,6 +162,7 @@ class ZkBroker(Shell):
                 protocol=protocol,
                 unclean_leader_election_enable=unclean == "true",
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
+                replica_states_reported=reports_replica_states(context.rules),
             ),
             registration=self.registration,
             new_topic_id=new_id,

@@ -18,6 +18,7 @@ from minicluster.broker.zookeeper.by_protocol import request_by_protocol, respon
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
+from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ class ZkReplicaManager(ReplicaManager):
 
     def _send_by_protocol(self, send: fx.Send) -> None:
         request = send.request
-        if not isinstance(request, AlterPartitionRequest):
+        if isinstance(request, AlterReplicaStateRequest):
+            self._send(replace(send, request=replace(request, broker_epoch=self._broker_epoch)))
+        elif not isinstance(request, AlterPartitionRequest):
             self._send(send)
         elif self._protocol.alter_partition_supported:
             topics = self.machine.state.image.topics.by_id

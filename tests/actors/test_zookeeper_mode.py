@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.errors import UserError
+from minicluster.rules import FailedReplicas, Rules
 
 LEVELS = ("2.6", "2.7-IV2", "3.9")
 CONFIG = {"zookeeper.session.timeout.ms": 6_000, "replica.lag.time.max.ms": 4_000}
@@ -96,3 +98,22 @@ def test_the_same_seed_gives_the_same_znodes(tmp_path: Path) -> None:
 def test_a_wrong_mode_gets_one_line(arguments: dict[str, str], named: str) -> None:
     with pytest.raises(UserError, match=named):
         MiniCluster(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("as_written", [False, True])
+def test_a_lost_directory_moves_the_leader(as_written: bool) -> None:
+    """By the znode log_dir_event; with KIP-589 as it was written, by AlterReplicaState."""
+    rules = Rules.KAFKA_4_3
+    if as_written:
+        rules = replace(rules, failed_replicas_reported_by=FailedReplicas.ALTER_REPLICA_STATE)
+    config = {**CONFIG, "log.dirs": "d0,d1"}
+    with MiniCluster(mode="zookeeper", seed=3, rules=rules, config=config) as cluster:
+        orders = cluster.create_topic("orders", partitions=4, replicas=3)
+        leader = orders[0].leader
+        assert leader is not None
+        cluster.fail_dir(leader, 1)
+        cluster.run_for("20s")
+        led_elsewhere = [p for p in range(4) if leader not in orders[p].isr]
+        assert led_elsewhere
+        written = [line.get("path", "") for line in cluster.zookeeper_log.lines]
+        assert any("log_dir_event_0" in path for path in written) is not as_written

@@ -14,6 +14,9 @@ from minicluster.controller.zookeeper.processing.allocate_producer_ids import (
     process_allocate_producer_ids,
 )
 from minicluster.controller.zookeeper.processing.alter_partition import process_alter_partition
+from minicluster.controller.zookeeper.processing.alter_replica_state import (
+    process_alter_replica_state,
+)
 from minicluster.controller.zookeeper.processing.controlled_shutdown import (
     process_controlled_shutdown,
 )
@@ -39,6 +42,7 @@ from minicluster.protocol.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 
 CONTROLLER_REQUESTS = (
     AlterPartitionRequest,
@@ -47,6 +51,7 @@ CONTROLLER_REQUESTS = (
     AlterPartitionReassignmentsRequest,
     ListPartitionReassignmentsRequest,
     AllocateProducerIdsRequest,
+    AlterReplicaStateRequest,
 )
 """The requests that the controller decides in turn with its other events."""
 
@@ -65,6 +70,8 @@ def process_request(state: ControllerState, event: RequestReceived) -> Process[N
             return process_alter_reassignments(state, token, request, version)
         case AllocateProducerIdsRequest():
             return process_allocate_producer_ids(state, token, request, version)
+        case AlterReplicaStateRequest():
+            return process_alter_replica_state(state, token, request, version)
         case ListPartitionReassignmentsRequest():
             process_list_reassignments(state, token, request, version)
             return None

@@ -61,3 +61,5 @@ class ZooKeeperControllerSettings:
     leader_imbalance_per_broker_percentage: int = 10
     delete_topic_enable: bool = True
     inter_broker_listener: str = "PLAINTEXT"
+    replica_states_reported: bool = False
+    """AlterReplicaState is served, as KIP-589 has it."""
