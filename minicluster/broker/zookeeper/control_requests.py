@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.metadata.znode_records import (
@@ -51,8 +52,10 @@ _State = LeaderAndIsrRequest.LeaderAndIsrPartitionState
 class ControlRequests:
     """The image of one broker, and the newest controller of which it has had a request."""
 
-    def __init__(self, broker: int) -> None:
+    def __init__(self, broker: int, release: ReleaseRules | None = None) -> None:
         self.broker = broker
+        self._release = release or ReleaseRules()
+        self._ids: dict[TopicPartition, UUID] = {}  # of the logs here
         self.broker_epoch = -1
         self.controller_epoch = 0
         self.controller: int | None = None
@@ -93,8 +96,7 @@ class ControlRequests:
         """Become leader and follower of partitions, each in a newer leader epoch only."""
         refusal = self.is_stale(request.controller_epoch, request.broker_epoch)
         if refusal is not None:
-            repeated = refusal if refusal == ErrorCode.STALE_CONTROLLER_EPOCH else None
-            return self._response(request, version, refusal, {}, repeated)
+            return self._response(request, version, refusal, {}, refusal)
         self.controller_epoch, self.controller = request.controller_epoch, request.controller_id
         errors: dict[TopicPartition, ErrorCode] = {}
         for topic in request.topic_states:
@@ -110,8 +112,8 @@ class ControlRequests:
     ) -> ErrorCode:
         if offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        known_id = self._topic_id(partition.topic)
-        if ZERO_UUID not in (topic_id, known_id or ZERO_UUID) and topic_id != known_id:
+        known_id = self._ids.get(partition, ZERO_UUID)
+        if ZERO_UUID not in (topic_id, known_id) and topic_id != known_id:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         before = self.hosted.get(partition)
         if before is not None and state.leader_epoch <= before.leader_epoch:
@@ -119,6 +121,7 @@ class ControlRequests:
         if self.broker not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         self.hosted[partition] = state
+        self._ids[partition] = topic_id
         self._put(
             partition,
             topic_id,
@@ -203,11 +206,16 @@ class ControlRequests:
             return ErrorCode.KAFKA_STORAGE_ERROR
         known = self.hosted.get(partition)
         unconditional = state.leader_epoch in (ANY_EPOCH, EPOCH_DURING_DELETE)
-        if known is not None and not unconditional and state.leader_epoch < known.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
+        if known is not None and not unconditional:
+            same = state.leader_epoch == known.leader_epoch
+            old = state.leader_epoch < known.leader_epoch
+            if old or (same and not self._release.stops_in_same_epoch):
+                return ErrorCode.FENCED_LEADER_EPOCH
         if known is not None:
-            del self.hosted[partition]
             self._without_this_broker(partition, deleted=state.delete_partition)
+        if state.delete_partition:
+            self._ids.pop(partition, None)
+            self.hosted.pop(partition, None)  # one that is stopped keeps its leader epoch
         return ErrorCode.NONE
 
     def _without_this_broker(self, partition: TopicPartition, *, deleted: bool) -> None:

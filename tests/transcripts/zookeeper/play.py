@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.transcripts.report import Outcome
+from tests.transcripts.zookeeper.broker_responses import compare_broker_responses
 from tests.transcripts.zookeeper.player import Player, compare_responses
 from tests.transcripts.zookeeper.recording import load
 from tests.transcripts.zookeeper.sent_requests import compare_sent
@@ -24,3 +25,4 @@ def play(path: Path) -> Iterator[Outcome]:
     yield from player.play()
     yield from compare_responses(player)
     yield from compare_sent(player.all_controllers, recording)
+    yield from compare_broker_responses(recording)

@@ -25,6 +25,8 @@ class ReleaseRules:
     """/controller has version 2, with an epoch for the migration to KRaft (KIP-866)."""
     controller_checked_for_configs: bool = True
     """Configs are set in a multi with a check of /controller (KIP-866)."""
+    stops_in_same_epoch: bool = True
+    """StopReplica of the leader epoch that a broker has stops it; else only of a newer one."""
     marked_topics_refused: bool = True
     """A topic that waits for its deletion is refused with its own words."""
 
@@ -44,6 +46,7 @@ class ReleaseRules:
             recovery_state_known=(major, minor) >= (3, 2),
             kraft_epoch_in_controller_znode=False,
             controller_checked_for_configs=False,
+            stops_in_same_epoch=False,
             marked_topics_refused=(major, minor) >= (3, 2),
         )
 

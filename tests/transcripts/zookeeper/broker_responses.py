@@ -1,0 +1,111 @@
+"""What each broker responded to control requests, of the controller and of the script.
+
+A broker's log directories are not in a recording: which replicas are lost is taken from the first
+KAFKA_STORAGE_ERROR of each, until the broker is started again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from minicluster.broker.zookeeper.control_requests import ControlRequests
+from minicluster.controller.zookeeper.state.settings import ReleaseRules
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from minicluster.zookeeper.znodes import paths
+from tests.transcripts.report import AGREE, DIFFER, Outcome
+from tests.transcripts.zookeeper.forms import comparable, read_message
+from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording
+
+_START = re.compile(r"(?:start|ended) (\d+)")
+
+
+def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
+    """One outcome for each response to LeaderAndIsr, StopReplica and UpdateMetadata."""
+    events: list[tuple[int, int, int, Any]] = []
+    for order, (ms, broker) in enumerate(_starts(recording)):
+        events.append((ms, 0, order, broker))
+    for transaction in recording.transactions:
+        for entry in transaction.entries:
+            if entry.op == "create" and entry.path.startswith(f"{paths.BROKER_IDS}/"):
+                registered = (int(entry.path.rpartition("/")[2]), transaction.zxid)
+                events.append((transaction.ms, 1, transaction.zxid, registered))
+    for one in recording.requests:
+        if one.api in CONTROL_APIS and one.response is not None:
+            events.append((one.received_ms, 2, one.number, one))
+    brokers: dict[int, tuple[ControlRequests, set[TopicPartition]]] = {}
+    for _, _, _, event in sorted(events, key=lambda one: one[:3]):
+        if isinstance(event, int):
+            release = ReleaseRules.of(recording.release_of(event))
+            brokers[event] = (ControlRequests(event, release), set())
+        elif isinstance(event, tuple):
+            broker, epoch = event
+            if broker in brokers:
+                brokers[broker][0].broker_epoch = epoch
+        elif event.broker in brokers:
+            yield _compare(recording, event, *brokers[event.broker])
+
+
+def _starts(recording: Recording) -> Iterator[tuple[int, int]]:
+    text = (recording.path / "steps.jsonl").read_text()
+    for line in text.splitlines():
+        step = json.loads(line)
+        found = _START.fullmatch(step["do"])
+        if found is not None:
+            yield step["ms"], int(found.group(1))
+
+
+def _compare(
+    recording: Recording, one: Recorded, broker: ControlRequests, lost: set[TopicPartition]
+) -> Outcome:
+    request = read_message(one.api, "Request", one.version, one.request)
+    assert one.response is not None
+    wanted = read_message(one.api, "Response", one.version, one.response)
+    lost |= _lost(request, wanted)
+    given: Any
+    match request:
+        case LeaderAndIsrRequest():
+            given = broker.leader_and_isr(request, one.version, lost.__contains__)
+        case StopReplicaRequest():
+            given, _ = broker.stop_replica(request, lost.__contains__)
+        case _:
+            given = broker.update_metadata(request)
+    ours, theirs = comparable(given, one.version), comparable(wanted, one.version)
+    kind = "probe" if one.is_probe else "answered"
+    detail = f"  {one.request}\n  recorded {theirs}\n  ours     {ours}"
+    where = f"{recording.path.name} request {one.number}"
+    return Outcome(f"{kind} {one.api}", AGREE if ours == theirs else DIFFER, where, detail)
+
+
+def _lost(request: Any, response: Any) -> set[TopicPartition]:
+    storage = ErrorCode.KAFKA_STORAGE_ERROR
+    match response:
+        case StopReplicaResponse():
+            return {
+                TopicPartition(error.topic_name, error.partition_index)
+                for error in response.partition_errors
+                if error.error_code == storage
+            }
+        case LeaderAndIsrResponse():
+            names = {topic.topic_id: topic.topic_name for topic in request.topic_states}
+            flat = {
+                TopicPartition(error.topic_name, error.partition_index)
+                for error in response.partition_errors
+                if error.error_code == storage
+            }
+            return flat | {
+                TopicPartition(names[topic.topic_id], error.partition_index)
+                for topic in response.topics
+                for error in topic.partition_errors
+                if error.error_code == storage
+            }
+    return set()
