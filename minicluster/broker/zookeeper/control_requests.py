@@ -11,6 +11,7 @@ Source:   KIP-380, KIP-497, KIP-516; kafka.server.KafkaApis.handleLeaderAndIsrRe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -120,7 +121,11 @@ class ControlRequests:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if self.broker not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        self.hosted[partition] = state
+        known_epoch = state.leader_epoch
+        if state.leader != self.broker and state.leader not in self.image.cluster.brokers.rows:
+            # A leader that is not alive is not followed, and its epoch is not taken.
+            known_epoch = ANY_EPOCH if before is None else before.leader_epoch
+        self.hosted[partition] = replace(state, leader_epoch=known_epoch)
         self._ids[partition] = topic_id
         self._put(
             partition,

@@ -41,7 +41,7 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
                 events.append((transaction.ms, 1, transaction.zxid, registered))
     for one in recording.requests:
         if one.api in CONTROL_APIS and one.response is not None:
-            events.append((one.received_ms, 2, one.number, one))
+            events.append((one.ms, 2, one.number, one))
     brokers: dict[int, tuple[ControlRequests, set[TopicPartition]]] = {}
     for _, _, _, event in sorted(events, key=lambda one: one[:3]):
         if isinstance(event, int):
