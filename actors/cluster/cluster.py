@@ -145,7 +145,7 @@ class Cluster:
         self.scenario = scenario
         self.exercises = tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
-        self.online = online and mode == KRAFT  # the log-only rules are those of KRaft
+        self.online, self.znodes_judged = online and mode == KRAFT, online and mode == ZOOKEEPER
         self.checks = tuple(checks)
         self._lay_out()
 

@@ -43,7 +43,7 @@ from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.nodes.broker import LISTENER
 from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
-from minicluster.actors.recording.followers import OnlineChecks, stream
+from minicluster.actors.recording.followers import OnlineChecks, OnlineZnodeChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.broker.controller_listener import controller_versions
@@ -156,6 +156,9 @@ class MiniCluster(ClusterRoles):
             self.online_checks = OnlineChecks(self.rt, self.run_id, rules=self.rules)
             followers.append(self.online_checks)
             self.recorder.follower = self.online_checks
+        elif self.znodes_judged:
+            checks = OnlineZnodeChecks(self.rt, self.run_id, self.protocol)
+            self.zookeeper_log.follower = checks.on_line
         followers += self.checks
         self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers))
         directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)

@@ -14,6 +14,7 @@ from minicluster.errors import MiniclusterError, UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import segment_name
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 
 if TYPE_CHECKING:
@@ -82,6 +83,25 @@ class OnlineChecks:
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+class OnlineZnodeChecks:
+    """The rules of ZooKeeper's log over every transaction as it commits; the first finding ends
+    the run.
+    """
+
+    def __init__(self, rt: Runtime, run: str, protocol: InterBrokerProtocol) -> None:
+        from minicluster.verify.zookeeper.checker import ZnodeChecker
+
+        self.checker = ZnodeChecker(protocol, run=run)
+        self._rt = rt
+
+    def on_line(self, line: Mapping[str, Any]) -> None:
+        """Judge a line of the log."""
+        known = bool(self.checker.findings)
+        findings = self.checker.on_line(line)
+        if findings and not known:
+            self._rt.interrupted(InvariantViolated(findings, self._rt.seed))
 
 
 class LogStream:

@@ -7,7 +7,7 @@ Shapes:  zxid, ms, session, broker, op (create, set, delete, check, error, creat
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,17 @@ class ZooKeeperLog:
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
+        self.follower: Callable[[Mapping[str, Any]], None] | None = None
 
     def append(self, transaction: LogTransaction, broker: int | None) -> None:
         """Add a transaction of a broker's session; None where it is another client's."""
+        before = len(self.lines)
+        self._append(transaction, broker)
+        if self.follower is not None:
+            for line in self.lines[before:]:
+                self.follower(line)
+
+    def _append(self, transaction: LogTransaction, broker: int | None) -> None:
         head = {
             "zxid": transaction.zxid,
             "ms": transaction.at_ms,
