@@ -54,7 +54,7 @@ class Change:
     epochs: tuple[int, int]
 
     def at_level(self, level: Level) -> object:
-        """What is compared at a level."""
+        """The part of a change that is compared at a level."""
         return (self.kinds, self.replicas, self.epochs)[level]
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ def _epochs(span: PartitionSpan) -> tuple[int, int]:
 
 
 def _kinds(before: PartitionSpan | None, after: PartitionSpan) -> Iterator[str]:
-    """What a change is, in words that say nothing of who it was."""
+    """The kinds of a change, in words that name no broker."""
     if before is None:
         yield f"is created with {len(after.replicas)} replicas"
         return

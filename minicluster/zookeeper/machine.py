@@ -43,7 +43,10 @@ EXPIRY = "expiry"
 
 
 class ZooKeeperMachine:
-    """One ZooKeeper server; the module shows how to drive it."""
+    """One ZooKeeper server; the module shows how to drive it.
+
+    Units:   sessions expire on whole ticks of ``tick_ms``.
+    """
 
     def __init__(self, *, tick_ms: int = 500) -> None:
         self.tree = Tree()
@@ -52,7 +55,10 @@ class ZooKeeperMachine:
         self._watches = Watches()
 
     def on_connect(self, token: Any, session: int, timeout_ms: int, now_ms: int) -> list[Effect]:
-        """Open a session (0), or connect again to one; the response is its id, 0 if it is gone."""
+        """Open a session, or connect to one again.
+
+        Shapes:  session is 0 for a new one; the response is its id, 0 if it is gone.
+        """
         effects: list[Effect] = []
         if session == 0:
             session = self._sessions.open(timeout_ms, now_ms)
@@ -65,18 +71,27 @@ class ZooKeeperMachine:
         return [*effects, Respond(token, session), *self._expiry_timer()]
 
     def on_ping(self, token: Any, session: int, now_ms: int) -> list[Effect]:
-        """Prolong a session; the response is SESSIONEXPIRED if there is none."""
+        """Prolong a session.
+
+        Errors:  SESSIONEXPIRED in the response if there is none.
+        """
         alive = self._sessions.touch(session, now_ms)
         code = Code.OK if alive else Code.SESSIONEXPIRED
         return [Respond(token, Result(code)), *self._expiry_timer()]
 
     def on_close(self, token: Any, session: int, now_ms: int) -> list[Effect]:
-        """End a session at its client's request."""
+        """End a session at its client's request.
+
+        Shapes:  -> LogTransaction and NotifyWatch of its ephemeral znodes, then the response.
+        """
         closed = self._close(session, now_ms) if session in self._sessions else []
         return [*closed, Respond(token, Result()), *self._expiry_timer()]
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
-        """Expire the sessions without a request or ping in time."""
+        """Expire the sessions without a request or ping in time.
+
+        Shapes:  name is EXPIRY, the only timer.
+        """
         assert name == EXPIRY, name
         effects: list[Effect] = []
         for session in self._sessions.expired(now_ms):
@@ -84,7 +99,11 @@ class ZooKeeperMachine:
         return [*effects, *self._expiry_timer()]
 
     def on_request(self, token: Any, session: int, request: Request, now_ms: int) -> list[Effect]:
-        """Read or write; the response is a ``Result``."""
+        """Read or write.
+
+        Shapes:  the response is a ``Result``.
+        Errors:  SESSIONEXPIRED and the codes of ZooKeeper, in the result.
+        """
         if not self._sessions.touch(session, now_ms):
             return [Respond(token, Result(Code.SESSIONEXPIRED))]
         if isinstance(request, Create | SetData | Delete | Check | Multi):

@@ -80,7 +80,10 @@ FAILURES = (ZooKeeperFailure, StateChangeFailed)
 
 
 class ZooKeeperControllerMachine:
-    """One broker's candidate for the controller; the module shows how to drive it."""
+    """One broker's candidate for the controller; the module shows how to drive it.
+
+    Source:  kafka.controller.KafkaController, ControllerEventManager.
+    """
 
     def __init__(
         self,
@@ -104,35 +107,56 @@ class ZooKeeperControllerMachine:
         self._process, self._waits = None, False
 
     def on_start(self, now_ms: int) -> list[Effect]:
-        """The broker has registered in a new session."""
+        """Begin, once the broker has registered in a new session.
+
+        Source:  KafkaController.startup, Startup.
+        """
         return self._put(e.Startup(), now_ms)
 
     def on_watch(self, watched: WatchEvent, now_ms: int) -> list[Effect]:
-        """A watch has fired; one that is not handled any more is ignored."""
+        """Handle the event of a watch that has fired.
+
+        Shapes:  a watch that has no event here is ignored.
+        """
         event = event_of(self.state, watched)
         return [] if event is None else self._put(event, now_ms)
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """A request for the controller."""
+        """Decide a request in turn with the other events.
+
+        Errors:  in the response; TypeError for a request that the controller does not decide.
+        """
         return self._put(e.RequestReceived(token, request, version), now_ms)
 
     def on_control_response(
         self, broker: int, request: Any, response: Any, now_ms: int
     ) -> list[Effect]:
-        """The response to a control request."""
+        """Take the response to a LeaderAndIsr, StopReplica or UpdateMetadata.
+
+        Shapes:  request is the one that the controller has sent to this broker.
+        """
         return self._put(e.ControlResponse(broker, request, response), now_ms)
 
     def on_unclean_enabled(self, topic: str | None, now_ms: int) -> list[Effect]:
-        """A topic, or by default every one, may have unclean leaders from now on."""
+        """Elect unclean leaders, which are allowed from now on.
+
+        Shapes:  topic is None where the default of all topics has changed.
+        """
         return self._put(e.UncleanElectionEnable(topic), now_ms)
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
-        """Look for leaders that are not the preferred ones."""
+        """Look for leaders that are not the preferred ones.
+
+        Shapes:  name is AUTO_REBALANCE, the only timer.
+        """
         assert name == AUTO_REBALANCE, name
         return self._put(e.AutoPreferredElection(), now_ms)
 
     def on_session_expired(self, now_ms: int) -> list[Effect]:
-        """All that waits is given up; what is under way ends first."""
+        """Give up the events that wait; the one under way ends first.
+
+        Source:  KafkaController.Expire, PreemptableControllerEvent.preempt.
+        """
         self.state.now_ms = now_ms
         waiting = list(self.state.queue)
         self.state.queue.clear()
@@ -141,7 +165,10 @@ class ZooKeeperControllerMachine:
         return self._put(e.Expire(), now_ms)
 
     def on_zookeeper(self, results: Sequence[Result], now_ms: int) -> list[Effect]:
-        """The results of the last requests to ZooKeeper."""
+        """Go on with the results of the last requests to ZooKeeper.
+
+        Shapes:  one result per request, in their order.
+        """
         assert self._process is not None and self._waits
         self.state.now_ms, self._waits = now_ms, False
         self._step(tuple(results))
