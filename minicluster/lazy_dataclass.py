@@ -1,7 +1,7 @@
 """Dataclasses that compile their methods at first use.
 
 ``dataclasses.dataclass`` compiles up to ten methods when a class is declared. A start declares some
-400 classes and needs a tenth of those methods, so their compilation was half of the time of an
+450 classes and calls 192 of those methods, so their compilation was nearly half of the time of an
 import. Here a class is declared with its fields and slots only. Its ``__init__``, comparisons and
 ``__hash__`` are compiled when they are first called; all else is written once for all classes.
 
