@@ -1,0 +1,96 @@
+"""Groups and transactions under chaos: nothing is lost, doubled, or seen before it is committed.
+
+Two producers write transactions, of which every third is aborted; four members read what is
+committed. Meanwhile coordinators and leaders are gone, stand still or cannot be reached.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.clients.transactional_producer import Transaction
+from minicluster.errors import UserError
+from minicluster.scenario.nemesis import Draws
+
+CONFIG = {"offsets.topic.num.partitions": 2, "transaction.state.log.num.partitions": 2}
+ROLES = (
+    "leader(__transaction_state-0)",
+    "leader(__transaction_state-1)",
+    "leader(__consumer_offsets-0)",
+    "leader(__consumer_offsets-1)",
+    "leader(alpha-0)",
+    "leader(alpha-1)",
+)
+QUICK_SEEDS, SLOW_SEEDS = range(20), range(1_000)
+
+
+def disturb(cluster: MiniCluster, draws: Draws, number: int) -> None:
+    """One broker with a role is gone, stands still or is alone for a while."""
+    who = ROLES[draws.below(f"who/{number}", len(ROLES))]
+    lasting = f"{draws.between(f'lasting/{number}', 200, 12_000)}ms"
+    try:
+        match draws.below(f"kind/{number}", 3):
+            case 0:
+                cluster.bounce(who, down=lasting)
+            case 1:
+                cluster.pause(who, lasting=lasting)
+            case _:
+                cluster.isolate(who, lasting=lasting)
+    except UserError:  # nobody has the role at present
+        pass
+    cluster.run_for(f"{draws.between(f'gap/{number}', 500, 8_000)}ms")
+
+
+def play(seed: int, disturbances: int) -> None:
+    """Play a seed and check what was written and seen."""
+    draws = Draws(seed)
+    with MiniCluster(brokers=3, controllers=1, seed=seed, config=CONFIG) as cluster:
+        cluster.create_topic("alpha", partitions=2, replicas=3, min_isr=2)
+        written: list[Transaction] = []
+        loads = [
+            cluster.transaction("alpha", id=f"t{n}", count=2, rate=1, abort_every=3) for n in (1, 2)
+        ]
+        protocol = "classic" if draws.flip("protocol") else "consumer"
+        cluster.consume("alpha", members=4, isolation="read_committed", protocol=protocol)
+        cluster.run_for("1s")
+        for number in range(disturbances):
+            disturb(cluster, draws, number)
+        cluster.heal()
+        cluster.wait_until(cluster.topic("alpha").fully_in_sync, within="180s")
+        cluster.pause_load()
+        producers = cluster.producers.values()
+        cluster.wait_until(lambda: all(p.client.is_idle for p in producers), within="120s")
+        for load in loads:
+            written += load
+        _judge(cluster, written)
+
+
+def _judge(cluster: MiniCluster, written: list[Transaction]) -> None:
+    (group,) = cluster.groups
+    sure = {value for t in written if t.outcome == "committed" for _, value in t.records}
+    cluster.consume("alpha", group="last", isolation="read_committed")
+    last = cluster.groups[-1]
+    cluster.wait_until(lambda: {r.value for r in last.records} >= sure, within="120s")
+    cluster.run_for("2s")
+    values = [record.value for record in last.records]
+    seen = set(values)
+    assert len(values) == len(seen), "a record is there twice"
+    for transaction in written:
+        own = {value for _, value in transaction.records}
+        if transaction.outcome == "aborted":
+            assert not own & seen, f"aborted and seen: {transaction}"
+        assert own <= seen or not own & seen, f"seen in part: {transaction}"
+    cluster.wait_until(lambda: {r.value for r in group.records} >= seen, within="120s")
+    assert {r.value for r in group.records} == seen, "seen, and not committed"
+
+
+@pytest.mark.parametrize("seed", QUICK_SEEDS)
+def test_a_short_chaos_loses_and_doubles_nothing(seed: int) -> None:
+    play(seed, disturbances=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SLOW_SEEDS)
+def test_a_thousand_seeds_lose_and_double_nothing(seed: int) -> None:
+    play(seed, disturbances=6)
