@@ -60,6 +60,7 @@ from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
+from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
@@ -307,13 +308,17 @@ class Cluster:
 
     def high_watermark(self, topic: str, index: int) -> int:
         """The high watermark as the partition's leader has it, -1 where there is none."""
+        partition = self.leading(topic, index)
+        return -1 if partition is None else partition.high_watermark
+
+    def leading(self, topic: str, index: int) -> Partition | None:
+        """The replica of a partition's leader, None where there is none."""
         leader = self.leader_id(topic, index)
         process = None if leader is None else self.processes.get(leader)
         found = self.image.topics.named(topic)
         if process is None or process.replicas is None or found is None:
-            return -1
-        partition = process.replicas.machine.state.partitions.get((found.id, index))
-        return -1 if partition is None else partition.high_watermark
+            return None
+        return process.replicas.machine.state.partitions.get((found.id, index))
 
     def all_unfenced(self) -> bool:
         """True if all brokers are registered and unfenced; on ZooKeeper, in the image of each."""

@@ -97,6 +97,7 @@ class ConsumerGroup:
 
     def __init__(self, actors: Sequence[ConsumerActor]) -> None:
         self.actors = tuple(actors)
+        self.is_stopped = False
 
     @property
     def records(self) -> list[ConsumedRecord]:
@@ -120,6 +121,7 @@ class ConsumerGroup:
 
     def stop(self, after_ms: int = 0) -> None:
         """Have all members commit and leave."""
+        self.is_stopped = True
         for actor in self.actors:
             actor.after(after_ms, Stop())
 

@@ -60,7 +60,9 @@ def promises(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
         ("G6", "every replica is in its ISR", in_sync_ms, out_of_sync),
         ("G5", "all that leaders hold is committed", in_sync_ms + 1_000, uncommitted),
         ("G4", "no ISR change is pending", in_sync_ms + 2 * config.request_timeout_ms, pending),
-    )
+        ("G12", "clients have ended their transactions and read what is committed",
+         in_sync_ms + 4 * config.request_timeout_ms, unfinished),
+    )  # fmt: skip
     return tuple(
         Promise(id=name, text=text, bound_ms=min(bound_ms, at_most_ms), stuck=stuck)
         for name, text, bound_ms, stuck in bounds
@@ -102,6 +104,36 @@ def _every(cluster: Cluster, kept: Sequence[Promise]) -> Callable[[], bool]:
 
 
 # --- stuck states --------------------------------------------------------------------------------
+
+
+def unfinished(cluster: Cluster) -> list[str]:
+    """Producers with a transaction, and groups below the end of what they may read (G12)."""
+    stuck = [
+        f"{producer.name} has a transaction"
+        for producer in cluster.producers.values()
+        if not producer.client.is_idle
+    ]
+    for group in cluster.groups:
+        if group.is_stopped:
+            continue
+        committed: dict[tuple[str, int], int] = {}
+        for actor in group.actors:
+            for place, offset in actor.client.committed.items():
+                committed[place] = max(offset, committed.get(place, 0))
+        config = group.actors[0].client.config
+        for topic in config.topics:
+            found = cluster.image.topics.named(topic)
+            for index in () if found is None else found.partitions:
+                partition = cluster.leading(topic, index)
+                if partition is None:
+                    continue
+                end = partition.high_watermark
+                if config.read_committed:
+                    end = partition.last_stable_offset
+                if committed.get((topic, index), 0) < end:
+                    at = committed.get((topic, index), 0)
+                    stuck.append(f"group {config.group} is at {at} of {end} in {topic}-{index}")
+    return stuck
 
 
 def no_leader(cluster: Cluster) -> list[str]:

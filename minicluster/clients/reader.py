@@ -106,6 +106,7 @@ class Reader:
         is_lost = response is None
         reset: list[TopicPartition] = []
         seen: list[ConsumedRecord] = []
+        before = dict(self.positions)
         for topic in () if response is None else response.responses:
             for data in topic.partitions:
                 place = topic.topic, data.partition_index
@@ -115,7 +116,7 @@ class Reader:
                     is_lost = True
                 else:
                     seen += self._seen(place, data)
-        if seen:
+        if self.positions != before:  # perhaps past markers alone
             self._on_records(seen, now_ms)
         if is_lost:
             self.stop()

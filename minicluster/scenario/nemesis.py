@@ -31,6 +31,7 @@ WARM_UP_MS = 3_000
 CHAOS_MS = (20_000, 90_000)
 LIVENESS_BOUND = "180s"
 TOPICS = ("alpha", "beta")
+CLIENTS = 0.3  # how many seeds have groups and transactions
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
 Step = dict[str, Any]
 
@@ -372,7 +373,7 @@ def generate(seed: int) -> Scenario:
     chaos_ms = draws.between("chaos", *CHAOS_MS)
     events = [*_background(draws), *_disturbances(draws, world, chaos_ms)]
     events.sort(key=lambda event: event[0])  # stable: what was drawn first comes first
-    steps: list[Step] = [*_load(draws)]
+    steps: list[Step] = [*_load(draws), *_clients(draws)]
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
     steps.append(
         {"at": format_duration(WARM_UP_MS + chaos_ms), "do": "liveness", "bound": LIVENESS_BOUND}
@@ -392,6 +393,10 @@ def _config_of(draws: Draws, world: World) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if world.log_dirs > 1:
         config["log.dirs"] = ",".join(f"d{n}" for n in range(world.log_dirs))
+    if _has_clients(draws):  # what a group commits has to be on two brokers, too
+        config["min.insync.replicas"] = 2
+        config["offsets.topic.num.partitions"] = 2
+        config["transaction.state.log.num.partitions"] = 2
     if world.dynamic:
         config["kraft.version"] = 1
         config["controller.quorum.auto.join.enable"] = draws.flip("auto join")
@@ -414,6 +419,25 @@ def _load(draws: Draws) -> Iterator[Step]:
             acks = "all" if draws.flip(f"acks/{topic}/{partition}", 0.8) else "1"
             step = {"do": "produce", "topic": topic, "rate": rate, "acks": acks}
             yield {**step, "partition": partition}
+
+
+def _has_clients(draws: Draws) -> bool:
+    return draws.flip("clients", CLIENTS)
+
+
+def _clients(draws: Draws) -> Iterator[Step]:
+    """A group, and producers that write transactions, of which some are aborted."""
+    if not _has_clients(draws):
+        return
+    for n in range(1 + draws.below("clients/producers", 2)):
+        step = {"do": "transaction", "topic": TOPICS[n], "id": f"t{n}", "rate": 1}
+        yield {**step, "count": 2, "abort_every": 2 + draws.below(f"clients/aborts/{n}", 3)}
+    isolation = "read_committed" if draws.flip("clients/isolation", 0.7) else "read_uncommitted"
+    protocol = "consumer" if draws.flip("clients/protocol") else "classic"
+    members = 1 + draws.below("clients/members", 4)
+    for topic in TOPICS:
+        step = {"do": "consume", "topic": topic, "group": f"of-{topic}", "isolation": isolation}
+        yield {**step, "members": members, "protocol": protocol}
 
 
 def _background(draws: Draws) -> Iterator[tuple[int, Step]]:
