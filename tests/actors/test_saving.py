@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -21,9 +22,10 @@ from minicluster.scenario import Scenario
 
 
 @pytest.fixture(scope="module")
-def cluster() -> MiniCluster:
+def cluster() -> Iterator[MiniCluster]:
     """An idle cluster, whose saved folder has every file nevertheless."""
-    return MiniCluster(brokers=1, controllers=1, seed=1)
+    with MiniCluster(brokers=1, controllers=1, seed=1) as started:
+        yield started
 
 
 def files(folder: Path) -> set[str]:
@@ -87,8 +89,10 @@ def test_a_file_of_a_user_under_the_name_of_a_runs_file_is_refused(
 
 
 def test_a_controller_of_an_earlier_run_does_not_survive(tmp_path: Path) -> None:
-    MiniCluster(brokers=0, controllers=5).save(tmp_path / "run")
-    run = MiniCluster(brokers=0, controllers=3).save(tmp_path / "run")
+    with MiniCluster(brokers=0, controllers=5) as earlier:
+        earlier.save(tmp_path / "run")
+    with MiniCluster(brokers=0, controllers=3) as later:
+        run = later.save(tmp_path / "run")
     assert sorted(path.name for path in run.glob("controller-*")) == [
         "controller-101", "controller-102", "controller-103",
     ]  # fmt: skip
@@ -139,7 +143,7 @@ def test_what_a_killed_run_has_written_does_not_survive_beneath_the_next(
 
 
 def test_many_may_save_to_one_place_at_the_same_time(tmp_path: Path) -> None:
-    clusters = [MiniCluster(brokers=0, controllers=1 + n, seed=n) for n in range(4)]
+    clusters = [MiniCluster(brokers=0, controllers=1 + n, seed=n).start() for n in range(4)]
     errors: list[BaseException] = []
 
     def save(cluster: MiniCluster) -> None:
@@ -154,6 +158,8 @@ def test_many_may_save_to_one_place_at_the_same_time(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    for cluster in clusters:
+        cluster.stop()
     assert not errors
     header = json.loads((tmp_path / "run" / "run.json").read_text())
     assert files(tmp_path / "run") == {*header["files"]} - {"report.html", "report.json"}
