@@ -9,6 +9,8 @@ from pathlib import Path
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import LENGTH_END
 
+NO_LIMIT = 2**62
+SPLIT_BYTES = 2 << 20
 _HEAD = struct.Struct(">qi")  # base offset, length
 _DELTA = struct.Struct(">i")  # last offset delta
 _DELTA_AT = 23
@@ -38,3 +40,29 @@ def batch_heads(path: Path) -> Iterator[BatchHead]:
                 return
             yield BatchHead(position, end, base, base + _DELTA.unpack_from(head, _DELTA_AT)[0])
             position = end
+
+
+def byte_ranges(path: Path, first: int = 0, last: int = NO_LIMIT) -> Iterator[tuple[int, int]]:
+    """Byte ranges of about ``SPLIT_BYTES`` that hold offsets between two, both included.
+
+    A file whose headers do not lead to its end comes as one range: the reader reports the damage.
+    """
+    size = path.stat().st_size
+    start: int | None = None
+    reached = 0
+    for head in batch_heads(path):
+        reached = head.end
+        if head.last_offset < first or head.base_offset > last:
+            if start is not None:
+                yield start, head.position
+                start = None
+            continue
+        if start is None:
+            start = head.position
+        if head.end - start >= SPLIT_BYTES:
+            yield start, head.end
+            start = None
+    if reached < size:
+        yield (reached if start is None else start), size
+    elif start is not None:
+        yield start, size

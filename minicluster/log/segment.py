@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from minicluster.files import UnusableFile, read_bytes
@@ -113,6 +114,35 @@ def read_batches(
         position += batch.size
         last_offset = batch.last_offset
     return SegmentContent(path, tuple(placed))
+
+
+def read_piece(
+    path: Path, start: int, end: int, *, whole: bool = False, limits: ReadLimits = DEFAULT_LIMITS
+) -> SegmentContent:
+    """Read the batches between two places of a file, which are bounds of batches.
+
+    Errors:  LogError; LogCorruption with the place in the file.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            buffer = file.read(end - start)
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        content = read_batches(path, buffer, whole=whole, limits=limits)
+    except LogCorruption as error:
+        raise LogCorruption(
+            file=error.file,
+            position=start + error.position,
+            base_offset=error.base_offset,
+            why=error.why,
+        ) from None
+    placed = tuple(PlacedBatch(one.batch, start + one.position) for one in content.batches)
+    torn = content.torn
+    if torn is not None:
+        torn = replace(torn, position=start + torn.position)
+    return SegmentContent(path, placed, torn)
 
 
 def _torn_tail(

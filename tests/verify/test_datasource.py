@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from minicluster.log import heads
 from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.errors import LogCorruption
 from minicluster.log.format.limits import DEFAULT_LIMITS
@@ -113,7 +114,7 @@ def test_an_unknown_column_is_refused(kraft: Any) -> None:
 def test_a_long_segment_is_split_between_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(datasource, "SPLIT_BYTES", 300)
+    monkeypatch.setattr(heads, "SPLIT_BYTES", 300)
     log = cluster()
     for _ in range(40):
         log.op(r.NoOpRecord())
@@ -146,7 +147,7 @@ def test_damage_inside_a_log_names_file_byte_and_offset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last batch of a piece that is not the end of its log."""
-    monkeypatch.setattr(datasource, "SPLIT_BYTES", 300)
+    monkeypatch.setattr(heads, "SPLIT_BYTES", 300)
     log = cluster()
     for _ in range(20):
         log.op(r.NoOpRecord())

@@ -21,6 +21,7 @@ from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.log_state import LogState
 from minicluster.verify.online.operation_rules import end_of_operation
 from minicluster.verify.online.partition_rules import on_clear_elr, on_partition_change
+from minicluster.verify.online.share import Share
 from minicluster.verify.online.topic_rules import (
     on_config,
     on_feature_level,
@@ -38,7 +39,7 @@ class OnlineChecker:
     Shapes:  ``commit`` returns the new findings; ``looked_at`` and ``findings`` add up.
              rules: those that the cluster plays by, None where they are not recorded.
              node, begins_well: as in ``BatchRules``; clients: beside this log, what clients of a
-             running cluster received.
+             running cluster received. share: of the partitions that are judged, None for all.
     """
 
     def __init__(
@@ -48,13 +49,16 @@ class OnlineChecker:
         node: int = -1,
         begins_well: bool = True,
         rules: Rules | None = None,
+        share: Share | None = None,
     ) -> None:
         self.findings: list[Finding] = []
         self._new = Findings(run, promises_of(rules))
         self.looked_at, self.not_promised = self._new.looked_at, self._new.not_promised
         self._divider = OperationDivider()
         self._batches = BatchRules(self._new, node, begins_well)
-        self._state = LogState(self._new)
+        self._state = LogState(self._new, share)
+        if share is not None:
+            self._new.left_out = share.left_out
         self.clients = ClientChecker(run, self._state)
         self._in_transaction = False
         self._skip_to = 0

@@ -15,6 +15,7 @@ from minicluster.verify.online.history import (
     Step,
     TopicHistory,
 )
+from minicluster.verify.online.share import Share
 from minicluster.verify.online.step_checks import Prepared
 from minicluster.verify.rules.model import WITHOUT_RECORD
 
@@ -45,6 +46,7 @@ class LogState:
     """
 
     findings: Findings
+    share: Share | None = None  # of the partitions that are judged; None: all
     judged: bool = True
     clean_from: int = 0
     mv: int | None = None  # none: the log has no FeatureLevelRecord yet
@@ -65,6 +67,10 @@ class LogState:
     def level(self) -> int:
         """The metadata.version in effect."""
         return WITHOUT_RECORD if self.mv is None else self.mv
+
+    def owns(self, topic_id: UUID, part: int) -> bool:
+        """The partition is judged here."""
+        return self.share is None or self.share.owns(topic_id, part)
 
     def is_active(self, broker: int) -> bool:
         """The broker is registered, not fenced and not in controlled shutdown."""

@@ -9,15 +9,20 @@ from minicluster.metadata.image.directory_id import is_online
 from minicluster.protocol import records as r
 from minicluster.verify.online.history import PartitionHistory, State, Step, TopicHistory
 from minicluster.verify.online.log_state import LogState
+from minicluster.verify.online.share import ELSEWHERE
 from minicluster.verify.online.step_checks import Prepared, checks_of
 from minicluster.verify.rules.log.partitions import FIELDS
 
 
 def on_partition_change(state: LogState, record: r.PartitionChangeRecord) -> None:
     """Judge and apply a change of a partition."""
+    if record is ELSEWHERE:
+        return
     topic = state.topics.setdefault(record.topic_id, TopicHistory())
     if record.replicas is not None and record.partition_id in topic.parts:
         topic.parts[record.partition_id] = len(record.replicas)
+    if not state.owns(record.topic_id, record.partition_id):
+        return
     recovery = record.leader_recovery_state
     sets: State = {
         "isr": record.isr,
@@ -43,6 +48,8 @@ def on_clear_elr(state: LogState, record: r.ClearElrRecord) -> None:
         cleared = []
     for topic_id in cleared:
         for part in state.topics[topic_id].parts:
+            if not state.owns(topic_id, part):
+                continue
             before = state.partitions[topic_id, part].state
             if before["elr"] or before["last_elr"]:
                 add_step(state, "ClearElr", topic_id, part, {"elr": (), "last_elr": ()})

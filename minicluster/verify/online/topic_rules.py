@@ -51,7 +51,8 @@ def on_remove_topic(state: LogState, record: r.RemoveTopicRecord) -> None:
     """Judge and apply the deletion of a topic with its partitions."""
     topic = _owner(state, record.topic_id, None)
     for part in topic.parts:
-        add_step(state, "RemoveTopic", record.topic_id, part, {})
+        if state.owns(record.topic_id, part):
+            add_step(state, "RemoveTopic", record.topic_id, part, {})
     topic.parts = {}
     topic.kind = "RemoveTopic"
     if topic.name is not None:
@@ -73,6 +74,8 @@ def on_partition(state: LogState, record: r.PartitionRecord) -> None:
             state.findings.find("E18", 0, topic=topic.name, part=part, number=expected)
     topic.partitions += 1
     topic.parts[record.partition_id] = len(record.replicas)
+    if not state.owns(record.topic_id, record.partition_id):
+        return
     add_step(
         state,
         "Partition",

@@ -37,19 +37,16 @@ from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import locate
-from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
+from minicluster.log.errors import InvalidBatch, LogCorruption
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
-from minicluster.log.heads import batch_heads
-from minicluster.log.segment import check_contents, read_batches
+from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
+from minicluster.log.segment import check_contents, read_piece
 from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
-
-SPLIT_BYTES = 2 << 20
-_NO_LIMIT = 2**62
 
 
 def register(spark: SparkSession) -> None:
@@ -78,7 +75,7 @@ class Wanted:
     """Offsets and types that the pushed filters leave."""
 
     first: int = 0
-    last: int = _NO_LIMIT
+    last: int = NO_LIMIT
     types: tuple[str, ...] | None = None
 
     def take(self, one: Filter) -> bool:
@@ -108,7 +105,7 @@ class Wanted:
 
     def keeper(self) -> Callable[[int, str], bool] | None:
         """The test that a row must pass, None if every row does."""
-        if self.first == 0 and self.last == _NO_LIMIT and self.types is None:
+        if self.first == 0 and self.last == NO_LIMIT and self.types is None:
             return None
         first, last, types = self.first, self.last, self.types
         return lambda offset, name: first <= offset <= last and (types is None or name in types)
@@ -191,7 +188,7 @@ class KraftReader(DataSourceReader):
                 pieces.append(Piece(str(path), _shown(path, located.path), 0, size, end, True))
             for path in files.segments:
                 size, last = path.stat().st_size, path == files.segments[-1]
-                for start, stop in _split(path, self._wanted.first, self._wanted.last):
+                for start, stop in byte_ranges(path, self._wanted.first, self._wanted.last):
                     shown = _shown(path, located.path)
                     whole = not last or stop < size  # only a log's end may be torn
                     pieces.append(Piece(str(path), shown, start, stop, None, whole))
@@ -234,7 +231,7 @@ class KraftStream(DataSourceStreamReader):
         return [
             Piece(str(path), f"{first}:{last}:{path.name}", begin, stop, None, False)
             for path in self._segments()
-            for begin, stop in _split(path, first, last)
+            for begin, stop in byte_ranges(path, first, last)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -272,24 +269,10 @@ def _batches(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
     Errors:  LogError with the file, and LogCorruption with the byte in it and the offset.
     """
     path = Path(piece.path)
-    try:
-        with path.open("rb") as file:
-            file.seek(piece.start)
-            content = read_batches(
-                path, file.read(piece.end - piece.start), whole=piece.whole, limits=limits
-            )
-        for placed in content.batches:
-            check_contents(path, placed)
-            yield placed.batch
-    except OSError as error:
-        raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except LogCorruption as error:
-        raise LogCorruption(
-            file=error.file,
-            position=piece.start + error.position,
-            base_offset=error.base_offset,
-            why=error.why,
-        ) from None
+    content = read_piece(path, piece.start, piece.end, whole=piece.whole, limits=limits)
+    for placed in content.batches:
+        check_contents(path, placed)
+        yield placed.batch
 
 
 def _ends(path: Path) -> tuple[int, int]:
@@ -308,29 +291,3 @@ def _ends(path: Path) -> tuple[int, int]:
             file=str(path), position=head.position, base_offset=head.base_offset, why=str(error)
         ) from None
     return head.end, head.last_offset + 1
-
-
-def _split(path: Path, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Byte ranges of about ``SPLIT_BYTES`` that hold offsets between two, both included.
-
-    A file whose headers do not lead to its end comes as one range: the reader reports the damage.
-    """
-    size = path.stat().st_size
-    start: int | None = None
-    reached = 0
-    for head in batch_heads(path):
-        reached = head.end
-        if head.last_offset < first or head.base_offset > last:
-            if start is not None:
-                yield start, head.position
-                start = None
-            continue
-        if start is None:
-            start = head.position
-        if head.end - start >= SPLIT_BYTES:
-            yield start, head.end
-            start = None
-    if reached < size:
-        yield (reached if start is None else start), size
-    elif start is not None:
-        yield start, size

@@ -20,6 +20,7 @@ from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.spark import fold_job, planned
 from minicluster.verify.spark.fold_job import Task
+from minicluster.verify.spark.long_logs import LongLog, judge_logs, long_log
 from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Way(Enum):
     """The way to judge a run."""
 
     FOLDED = "folded"
+    SHARED = "shared"
     PLANNED = "planned"
 
 
@@ -44,6 +46,7 @@ class Route:
     path: Path
     name: str
     way: Way
+    long: LongLog | None = None
 
 
 def routes_of(paths: Sequence[Path | str], limits: ReadLimits) -> list[Route]:
@@ -51,16 +54,20 @@ def routes_of(paths: Sequence[Path | str], limits: ReadLimits) -> list[Route]:
 
     Errors:  UserError for a path that holds nothing to judge.
     """
-    return [Route(path, name, _way(path, limits)) for path, name in named_paths(paths)]
+    return [_route(path, name, limits) for path, name in named_paths(paths)]
 
 
-def _way(path: Path, limits: ReadLimits) -> Way:
+def _route(path: Path, name: str, limits: ReadLimits) -> Route:
     located = locate(path, partly=True, limits=limits)
     logs = [sum(file.stat().st_size for file in log.segments) for log in located.logs]
     trace = sum(file.stat().st_size for file in path.glob("trace/*.parquet"))
     if max(logs, default=0) <= SHORT_LOG_BYTES and trace <= SHORT_TRACE_BYTES:
-        return Way.FOLDED
-    return Way.PLANNED
+        return Route(path, name, Way.FOLDED)
+    if located.run_json is None and len(located.logs) == 1 and not trace:
+        found = long_log(path, name, located.logs[0])
+        if found is not None:
+            return Route(path, name, Way.SHARED, found)
+    return Route(path, name, Way.PLANNED)
 
 
 def judge_routes(
@@ -75,14 +82,18 @@ def judge_routes(
     folded = [(route.path, route.name) for route in routes if route.way is Way.FOLDED]
     for run in fold_job.judge_runs(spark, folded, task, tallies):
         by_name[run.name] = run
-    if task.user is not None:  # Spark plans no rules of a user's
-        long = [(route.path, route.name) for route in routes if route.way is Way.PLANNED]
+    if task.user is not None:  # neither shares nor Spark's plans have rules of a user's
+        long = [(route.path, route.name) for route in routes if route.way is not Way.FOLDED]
         fold_job.judge_runs(spark, long, replace(task, rules=task.user.rules), tallies)
         task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
+    logs = [route.long for route in routes if route.long is not None]
+    for log, judged in zip(logs, judge_logs(spark, logs, task, tallies), strict=True):
+        if judged is not None:
+            by_name[log.name] = judged
     planned_runs = [
         read_run(route.path, route.name, task.limits)
         for route in routes
-        if route.way is Way.PLANNED
+        if route.name not in by_name
     ]
     if planned_runs:
         for run in planned.judge_runs(spark, planned_runs, task, tallies, has_files=has_files):
@@ -92,7 +103,7 @@ def judge_routes(
 
 def sources_of(routes: Sequence[Route], limits: ReadLimits) -> list[Source]:
     """The evidence for the report; of few short runs it is read now, since it may go away."""
-    sources = [Source(route.path, route.name, limits, is_long=False) for route in routes]
+    sources = [Source(r.path, r.name, limits, is_long=r.way is not Way.FOLDED) for r in routes]
     if len(sources) <= _EAGER:
         for source in sources:
             source.read()

@@ -1,0 +1,169 @@
+"""Long plain logs, judged by the code of the online checker, one share of partitions per worker.
+
+The log is read piece by piece, so memory is bounded by the cluster that it describes and not by its
+length.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
+from minicluster.log.directory import MetadataFiles
+from minicluster.log.errors import InvalidBatch, LogError
+from minicluster.log.format.limits import ReadLimits
+from minicluster.log.heads import batch_heads, byte_ranges
+from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_piece
+from minicluster.protocol.errors import ProtocolError
+from minicluster.verify.evidence.run import Extent, Problem, Run
+from minicluster.verify.online.checker import OnlineChecker
+from minicluster.verify.online.share import Share
+from minicluster.verify.rules.model import Evidence, Finding
+from minicluster.verify.spark.fold_job import Task, in_workers
+from minicluster.verify.tally import Tallies
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SHARES_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class LongLog:
+    """One controller's log that begins at 0, or where a snapshot ends.
+
+    Shapes:  start: the snapshot from which it is judged, with its end offset and epoch.
+    """
+
+    path: Path
+    name: str
+    files: MetadataFiles
+    start: tuple[int, int, Path] | None
+
+
+@dataclass(slots=True)
+class _Shared:
+    """The results of one share, and how much of the log there was."""
+
+    looked_at: dict[str, int]
+    not_promised: dict[str, int]
+    findings: tuple[Finding, ...] = ()
+    records: int = 0
+    first: int = -1
+    end: int = 0
+    ascends: bool = True
+    torn: str | None = None
+    problem: str | None = None
+
+
+def long_log(path: Path, name: str, files: MetadataFiles) -> LongLog | None:
+    """The log, if it can be judged by shares: the state from which it begins is there."""
+    head = next(batch_heads(files.segments[0]), None) if files.segments else None
+    if head is None:
+        return None
+    if head.base_offset == 0:
+        return LongLog(path, name, files, None)
+    for file in sorted(files.checkpoints):
+        end, epoch = parse_checkpoint_name(file.name) or (0, 0)
+        if end >= head.base_offset:
+            return LongLog(path, name, files, (end, epoch, file))
+    return None
+
+
+def judge_logs(
+    spark: SparkSession, logs: Sequence[LongLog], task: Task, tallies: Tallies
+) -> list[Run | None]:
+    """Judge these logs in one job; None for one whose offsets do not ascend."""
+    count = 2
+    if hasattr(spark, "_jsc"):
+        count = max(1, min(_SHARES_MAX, spark.sparkContext.defaultParallelism))
+    items = [
+        pickle.dumps((log, Share(index, count), task.limits))
+        for log in logs
+        for index in range(count)
+    ]
+    done: list[_Shared] = [pickle.loads(one) for one in in_workers(spark, _judge_share, items)]
+    return [
+        _run(log, done[place * count : (place + 1) * count], task, tallies)
+        for place, log in enumerate(logs)
+    ]
+
+
+def _judge_share(item: bytes) -> bytes:
+    log, share, limits = pickle.loads(item)
+    node = -1 if log.files.node_id is None else log.files.node_id
+    checker = OnlineChecker(log.name, node=node, share=share)
+    shared = _Shared(checker.looked_at, checker.not_promised)
+    try:
+        if log.start is not None:
+            end, _, file = log.start
+            checker.load(read_checkpoint(file, limits).records, end)
+        for path, placed in _batches(log.files, limits, shared):
+            batch = placed.batch
+            try:
+                checker.commit(share.batch_of(batch))
+            except (InvalidBatch, ProtocolError):
+                check_contents(path, placed)
+                raise
+            shared.records += batch.count
+            shared.first = batch.base_offset if shared.first < 0 else shared.first
+            shared.ascends = shared.ascends and batch.base_offset >= shared.end
+            shared.end = batch.next_offset
+    except (LogError, ProtocolError) as error:
+        shared.problem = str(error)
+    shared.findings = tuple(checker.findings)
+    return pickle.dumps(shared)
+
+
+def _batches(
+    files: MetadataFiles, limits: ReadLimits, shared: _Shared
+) -> Iterator[tuple[Path, PlacedBatch]]:
+    """Every batch of a log, a piece of a segment at a time."""
+    for segment in files.segments:
+        last, size = segment == files.segments[-1], segment.stat().st_size
+        torn: TornTail | None = None
+        for start, end in byte_ranges(segment):
+            whole = not last or end < size  # only a log's end may be torn
+            content = read_piece(segment, start, end, whole=whole, limits=limits)
+            torn = content.torn
+            for placed in content.batches:
+                yield segment, placed
+        shared.torn = None if torn is None else str(torn)
+
+
+def _run(log: LongLog, shares: Sequence[_Shared], task: Task, tallies: Tallies) -> Run | None:
+    """Add up the shares of one log."""
+    first = shares[0]
+    if not first.ascends:
+        return None
+    chosen = {rule.id for rule in task.rules}
+    for shared in shares:
+        for rule_id in chosen & shared.looked_at.keys():
+            found = [finding for finding in shared.findings if finding.rule == rule_id]
+            counts = shared.looked_at[rule_id], shared.not_promised[rule_id]
+            tallies.add(rule_id, log.name, *counts, found)
+    if first.first > 0 and "E09" in chosen:  # its start is in a snapshot, as ``long_log`` has seen
+        tallies.add("E09", log.name, 1, 0)
+    problems = dict.fromkeys(shared.problem for shared in shares if shared.problem is not None)
+    notes = [] if first.torn is None else [first.torn]
+    if log.start is not None:
+        notes.append(f"judged from the snapshot that ends at offset {log.start[0]}")
+    return Run(
+        name=log.name,
+        path=log.path,
+        header=None,
+        nodes=(),
+        committed=(),
+        start=None,
+        uncommitted=0,
+        lost=bool(problems),
+        problems=tuple(Problem(evidence=Evidence.LOG, why=why) for why in problems),
+        notes=tuple(notes),
+        known_extent=Extent(
+            records=first.records, first_offset=max(first.first, 0), end_offset=first.end, logs=1
+        ),
+    )
