@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from minicluster.verify.rules.model import GRAVITY, gravest
 from minicluster.verify.rules.user_rules import load_rules
 from minicluster.verify.spark import routing, session
 from minicluster.verify.spark.fold_job import Task
+from minicluster.verify.spark.travel import fetched
 from minicluster.verify.tally import Tallies, Tally
 
 if TYPE_CHECKING:
@@ -39,21 +42,29 @@ def verify(
 ) -> Report:
     """Judge runs and logs, all in one job.
 
-    Shapes:  paths of runs, folders or files -> Report. limits: the most that reading one file
-             may take. rules_from: a Python file with more rules (``rules.user_rules``).
+    Shapes:  paths of runs, folders or files, also on a file system of Hadoop's -> Report.
+             limits: the most that reading one file may take. rules_from: a Python file with more
+             rules (``rules.user_rules``).
     Errors:  UserError for a path that holds nothing to judge; SparkUnavailable.
     """
     user = None if rules_from is None else load_rules(Path(rules_from))
     chosen = _chosen(rules) if user is None else (*_chosen(rules), *user.rules)
     if spark is None:
         session.warm_up(master=master, remote=remote, training=True)
-    routes = routing.routes_of(runs, limits)
-    sources = routing.sources_of(routes, limits)
-    tallies = Tallies()
-    has_files = remote is None and (master or "local").startswith("local") and spark is None
-    started = session.spark_session(spark, master=master, remote=remote)
-    task = Task(chosen, limits, user)
-    read = routing.judge_routes(started, routes, task, tallies, has_files=has_files)
+
+    def started() -> SparkSession:
+        return session.spark_session(spark, master=master, remote=remote)
+
+    folder = Path(tempfile.mkdtemp(prefix="minicluster-fetched-"))
+    try:
+        routes = routing.routes_of(fetched(runs, started, folder), limits)
+        sources = routing.sources_of(routes, limits)
+        tallies = Tallies()
+        has_files = remote is None and (master or "local").startswith("local") and spark is None
+        task = Task(chosen, limits, user)
+        read = routing.judge_routes(started(), routes, task, tallies, has_files=has_files)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return _report(read, chosen, tallies, sources)
 
 

@@ -37,12 +37,13 @@ from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import locate
-from minicluster.log.errors import InvalidBatch, LogCorruption
+from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
 from minicluster.log.segment import check_contents, read_piece
 from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
+from minicluster.verify.spark.travel import ship_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +55,7 @@ def register(spark: SparkSession) -> None:
 
     Source:  pyspark.sql.datasource.DataSource.
     """
+    ship_package(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KraftDataSource)
 
@@ -215,19 +217,30 @@ class KraftStream(DataSourceStreamReader):
         self._columns = columns
 
     def initialOffset(self) -> dict[str, int]:
-        """Where a new stream begins: before everything."""
-        return {"offset": 0}
+        """Where a new stream begins: at the first record that the log still has."""
+        return {"offset": self._first()}
+
+    def _first(self) -> int:
+        """The first offset of the log, by the name of its first segment."""
+        return min((int(path.stem) for path in self._segments()), default=0)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
         """The end of the last whole batch."""
         segments = self._segments()
         ends = [_ends(path)[1] for path in segments]
         known = start["offset"] if isinstance(start, dict) and "offset" in start else 0
-        return {"offset": max([known, *ends])}
+        end = max(ends, default=0)
+        if end < known:
+            what = f"the log ends at offset {end}, below {known}, where the stream is"
+            raise LogError(f"{self._path}: {what}: it was truncated; begin a new stream")
+        return {"offset": end}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Piece]:
         """One piece per segment with offsets between the two positions."""
         first, last = start["offset"], end["offset"] - 1
+        if (begins := self._first()) > first:
+            what = f"offsets {first} to {begins - 1} are deleted, and the stream has not read them"
+            raise LogError(f"{self._path}: {what}; begin a new stream from a snapshot")
         return [
             Piece(str(path), f"{first}:{last}:{path.name}", begin, stop, None, False)
             for path in self._segments()

@@ -26,6 +26,7 @@ from minicluster.verify.rules.model import Rule, View
 from minicluster.verify.rules.user_rules import UserRules
 from minicluster.verify.spark.schemas import SCHEMAS
 from minicluster.verify.spark.tables import gather, table_columns
+from minicluster.verify.spark.travel import ship_package
 from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def in_workers(
     """Each item through the function, in Python's workers, in order."""
     if not items:
         return []
+    ship_package(spark)
     if not hasattr(spark, "_jsc"):
         return _remotely(spark, function, items)
     context = spark.sparkContext

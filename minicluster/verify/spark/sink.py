@@ -19,18 +19,40 @@ FILE_ROWS = 1_000
 
 
 class ParquetSink:
-    """Takes every committed batch once, in order, and writes rows as ``rows.COLUMNS`` has them."""
+    """Takes committed batches in order and writes rows as ``rows.COLUMNS`` has them.
+
+    Each offset is written once, also by a later sink of the same folder: it begins where the files
+    end and leaves out what they hold.
+
+    Units:   next_offset: the first offset that no file and no waiting batch has, -1 before the
+             first; lag: records that have been taken and are in no file yet; gaps: offsets that
+             never came, as (first, end).
+    """
 
     def __init__(self, folder: Path, *, file_rows: int = FILE_ROWS) -> None:
         self.path = folder
         self.rows_written = 0
+        self.gaps: list[tuple[int, int]] = []
         self._file_rows = file_rows
         self._waiting: list[RecordBatch] = []
         self._rows_waiting = 0
         folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob(".*.part"):  # of a sink that ended while it wrote
+            part.unlink()
+        self.next_offset = _end_of(folder)
+
+    @property
+    def lag(self) -> int:
+        """The number of records that wait to be written."""
+        return self._rows_waiting
 
     def on_committed(self, batch: RecordBatch) -> None:
-        """Take the next committed batch."""
+        """Take the next committed batch, unless the files hold it."""
+        if batch.base_offset < self.next_offset:
+            return
+        if 0 <= self.next_offset < batch.base_offset:
+            self.gaps.append((self.next_offset, batch.base_offset))
+        self.next_offset = batch.next_offset
         self._waiting.append(batch)
         self._rows_waiting += batch.count
         if self._rows_waiting >= self._file_rows:
@@ -57,6 +79,17 @@ class ParquetSink:
     def close(self) -> None:
         """Write the rest; the run is over."""
         self.flush()
+
+
+def _end_of(folder: Path) -> int:
+    """The offset after the last record in the files, -1 if there are none."""
+    import pyarrow.compute as pc
+    from pyarrow import parquet
+
+    files = sorted(folder.glob("*.parquet"))
+    if not files:
+        return -1
+    return int(pc.max(parquet.read_table(files[-1], columns=["offset"])["offset"]).as_py()) + 1
 
 
 def follow(spark: SparkSession, log: Path, folder: Path) -> Any:

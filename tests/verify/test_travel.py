@@ -1,0 +1,70 @@
+"""Other machines: executors without this project, and paths of Hadoop's file systems."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster.errors import UserError
+from minicluster.verify import verify
+from tests.verify.build import change, cluster
+
+pytestmark = pytest.mark.spark
+
+# Executors begin elsewhere, with a Python that finds no minicluster but the one sent to it.
+_SCRIPT = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from minicluster.verify import register, verify
+from minicluster.verify.spark import session
+spark = session.spark_session(master="local-cluster[2,1,1024]")
+def home(_):
+    import minicluster
+    return minicluster.__file__
+report = verify(sys.argv[1], spark=spark)
+register(spark)
+print(report.verdict, [finding.rule for finding in report.findings])
+print(spark.read.format("kraft").load(sys.argv[1]).count())
+print(all(".zip" in one for one in spark.sparkContext.parallelize(range(4), 4).map(home).collect()))
+"""
+
+
+def test_a_path_of_hadoops_is_copied_and_judged(tmp_path: Path, spark: Any) -> None:
+    log = cluster().op(change((2, 3))).write(tmp_path / "log")
+    report = verify(f"file://{log}", rules=["E10"])
+
+    assert [finding.rule for finding in report.findings] == ["E10"]
+    assert report.around(report.findings[0])
+
+
+def test_a_path_of_hadoops_that_is_not_there_is_one_line(tmp_path: Path, spark: Any) -> None:
+    with pytest.raises(UserError, match="nowhere: cannot be read: ") as raised:
+        verify(f"file://{tmp_path}/nowhere", rules=["E10"])
+
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.slow
+def test_executors_of_a_cluster_need_not_have_the_project(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    log = cluster().op(change((2, 3))).write(tmp_path / "log")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(log), str(root)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=600,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-3_000:]
+    verdict, rows, *_ = done.stdout.splitlines()
+    assert verdict == "invalid ['E10']"
+    assert int(rows) > 10
