@@ -1,4 +1,4 @@
-"""Verification: cold as a whole process, warm in one session, and the data source's rate.
+"""Verification: cold as a whole process, warm in one session, many runs in one job, rates.
 
 A cold run is a new process from its start to the verdict, with the class archive that the first
 run of a machine leaves; the bounds are far above what an idle machine needs.
@@ -6,6 +6,7 @@ run of a machine leaves; the bounds are far above what an idle machine needs.
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import time
@@ -14,14 +15,21 @@ from typing import Any
 
 import pytest
 
+from minicluster.actors.play.player import play
+from minicluster.log.directory import locate
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.scenario import load_scenario
 from minicluster.verify import register, verify
-from minicluster.verify.spark import session
+from minicluster.verify.online.share import Share
+from minicluster.verify.spark import long_logs, session
 from tests.bench.verify_log import long_log
 from tests.verify import trace_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 LONG = 100_000
+LONGER = 1_000_000
+MANY = 200
 COLD_LIMIT_S = 60.0
 _COLD = "import sys; from minicluster.verify import verify; print(verify(sys.argv[1]).verdict)"
 
@@ -36,6 +44,26 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return long_log(LONG).write(tmp_path_factory.mktemp("long") / "controller-101")
 
 
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return long_log(LONGER).write(tmp_path_factory.mktemp("longer") / "controller-101")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with its whole trace."""
+    story = Path(__file__).parents[2] / "examples/fenced_follower.yaml"
+    return play(load_scenario(story), runs=tmp_path_factory.mktemp("runs")).path
+
+
+def fixed_work() -> float:
+    """Processor seconds of the same Python work everywhere; results are compared with it."""
+    started, total = time.process_time(), 0
+    for number in range(10_000_000):
+        total += number
+    return time.process_time() - started
+
+
 def cold(path: Path) -> float:
     started = time.perf_counter()
     out = subprocess.run(
@@ -45,7 +73,7 @@ def cold(path: Path) -> float:
     return time.perf_counter() - started
 
 
-@pytest.mark.parametrize("what", ["small", "long"])
+@pytest.mark.parametrize("what", ["small", "played", "long"])
 def test_cold_verification_as_a_whole_process(
     what: str, benchmark: Any, request: pytest.FixtureRequest
 ) -> None:
@@ -55,13 +83,32 @@ def test_cold_verification_as_a_whole_process(
     assert seconds < COLD_LIMIT_S
 
 
-@pytest.mark.parametrize("what", ["small", "long"])
+@pytest.mark.parametrize("what", ["small", "played", "long", "longer"])
 def test_warm_verification_in_one_session(
     what: str, benchmark: Any, request: pytest.FixtureRequest
 ) -> None:
     path = request.getfixturevalue(what)
     report = benchmark.pedantic(lambda: verify(path), rounds=3, warmup_rounds=1)
+    benchmark.extra_info["fixed_work_s"] = fixed_work()
     assert report.valid
+
+
+def test_many_runs_in_one_job(benchmark: Any, played: Path) -> None:
+    report = benchmark.pedantic(lambda: verify(*([played] * MANY)), rounds=1, warmup_rounds=1)
+    benchmark.extra_info["seconds_per_run"] = benchmark.stats["mean"] / MANY
+    benchmark.extra_info["fixed_work_s"] = fixed_work()
+    assert report.valid and len(report.each) == MANY
+
+
+def test_one_share_of_a_long_log(benchmark: Any, long: Path) -> None:
+    """Processor time of one of two workers, beside fixed work."""
+    log = long_logs.long_log(long, "long", locate(long).logs[0])
+    item = pickle.dumps((log, Share(0, 2), DEFAULT_LIMITS))
+    started = time.process_time()
+    done = benchmark.pedantic(lambda: pickle.loads(long_logs.judge_share(item)), rounds=1)
+    benchmark.extra_info["processor_s"] = time.process_time() - started
+    benchmark.extra_info["fixed_work_s"] = fixed_work()
+    assert done.problem is None and done.records > LONG
 
 
 def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,7 @@ def test_a_path_of_hadoops_that_is_not_there_is_one_line(tmp_path: Path, spark: 
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark's own launcher needs a Java")
 def test_executors_of_a_cluster_need_not_have_the_project(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     log = cluster().op(change((2, 3))).write(tmp_path / "log")

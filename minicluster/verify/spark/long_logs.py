@@ -86,14 +86,15 @@ def judge_logs(
         for log in logs
         for index in range(count)
     ]
-    done: list[_Shared] = [pickle.loads(one) for one in in_workers(spark, _judge_share, items)]
+    done: list[_Shared] = [pickle.loads(one) for one in in_workers(spark, judge_share, items)]
     return [
         _run(log, done[place * count : (place + 1) * count], task, tallies)
         for place, log in enumerate(logs)
     ]
 
 
-def _judge_share(item: bytes) -> bytes:
+def judge_share(item: bytes) -> bytes:
+    """Judge one share of a log in a worker; a ``LongLog``, its ``Share``, limits -> results."""
     log, share, limits = pickle.loads(item)
     node = -1 if log.files.node_id is None else log.files.node_id
     checker = OnlineChecker(log.name, node=node, share=share)

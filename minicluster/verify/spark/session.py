@@ -77,7 +77,9 @@ def warm_up(
     Shapes:  ``training``: what follows is typical work, so its classes are worth an archive.
     """
     global _jvm
-    if _jvm is not None or _session is not None or remote or (master and "local" not in master):
+    if _jvm is not None or _session is not None or remote:
+        return
+    if master and not _LOCAL_MASTER.fullmatch(master):  # its executors need a whole Java
         return
     if _GATEWAY[0] in os.environ or _users_java() is not None or _active() is not None:
         return

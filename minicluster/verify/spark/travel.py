@@ -23,7 +23,7 @@ _shipped: set[int] = set()
 def ship_package(spark: SparkSession) -> None:
     """Send this package to the session's executors, which need not have it; once per session."""
     is_classic = hasattr(spark, "_jsc")
-    if is_classic and _IN_THIS_PROCESS.fullmatch(spark.sparkContext.master):
+    if is_classic and _IN_THIS_PROCESS.fullmatch(str(spark.sparkContext.master)):
         return
     if id(spark) in _shipped:
         return
@@ -68,7 +68,7 @@ def _fetch(spark: SparkSession, path: Path | str, folder: Path) -> Path:
         raise UserError(f"{uri}: a Spark Connect session copies no files; give a local path")
     jvm: Any = spark.sparkContext._jvm
     source = jvm.org.apache.hadoop.fs.Path(uri)
-    target = Path(tempfile.mkdtemp(dir=folder)) / source.getName()
+    target: Path = Path(tempfile.mkdtemp(dir=folder)) / str(source.getName())
     try:
         system = source.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         system.copyToLocalFile(False, source, jvm.org.apache.hadoop.fs.Path(str(target)), True)
