@@ -33,8 +33,8 @@ def sql_command(
     limits: ReadLimits,
 ) -> int:
     """Run QUERY, a SELECT over the views of PATH (docs/views.md lists them)."""
+    from minicluster.verify.shown.frames import named_views
     from minicluster.verify.spark import session
-    from minicluster.verify.spark.show import named_views
 
     session.warm_up()
     with progress() as shown:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from minicluster.verify.reporting.report import Report as Report
     from minicluster.verify.rules.model import Finding as Finding
     from minicluster.verify.rules.model import Verdict as Verdict
+    from minicluster.verify.shown.frames import views as views
     from minicluster.verify.spark.data_source import register as register
-    from minicluster.verify.spark.show import views as views
 
 _HOMES = {
     "Finding": "minicluster.verify.rules.model",
@@ -25,7 +25,7 @@ _HOMES = {
     "Verdict": "minicluster.verify.rules.model",
     "register": "minicluster.verify.spark.data_source",
     "verify": "minicluster.verify.judge",
-    "views": "minicluster.verify.spark.show",
+    "views": "minicluster.verify.shown.frames",
 }
 
 __all__ = ["Finding", "OnlineChecker", "Report", "Verdict", "register", "verify", "views"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify.spark.shown_views import SHOWN_VIEWS
+from minicluster.verify.shown.declared import SHOWN_VIEWS
 from tests.house.pages import table
 
 

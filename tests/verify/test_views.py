@@ -14,8 +14,8 @@ from minicluster.cli import run
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import views
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.spark.show import named_views
-from minicluster.verify.spark.shown_views import SHOWN_VIEWS
+from minicluster.verify.shown.declared import SHOWN_VIEWS
+from minicluster.verify.shown.frames import named_views
 from tests.verify import trace_cases
 
 pytestmark = pytest.mark.spark

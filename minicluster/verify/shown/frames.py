@@ -15,9 +15,9 @@ from minicluster.verify.engine.checks import SOURCE
 from minicluster.verify.evidence.reading import read_runs
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.rules import RULES, VIEWS
+from minicluster.verify.shown.declared import SHOWN_VIEWS, ShownView
 from minicluster.verify.spark.facts import Facts
 from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
-from minicluster.verify.spark.shown_views import SHOWN_VIEWS, ShownView
 from minicluster.verify.spark.tables import frames, gather, trace_schema
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def views(
 
     A view is computed when it is read. ``frames["records"].write.parquet(…)`` exports one.
 
-    Shapes:  paths as ``verify`` takes them -> name -> DataFrame (``shown_views.SHOWN_VIEWS``).
+    Shapes:  paths as ``verify`` takes them -> name -> DataFrame (``declared.SHOWN_VIEWS``).
     Errors:  UserError for a path that holds nothing to judge.
     """
     return named_views(spark, paths, [view.name for view in SHOWN_VIEWS], limits)

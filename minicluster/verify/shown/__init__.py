@@ -1,0 +1,1 @@
+"""Views of runs and logs for people: their columns, and their data frames."""
