@@ -45,7 +45,7 @@ def _archive() -> Path:
 
 
 def is_uri(path: Path | str) -> bool:
-    """The path is on a file system that Hadoop knows, not on this machine's."""
+    """The path is on a file system of Hadoop, not on this machine's."""
     return _URI.fullmatch(str(path)) is not None and not Path(path).exists()
 
 
