@@ -99,8 +99,8 @@ SHUT_DOWN_TIMEOUT_MS = 30_000
 class _Lane:
     """Processes that run one after another; each goes on when ZooKeeper has responded."""
 
-    def __init__(self, ask: Callable[[_Lane, tuple[Any, ...]], None]) -> None:
-        self._ask = ask
+    def __init__(self, submit: Callable[[_Lane, tuple[Any, ...]], None]) -> None:
+        self._submit = submit
         self._waiting: deque[tuple[Process[Any], Callable[[Any], None]]] = deque()
         self._running: tuple[Process[Any], Callable[[Any], None]] | None = None
 
@@ -119,7 +119,7 @@ class _Lane:
             done(ended.value)
             self._next()
         else:
-            self._ask(self, requests)
+            self._submit(self, requests)
 
     def _next(self) -> None:
         if self._running is None and self._waiting:
@@ -184,15 +184,15 @@ class ZkBroker(Shell):
         self._published = MetadataImage.EMPTY
         self._publications = 0
         self._seen_changes: set[str] = set()
-        self._control, self._isr, self._own = (_Lane(self._ask_for) for _ in range(3))
+        self._control, self._isr, self._own = (_Lane(self._submit_of) for _ in range(3))
         self._listening = False
-        self._unanswered: list[tuple[Packet, Any]] = []
+        self._pending: list[tuple[Packet, Any]] = []
         self._known_controller: int | None = None
         self._shut_down_tries = 0
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
-            cx.AskZooKeeper: self._ask_for_controller,
+            cx.RequestZooKeeper: self._submit_of_controller,
             cx.OpenChannel: self._channel,
             cx.CloseChannel: self._channel,
             cx.ControlRequest: self._channel,
@@ -225,7 +225,7 @@ class ZkBroker(Shell):
                 self.perform(self.controller.on_request(packet, body, version, self.now()))
             case _ if isinstance(body, ADMIN_REQUESTS) and self.controller.state.is_active:
                 process = process_admin(self.controller.state, body, self._new_id)
-                _Lane(self._ask_for).run(process, lambda one: self._respond_later(packet, one))
+                _Lane(self._submit_of).run(process, lambda one: self._respond_later(packet, one))
             case _:
                 self.perform(self.apis.on_request(packet, body, version, self.now()))
 
@@ -326,11 +326,11 @@ class ZkBroker(Shell):
 
     # ZooKeeper's results.
 
-    def _ask_for_controller(self, effect: cx.AskZooKeeper) -> None:
-        self.perform(self.session.ask(CONTROLLER, effect.requests, self.now()))
+    def _submit_of_controller(self, effect: cx.RequestZooKeeper) -> None:
+        self.perform(self.session.submit(CONTROLLER, effect.requests, self.now()))
 
-    def _ask_for(self, lane: _Lane, requests: tuple[Any, ...]) -> None:
-        self.perform(self.session.ask(lane, requests, self.now()))
+    def _submit_of(self, lane: _Lane, requests: tuple[Any, ...]) -> None:
+        self.perform(self.session.submit(lane, requests, self.now()))
 
     def _results(self, effect: Results) -> None:
         if effect.key == CONTROLLER:
@@ -387,12 +387,12 @@ class ZkBroker(Shell):
 
     def _respond_later(self, packet: Packet, response: Any) -> None:
         """Respond once this broker's metadata has the topics that were created, or deleted."""
-        self._unanswered.append((packet, response))
+        self._pending.append((packet, response))
         self._respond_to_admin()
 
     def _respond_to_admin(self) -> None:
         topics = self.requests.image.topics
-        for packet, response in list(self._unanswered):
+        for packet, response in list(self._pending):
             waits = False
             match response:
                 case CreateTopicsResponse():
@@ -408,7 +408,7 @@ class ZkBroker(Shell):
                         for one in response.responses
                     )
             if not waits:
-                self._unanswered.remove((packet, response))
+                self._pending.remove((packet, response))
                 self.network.respond(packet, response)
 
     def _is_offline(self, partition: TopicPartition) -> bool:

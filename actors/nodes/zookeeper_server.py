@@ -45,7 +45,11 @@ class ZooKeeperServer(Shell):
         self._next_id = 0
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
-        return {LogTransaction: self._logged, NotifyWatch: self._notify, Respond: self._reply}
+        return {
+            LogTransaction: self._logged,
+            NotifyWatch: self._notify,
+            Respond: self._send_response,
+        }
 
     def on_packet(self, packet: Packet) -> None:
         body, now_ms = packet.body, self.now()
@@ -70,7 +74,7 @@ class ZooKeeperServer(Shell):
         if completion.failure is not None and request.session in self._clients:
             self._send_watch(request)
 
-    def _reply(self, respond: Respond) -> None:
+    def _send_response(self, respond: Respond) -> None:
         packet, response = respond.token, respond.response
         if isinstance(response, int):
             if response:

@@ -57,11 +57,6 @@ class InterBrokerProtocol:
         return self >= InterBrokerProtocol(2, 8, 0)
 
     @property
-    def producer_ids_from_controller(self) -> bool:
-        """Brokers get blocks of producer ids from the controller (KIP-730)."""
-        return self >= InterBrokerProtocol(3, 0, 0)
-
-    @property
     def leader_recovery_supported(self) -> bool:
         """An unclean leader is recovering (KIP-704)."""
         return self >= InterBrokerProtocol(3, 2, 0)

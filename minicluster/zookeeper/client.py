@@ -4,7 +4,7 @@ How to drive it::
 
     client = ZooKeeperClient(server=201, timeout_ms=6_000)
     for effect in client.start(now_ms): …
-    for effect in client.ask(key, requests, now_ms): …     # their results come as ``Results``
+    for effect in client.submit(key, requests, now_ms): …     # their results come as ``Results``
     for effect in client.on_response(correlation_id, response, now_ms): …
     for effect in client.on_failure(correlation_id, now_ms): …
     for effect in client.on_timer(name, now_ms): …
@@ -75,15 +75,15 @@ class ZooKeeperClient:
         self._in_flight: dict[int, tuple[_Batch, int] | None] = {}  # None: ping or connect
         self._unsent: list[tuple[_Batch, int]] = []
         self._connecting = False
-        self._heard_ms = 0
+        self._received_ms = 0
         self.closed = False
 
     def start(self, now_ms: int) -> list[Effect]:
         """Open a session."""
-        self._heard_ms = now_ms
+        self._received_ms = now_ms
         return self._connect(now_ms)
 
-    def ask(self, key: Any, requests: tuple[Request, ...], now_ms: int) -> list[Effect]:
+    def submit(self, key: Any, requests: tuple[Request, ...], now_ms: int) -> list[Effect]:
         """Send requests at once, in order."""
         batch = _Batch(key, requests)
         self._unsent += [(batch, place) for place in range(len(requests))]
@@ -97,7 +97,7 @@ class ZooKeeperClient:
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """A response of the server."""
         waiting = self._in_flight.pop(correlation_id, None)
-        self._heard_ms = now_ms
+        self._received_ms = now_ms
         match response:
             case ZooKeeperConnectResponse():
                 return self._connected(response.session, now_ms)
@@ -122,7 +122,7 @@ class ZooKeeperClient:
             return []
         if self.session == 0:
             return self._connect(now_ms)
-        if now_ms - self._heard_ms >= self._timeout_ms // 2 and not self._connecting:
+        if now_ms - self._received_ms >= self._timeout_ms // 2 and not self._connecting:
             return self._connect(now_ms)
         ping = self._send(ZooKeeperPingRequest(self.session), None)
         return [ping, *self._flush(), SetTimer(TIMER, now_ms + self._timeout_ms // 3)]

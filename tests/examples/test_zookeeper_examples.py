@@ -55,7 +55,7 @@ def test_the_leader_writes_and_notifies_later(tmp_path: Path) -> None:
     assert notified[0]["ms"] - own[0]["ms"] >= 5_000
 
 
-def test_the_recovery_state_is_in_the_znode_until_the_leader_asks(tmp_path: Path) -> None:
+def test_the_recovery_state_is_in_the_znode_until_the_leader_expands(tmp_path: Path) -> None:
     lines = lines_of("unclean_recovery", tmp_path)
     recovering = [one["json"].get("leader_recovery_state", 0) for one in states(lines)]
     assert 1 in recovering and recovering[-1] == 0

@@ -57,8 +57,8 @@ def process_admin(state: ControllerState, request: Any, new_id: NewId) -> Proces
             named = request.topics or tuple(
                 m.DeleteTopicsRequest.DeleteTopicState(name=name) for name in request.topic_names
             )
-            for asked in named:
-                deleted.append((yield from _delete_topic(state, asked)))
+            for requested in named:
+                deleted.append((yield from _delete_topic(state, requested)))
             return m.DeleteTopicsResponse(responses=tuple(deleted))
         case m.CreatePartitionsRequest():
             grown = []
@@ -158,14 +158,14 @@ def _set_config(state: ControllerState, topic: str, data: bytes) -> Process[Code
 
 
 def _delete_topic(
-    state: ControllerState, asked: m.DeleteTopicsRequest.DeleteTopicState
+    state: ControllerState, requested: m.DeleteTopicsRequest.DeleteTopicState
 ) -> Process[Any]:
     result = m.DeleteTopicsResponse.DeletableTopicResult
-    name = asked.name or state.context.topic_names.get(asked.topic_id)
+    name = requested.name or state.context.topic_names.get(requested.topic_id)
     if name is None:
         return result(
             name=None,
-            topic_id=asked.topic_id,
+            topic_id=requested.topic_id,
             error_code=ErrorCode.UNKNOWN_TOPIC_ID,
             error_message=None,
         )

@@ -10,7 +10,7 @@ from minicluster.zookeeper.operations import Request
 
 
 @dataclass(frozen=True, slots=True)
-class AskZooKeeper(Effect):
+class RequestZooKeeper(Effect):
     """Send these requests at once, in order; all results come back together.
 
     Shapes:  at most one is under way; the results go to ``on_zookeeper``.

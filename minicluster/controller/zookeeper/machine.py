@@ -4,7 +4,7 @@ How to drive it::
 
     machine = ZooKeeperControllerMachine(settings, registration, new_topic_id, faults)
     for effect in machine.on_start(now_ms): …                    # the broker has registered
-    for effect in machine.on_zookeeper(results, now_ms): …       # of the last AskZooKeeper
+    for effect in machine.on_zookeeper(results, now_ms): …       # of the last RequestZooKeeper
     for effect in machine.on_watch(event, now_ms): …
     for effect in machine.on_request(token, request, version, now_ms): …
     for effect in machine.on_control_response(broker, request, response, now_ms): …
@@ -26,7 +26,7 @@ from uuid import UUID
 
 from minicluster.controller.zookeeper import events as e
 from minicluster.controller.zookeeper import planted as planted  # in place before a start
-from minicluster.controller.zookeeper.effects import AskZooKeeper
+from minicluster.controller.zookeeper.effects import RequestZooKeeper
 from minicluster.controller.zookeeper.errors import (
     ControllerMoved,
     StateChangeFailed,
@@ -101,10 +101,6 @@ class ZooKeeperControllerMachine:
     def is_idle(self) -> bool:
         """No event is under way, and none waits."""
         return self._process is None and not self.state.queue
-
-    def give_up(self) -> None:
-        """Forget the event that is under way."""
-        self._process, self._waits = None, False
 
     def on_start(self, now_ms: int) -> list[Effect]:
         """Begin, once the broker has registered in a new session.
@@ -202,7 +198,7 @@ class ZooKeeperControllerMachine:
             self._process = None
         else:
             self._waits = True
-            self.state.effects.append(AskZooKeeper(requests))
+            self.state.effects.append(RequestZooKeeper(requests))
 
     def _begin(self, event: e.ControllerEvent) -> Process[Any] | None:
         state = self.state

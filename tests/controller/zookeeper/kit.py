@@ -8,7 +8,7 @@ from uuid import UUID
 
 from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
 from minicluster.broker.zookeeper.registration import register
-from minicluster.controller.zookeeper.effects import AskZooKeeper, ControlRequest
+from minicluster.controller.zookeeper.effects import ControlRequest, RequestZooKeeper
 from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.settings import ZooKeeperControllerSettings
@@ -121,8 +121,8 @@ class Kit:
         results: tuple[Result, ...] | None = None
         try:
             while True:
-                asked = next(process) if results is None else process.send(results)
-                results = tuple(self.do(self.sessions[broker], one) for one in asked)
+                requested = next(process) if results is None else process.send(results)
+                results = tuple(self.do(self.sessions[broker], one) for one in requested)
         except StopIteration as ended:
             return ended.value
 
@@ -146,7 +146,7 @@ class Kit:
                 case FaultHit(fault):
                     self.hits.append(fault)
         for effect in effects:
-            if isinstance(effect, AskZooKeeper) and broker in self.machines:
+            if isinstance(effect, RequestZooKeeper) and broker in self.machines:
                 writes = any(isinstance(one, Multi | SetData | Create) for one in effect.requests)
                 if writes and self.before_write is not None:
                     hook, self.before_write = self.before_write, None

@@ -136,7 +136,7 @@ def a_leader_writes_its_isr(faults: Faults) -> Kit:
 
 
 def a_leader_that_another_has_followed_writes(faults: Faults) -> Kit:
-    """The controller has moved the leadership; the old leader has not heard of it."""
+    """The controller has moved the leadership; the old leader has not seen it."""
     kit = Kit("2.6", faults)
     kit.start(1, 2, 3)
     kit.create_topic("orders", (2, 3))
@@ -210,28 +210,28 @@ def test_below_2_7_iv2_a_crossing_write_is_found_by_its_version_and_decided_agai
     assert any(line.get("error") == "BADVERSION" for line in kit.log.lines)
 
 
-def test_below_2_7_iv2_the_brokers_know_the_old_isr_until_the_notification() -> None:
+def test_below_2_7_iv2_the_brokers_have_the_old_isr_until_the_notification() -> None:
     kit = Kit("2.6")
     kit.start(1, 2, 3)
     kit.create_topic("orders", (2, 3))
     before = len(kit.sent)
     writer = leader_writes(kit, 2, (2,), 0, 0)
     kit.deliver()
-    assert len(kit.sent) == before, "nobody has heard of the new ISR"
+    assert len(kit.sent) == before, "no broker has the new ISR yet"
     kit.now_ms += LINGER_MS + 1
     kit.run(2, writer.propagate(kit.now_ms))
     kit.deliver()
-    told = [one.request.topic_states[0].partition_states[0].isr for one in kit.sent[before:]]
-    assert told == [(2,)] * 3
+    sent_isrs = [one.request.topic_states[0].partition_states[0].isr for one in kit.sent[before:]]
+    assert sent_isrs == [(2,)] * 3
 
 
-def test_from_2_7_iv2_on_the_controller_is_the_only_writer_and_tells_everybody_at_once() -> None:
+def test_from_2_7_iv2_on_the_controller_is_the_only_writer_and_sends_it_to_all_at_once() -> None:
     kit = Kit("2.7-IV2")
     kit.start(1, 2, 3)
     kit.create_topic("orders", (2, 3))
     before = len(kit.sent)
     assert alter(kit, 2, (2,), 0, 0) is ErrorCode.NONE
-    told = [one.request.topic_states[0].partition_states[0].isr for one in kit.sent[before:]]
-    assert told == [(2,)] * 3
+    sent_isrs = [one.request.topic_states[0].partition_states[0].isr for one in kit.sent[before:]]
+    assert sent_isrs == [(2,)] * 3
     assert alter(kit, 2, (2, 3), 0, 0) is ErrorCode.INVALID_UPDATE_VERSION
     assert all("multi" in line for line in kit.log.lines if line.get("path", "").endswith("state"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.zookeeper.effects import AskZooKeeper, ControlRequest
+from minicluster.controller.zookeeper.effects import ControlRequest, RequestZooKeeper
 from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
 from minicluster.controller.zookeeper.state.context import Context
 from minicluster.controller.zookeeper.state.settings import (
@@ -71,7 +71,7 @@ class Controller:
         self.waiting: list[Waiting] = []
         self.sent: list[ControlRequest] = []
         self.responses: dict[Any, Any] = {}
-        self.asked: list[Request] = []
+        self.requested: list[Request] = []
         self.results: dict[int, Result] = {}
         self._znodes = znodes
 
@@ -83,7 +83,7 @@ class Controller:
     @property
     def waits_for_write(self) -> bool:
         """Its event has sent ZooKeeper writes that the recording has not shown yet."""
-        return bool(self.asked)
+        return bool(self.requested)
 
     def pump(self, effects: list[Effect], now_ms: int) -> None:
         """Carry effects out; reads are done at once, writes wait for the recording."""
@@ -95,10 +95,10 @@ class Controller:
                 case Respond():
                     self.responses[effect.token] = effect.response
         for effect in effects:
-            if isinstance(effect, AskZooKeeper):
-                self._ask(effect, now_ms)
+            if isinstance(effect, RequestZooKeeper):
+                self._submit(effect, now_ms)
 
-    def _ask(self, effect: AskZooKeeper, now_ms: int) -> None:
+    def _submit(self, effect: RequestZooKeeper, now_ms: int) -> None:
         if self.expired:
             gone = [Result(Code.SESSIONEXPIRED)] * len(effect.requests)
             self.pump(self.machine.on_zookeeper(gone, now_ms), now_ms)
@@ -110,11 +110,11 @@ class Controller:
             ]
             self.pump(self.machine.on_zookeeper(results, now_ms), now_ms)
         else:
-            self.asked, self.results = list(effect.requests), {}
+            self.requested, self.results = list(effect.requests), {}
 
     def take(self, transaction: Transaction) -> bool:
         """Match a recorded transaction with one of the writes that wait."""
-        for place, request in enumerate(self.asked):
+        for place, request in enumerate(self.requested):
             if place in self.results:
                 continue
             result = self._znodes.result_of(request, transaction)
@@ -125,21 +125,21 @@ class Controller:
 
     def go_on(self, now_ms: int) -> None:
         """Go on with the event, if all of its writes have been recorded."""
-        if self.asked and len(self.results) == len(self.asked):
-            results = [self.results[place] for place in range(len(self.asked))]
-            self.asked, self.results = [], {}
+        if self.requested and len(self.results) == len(self.requested):
+            results = [self.results[place] for place in range(len(self.requested))]
+            self.requested, self.results = [], {}
             self.pump(self.machine.on_zookeeper(results, now_ms), now_ms)
 
     def would_take(self, transaction: Transaction) -> bool:
         """One of the writes that wait looks like the transaction."""
         return any(
             place not in self.results and self._znodes.looks_like(request, transaction)
-            for place, request in enumerate(self.asked)
+            for place, request in enumerate(self.requested)
         )
 
     def snapshot(self) -> tuple[Any, ...]:
         """The machine and its outbox between two events."""
-        assert not self.asked
+        assert not self.requested
         state = self.machine.state
         return (
             _copied(state.context),
@@ -158,10 +158,10 @@ class Controller:
         state.context, state.active_controller = _copied(context), active
         state.watched_nodes, state.watched_children = dict(nodes), dict(children)
         state.queue.clear()
-        self.machine.give_up()
+        self.machine._process, self.machine._waits = None, False
         self.waiting, self.responses = list(waiting), dict(responses)
         del self.sent[sent:]
-        self.asked, self.results = [], {}
+        self.requested, self.results = [], {}
 
 
 def _copied(context: Context) -> Context:

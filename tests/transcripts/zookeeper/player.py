@@ -15,6 +15,7 @@ from uuid import UUID
 from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
 from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALANCE
 from minicluster.effects import Effect
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.operations import GetChildren
@@ -118,7 +119,7 @@ class Player:
         for controller in self.controllers:
             if controller.expired and not controller.ended:
                 continue  # paused past the end of its session: it goes on when it reconnects
-            while not controller.asked and self._process_next(controller, now_ms):
+            while not controller.requested and self._process_next(controller, now_ms):
                 continue
 
     def _process_next(self, controller: Controller, now_ms: int) -> bool:
@@ -137,7 +138,7 @@ class Player:
         event = controller.waiting.pop(place)
         before = len(controller.sent)
         controller.pump(event.inject(controller.machine), now_ms)
-        if not controller.asked and (due or self.logged.has_next(controller, before)):
+        if not controller.requested and (due or self.logged.has_next(controller, before)):
             return True
         controller.restore(snapshot)
         return False
@@ -169,7 +170,7 @@ class Player:
     def _is_decision(controller: Controller, transaction: Transaction) -> bool:
         """A write of the controller; below IBP 3.0 brokers take their producer ids themselves."""
         if transaction.entries[0].path == paths.PRODUCER_ID_BLOCK and transaction.kind == "write":
-            return controller.machine.state.settings.protocol.producer_ids_from_controller
+            return controller.machine.state.settings.protocol >= InterBrokerProtocol(3, 0, 0)
         return _is_of_controller(transaction)
 
     def _elect(self, transaction: Transaction) -> None:
@@ -187,7 +188,7 @@ class Player:
         self.all_controllers.append(controller)
         election_ms = int(_timestamp(transaction))
         controller.pump(controller.machine.on_start(election_ms), election_ms)
-        while controller.asked and not controller.would_take(transaction):
+        while controller.requested and not controller.would_take(transaction):
             # The znode of the epoch is created by one of the first candidates, in its own time.
             break
         self._match(controller, transaction)
@@ -195,7 +196,7 @@ class Player:
     def _decide(self, controller: Controller, transaction: Transaction) -> None:
         """A write of a controller: the next one of its machine, or the first one of an event."""
         controller.go_on(transaction.ms)
-        if not controller.asked:
+        if not controller.requested:
             self._find_event(controller, transaction)
         self._match(controller, transaction)
 
@@ -218,9 +219,9 @@ class Player:
         for event, second in permutations([controller.waiting[place] for place in ready], 2):
             controller.waiting.remove(event)
             controller.pump(event.inject(controller.machine), transaction.ms)
-            while not controller.asked and self._process_next(controller, transaction.ms):
+            while not controller.requested and self._process_next(controller, transaction.ms):
                 continue
-            if not controller.asked and second in controller.waiting:
+            if not controller.requested and second in controller.waiting:
                 place = controller.waiting.index(second)
                 if self._try(controller, place, transaction, in_order=False):
                     return
@@ -241,7 +242,7 @@ class Player:
             for _ in range(place):
                 event = controller.waiting.pop(0)
                 controller.pump(event.inject(controller.machine), transaction.ms)
-                if controller.asked:
+                if controller.requested:
                     return False
             place = 0
         event = controller.waiting.pop(place)
@@ -251,13 +252,13 @@ class Player:
     def _match(self, controller: Controller, transaction: Transaction) -> None:
         kind = _kind(transaction)
         where = f"zxid {transaction.zxid}"
-        asked = list(controller.asked)
+        requested = list(controller.requested)
         if controller.take(transaction):
             self._outcome(f"write {kind}", AGREE, where, "")
             self._fire(self.znodes.fire(transaction), transaction.ms)
             self._go_on(controller, transaction.ms)
             return
-        shown = "\n".join(f"  asked {request}" for request in asked)
+        shown = "\n".join(f"  requested {request}" for request in requested)
         waits = ", ".join(event.name for event in controller.waiting)
         entries = "\n".join(f"  {entry}" for entry in transaction.entries)
         self._outcome(f"write {kind}", DIFFER, where, f"{entries}\n{shown}\n  waiting: {waits}")
@@ -268,7 +269,7 @@ class Player:
         """A broker that was killed: of its last event, only what it sent is there."""
         if self.recording.is_paused(controller.broker, now_ms):
             return
-        while controller.waiting and not controller.asked:
+        while controller.waiting and not controller.requested:
             snapshot = controller.snapshot()
             event = controller.waiting.pop(0)
             before = len(controller.sent)
@@ -287,7 +288,7 @@ class Player:
     def _expire(self, transaction: Transaction) -> None:
         """A broker's next session: the controller in its old one learns that it has expired."""
         controller = self._of_broker(transaction.broker)
-        if controller is not None and controller.expired and not controller.asked:
+        if controller is not None and controller.expired and not controller.requested:
             now_ms = transaction.ms
             waiting = [event for event in controller.waiting if event.recorded is not None]
             controller.waiting = []

@@ -18,7 +18,7 @@ def resynchronise(controller: Controller, recording: Recording, now_ms: int) -> 
     state.context, state.active_controller = old.context, old.active_controller
     state.watched_nodes, state.watched_children = old.watched_nodes, old.watched_children
     state.queue = old.queue
-    controller.machine, controller.asked, controller.results = machine, [], {}
+    controller.machine, controller.requested, controller.results = machine, [], {}
     process = read_known_states(state, state.context.partitions())
     try:
         requests = next(process)

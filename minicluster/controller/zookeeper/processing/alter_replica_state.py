@@ -1,7 +1,7 @@
 """AlterReplicaState of KIP-589 on ZooKeeper: a broker names its replicas that are offline.
 
-It stands in place of the znode log_dir_event: the controller need not ask by LeaderAndIsr which
-replicas are lost. The next controller learns of them by its first LeaderAndIsr (failure mode 3).
+It replaces the znode log_dir_event: the controller needs no LeaderAndIsr to find which replicas are
+lost. The next controller finds them by its first LeaderAndIsr (failure mode 3).
 
 Versions: 0, of the KIP's text; never shipped. Served where ``Rules.failed_replicas_reported_by``
           chooses it, from IBP 2.7-IV2 on.

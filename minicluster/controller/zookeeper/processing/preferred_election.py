@@ -72,7 +72,7 @@ def process_elect_leaders(
     state: ControllerState, token: Any, request: ElectLeadersRequest, version: int
 ) -> Process[None]:
     """ElectLeaders of a client; without partitions, all of them."""
-    partitions = _asked_for(state, request)
+    partitions = _partitions_of(state, request)
     if not state.is_active:
         outcomes = dict.fromkeys(partitions, ErrorCode.NOT_CONTROLLER)
     else:
@@ -100,7 +100,7 @@ def elect_leaders_response(outcomes: dict[TopicPartition, ErrorCode]) -> ElectLe
     )
 
 
-def _asked_for(state: ControllerState, request: ElectLeadersRequest) -> list[TopicPartition]:
+def _partitions_of(state: ControllerState, request: ElectLeadersRequest) -> list[TopicPartition]:
     if request.topic_partitions is None:
         return state.context.partitions()
     return [

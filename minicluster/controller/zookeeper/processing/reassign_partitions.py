@@ -46,12 +46,14 @@ def process_alter_reassignments(
     outcomes: dict[TopicPartition, ErrorCode] = {}
     reassignments: dict[TopicPartition, ReplicaAssignment] = {}
     for topic in request.topics:
-        for asked in topic.partitions:
-            partition = TopicPartition(topic.name, asked.partition_index)
-            if asked.replicas is not None and not _is_valid(state, partition, asked.replicas):
+        for requested in topic.partitions:
+            partition = TopicPartition(topic.name, requested.partition_index)
+            if requested.replicas is not None and not _is_valid(
+                state, partition, requested.replicas
+            ):
                 outcomes[partition] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
                 continue
-            built = _build(state, partition, asked.replicas)
+            built = _build(state, partition, requested.replicas)
             if built is None:
                 outcomes[partition] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
             else:
@@ -152,11 +154,11 @@ def process_list_reassignments(
         )
         state.respond(token, refused)
         return
-    asked = sorted(context.reassigned)
+    requested = sorted(context.reassigned)
     if request.topics is not None:
-        asked = [TopicPartition(t.name, p) for t in request.topics for p in t.partition_indexes]
+        requested = [TopicPartition(t.name, p) for t in request.topics for p in t.partition_indexes]
     by_topic: dict[str, list[ListPartitionReassignmentsResponse.OngoingPartitionReassignment]] = {}
-    for partition in asked:
+    for partition in requested:
         assignment = context.assignment(partition)
         if assignment.is_being_reassigned:
             by_topic.setdefault(partition.topic, []).append(

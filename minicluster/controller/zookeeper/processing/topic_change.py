@@ -117,10 +117,10 @@ def process_topic_deletion(state: ControllerState) -> Process[None]:
     if not state.is_active:
         return
     context = state.context
-    asked = yield from children_of(state, paths.DELETE_TOPICS)
-    unknown = [topic for topic in asked if topic not in context.topics]
+    requested = yield from children_of(state, paths.DELETE_TOPICS)
+    unknown = [topic for topic in requested if topic not in context.topics]
     yield from delete_all(state, [paths.delete_topic(topic) for topic in unknown])
-    topics = [topic for topic in asked if topic not in unknown]
+    topics = [topic for topic in requested if topic not in unknown]
     if not state.settings.delete_topic_enable:
         yield from delete_all(state, [paths.delete_topic(topic) for topic in topics])
         return
