@@ -122,15 +122,26 @@ def _header(found: _Found, others: Others) -> None:
 
 
 def _cluster(found: _Found, cluster: Mapping[str, Any], others: Others) -> None:
-    alone = [
-        _part(found, ("cluster", key), {"cluster": {key: item}}) for key, item in cluster.items()
-    ]
-    if all(alone):
+    good = {key: item for key, item in cluster.items() if _reads({"cluster": {key: item}})}
+    wrong = False
+    for key, item in cluster.items():  # what is wrong alone may go with another key
+        if key not in good and not _reads({"cluster": {**good, key: item}}):
+            wrong = True
+            _part(found, ("cluster", key), {"cluster": {**good, key: item}})
+    if not wrong:
         _part(found, ("cluster",), {"cluster": dict(cluster)})
     config = cluster.get("config")
     for name, value in config.items() if isinstance(config, dict) else ():
         read = partial(others.read_config, name, value)
         found.probe(("cluster", "config", name), "", read)
+
+
+def _reads(header: Mapping[str, Any]) -> bool:
+    try:
+        scenario_from(Document("", {**header, "steps": [_NOTHING]}), "scenario")
+    except ScenarioError:
+        return False
+    return True
 
 
 def _part(found: _Found, path: Path, header: Mapping[str, Any]) -> bool:

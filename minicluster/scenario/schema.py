@@ -34,7 +34,7 @@ from minicluster.scenario.bounds import (
     SEED_MAX,
     STEPS_MAX,
 )
-from minicluster.scenario.reading import RUNTIMES
+from minicluster.scenario.reading import MODES, RUNTIMES
 from minicluster.scenario.vocabulary import ACTIONS
 
 Schema = dict[str, Any]
@@ -108,6 +108,8 @@ def _cluster() -> Schema:
             "seed": _whole(0, SEED_MAX),
             "rules": {"type": "string", "examples": releases},
             "metadata_version": {"type": ["string", "number"]},
+            "mode": {"enum": list(MODES)},
+            "inter_broker_protocol": {"type": "string"},
             "runtime": {"enum": list(RUNTIMES)},
             "listeners": {"type": "boolean"},
             "pace": {"type": "number", "minimum": PACE_MIN, "maximum": PACE_MAX},
