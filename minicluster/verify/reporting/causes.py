@@ -46,13 +46,21 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record of the log with a text: its offset, text and subject."""
+    """A record of the log with its subject; its text is made on demand."""
 
     offset: int
-    text: str
+    record: Any
+    version: int
     topic: str
     partition: int
     broker: int
+
+    @property
+    def text(self) -> str:
+        """The record in one line."""
+        is_of_partition = self.topic and self.partition >= 0
+        where = f"{self.topic}-{self.partition}" if is_of_partition else ""
+        return describe(self.record, self.version, where)
 
 
 class Chains:
@@ -173,6 +181,4 @@ def _lines(run: Run) -> Iterator[Line]:
             broker = -1
             if isinstance(record, _OF_BROKER) and _changes_state(record):
                 broker = getattr(record, "broker_id", getattr(record, "id", -1))
-            where = f"{topic}-{partition}" if topic and partition >= 0 else ""
-            text = describe(record, entry.version, where)
-            yield Line(entry.offset, text, topic, partition, broker)
+            yield Line(entry.offset, record, entry.version, topic, partition, broker)
