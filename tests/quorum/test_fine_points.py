@@ -289,3 +289,25 @@ def test_an_update_that_was_sent_to_another_voter_than_is_there_holds_nobody_bac
     probe.respond(sends[0], UpdateRaftVoterResponse(error_code=error, current_leader=leader))
     probe.advance(1)
     assert [send.to for send in probe.sent(FetchRequest)] == [2]
+
+
+@pytest.mark.parametrize("voters", [(1,), (1, 2, 3)])
+def test_a_leader_flushes_before_its_high_watermark_counts_what_it_wrote(
+    voters: tuple[int, ...],
+) -> None:
+    """A crash of the leader would lose what it alone has, and what it counted would be gone."""
+    probe = Probe(voters)
+    probe.become_leader()
+    for n in range(3):
+        written = len(probe.effects)
+        probe.append(b"%d" % n)
+        end_offset = probe.log.end_offset
+        kinds = [
+            type(effect)
+            for effect in probe.effects[written:]
+            if isinstance(effect, qx.Appended | qx.Flushed | qx.HighWatermarkChanged)
+        ]
+        assert kinds[:2] == [qx.Appended, qx.Flushed]
+        assert probe.log.flushed_offset == end_offset
+        if len(voters) == 1:
+            assert kinds[2:] == [qx.HighWatermarkChanged]
