@@ -22,6 +22,7 @@ from minicluster.scenario import load_scenario
 from minicluster.verify import register, verify
 from minicluster.verify.online.share import Share
 from minicluster.verify.spark import long_logs, session
+from tests.bench.fixed_work import fixed_work
 from tests.bench.verify_log import long_log
 from tests.verify import trace_cases
 
@@ -54,14 +55,6 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with its whole trace."""
     story = Path(__file__).parents[2] / "examples/fenced_follower.yaml"
     return play(load_scenario(story), runs=tmp_path_factory.mktemp("runs")).path
-
-
-def fixed_work() -> float:
-    """Processor seconds of the same Python work everywhere; results are compared with it."""
-    started, total = time.process_time(), 0
-    for number in range(10_000_000):
-        total += number
-    return time.process_time() - started
 
 
 def cold(path: Path) -> float:
