@@ -109,7 +109,7 @@ def test_a_multi_happens_as_a_whole_or_not_at_all() -> None:
     assert server.do(one, GetChildren("/a")).children == ("b",)
 
 
-def test_a_session_that_is_not_heard_takes_its_ephemeral_znodes_with_it() -> None:
+def test_a_session_without_requests_expires_with_its_ephemeral_znodes() -> None:
     server = Server()
     one, two = server.open(), server.open(60_000)
     server.do(one, Create("/mine", ephemeral=True))

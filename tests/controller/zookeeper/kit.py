@@ -82,7 +82,7 @@ class Kit:
         self.deliver()
 
     def create_topic(self, topic: str, *replicas: tuple[int, ...], **configs: str) -> None:
-        """What the admin manager writes."""
+        """The writes of the admin manager."""
         topic_id = self._new_id() if self.protocol.topic_ids_supported else None
         assigned = {n: ReplicaAssignment(one) for n, one in enumerate(replicas)}
         self.do(self.admin, Create(paths.topic_config(topic), encode_config(configs)))

@@ -1,4 +1,4 @@
-"""What each broker responded to control requests, of the controller and of the script.
+"""The responses of each broker to control requests, of the controller and of the script.
 
 A broker's log directories are not in a recording: which replicas are lost is taken from the first
 KAFKA_STORAGE_ERROR of each, until the broker is started again.
