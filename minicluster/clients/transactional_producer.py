@@ -37,7 +37,6 @@ from minicluster.protocol.messages import (
     ProduceRequest,
 )
 
-ACKS_ALL = -1
 TIMEOUT_MS = 5_000
 _TRANSACTION_VERSION = "transaction.version"
 _BUMPED_FROM = 2
@@ -234,7 +233,7 @@ class TransactionalProducer(Client):
         data = ProduceRequest.PartitionProduceData(index=place[1], records=Records((batch,)))
         request = ProduceRequest(
             transactional_id=self.transactional_id,
-            acks=ACKS_ALL,
+            acks=-1,  # all
             timeout_ms=TIMEOUT_MS,
             topic_data=(ProduceRequest.TopicProduceData(name=place[0], partition_data=(data,)),),
         )

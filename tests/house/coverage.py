@@ -39,7 +39,6 @@ SERVED_IN_PART = {
         "refused, as Kafka does without a secret key",
     ),
     **dict.fromkeys(("SaslHandshake", "SaslAuthenticate"), "refused: listeners are PLAINTEXT"),
-    "InitProducerId": "no prepared transaction is kept, as in 4.3.0",
     "UpdateFeatures": "the other controllers' support is not checked",
 }
 # The controller makes it by PartitionRegistration.to_record.

@@ -111,7 +111,6 @@ TITLES = {
 
 LEFT_OUT = {
     48: "tokens are decoded and kept in the image; nobody makes them",
-    98: "idempotent producers; no transactions",
     113: "replicas move; nothing throttles them",
     467: "the message; no errors of single records",
     546: "quotas are altered and described; nobody enforces them",

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from tests.house.sources import ROOT, sources, tree_of
 
-TWO_SETTINGS = {"BACKOFF_FIRST_MS", "RETRY_MS", "NONE"}
+TWO_SETTINGS = {"BACKOFF_FIRST_MS", "BACKOFF_MS", "NONE", "REQUEST_TIMEOUT_MS", "RETRY_MS"}
 """Names of different things that happen to have one value."""
 
 

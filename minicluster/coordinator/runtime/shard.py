@@ -45,6 +45,10 @@ class Result:
     timeout_ms: int | None = None
 
 
+NOTHING = Result()
+"""Neither records nor a response."""
+
+
 class Shard(Protocol):
     """One shard, as the runtime uses it."""
 

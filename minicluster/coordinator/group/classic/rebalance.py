@@ -19,11 +19,9 @@ from minicluster.coordinator.group.classic.group import (
 )
 from minicluster.coordinator.group.classic.records import group_metadata
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.runtime.shard import Result
+from minicluster.coordinator.runtime.shard import NOTHING, Result
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import JoinGroupResponse, SyncGroupResponse
-
-NOTHING = Result()
 
 
 def join_key(group_id: str) -> str:

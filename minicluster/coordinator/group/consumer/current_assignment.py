@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.coordinator.group.consumer.group import NO_EPOCH, TopicHash
+from minicluster.coordinator.group.consumer.group import UNASSIGNED_EPOCH, TopicHash
 from minicluster.coordinator.group.consumer.member import (
     ConsumerGroupMember,
     MemberState,
@@ -156,7 +156,7 @@ class Reconciliation:
 
     def _is_available(self, topic_id: UUID, index: int) -> bool:
         """No member has the partition, unless it is this one, which was to give it up."""
-        if self.partition_epoch(topic_id, index) == NO_EPOCH:
+        if self.partition_epoch(topic_id, index) == UNASSIGNED_EPOCH:
             return True
         return index in self.member.pending_revocation.get(topic_id, {})
 

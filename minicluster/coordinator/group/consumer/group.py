@@ -38,7 +38,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.errors import ProtocolError
 
 CONSUMER = "consumer"
-NO_EPOCH = -1
+UNASSIGNED_EPOCH = -1
 _FIRST_EPOCH = 1
 
 TopicHash = Callable[[UUID], int]
@@ -196,7 +196,7 @@ class ConsumerGroup:
 
     def current_partition_epoch(self, topic_id: UUID, partition: int) -> int:
         """The epoch of the member that still has a partition, -1 where it is free."""
-        return self._partition_epochs.get(topic_id, {}).get(partition, NO_EPOCH)
+        return self._partition_epochs.get(topic_id, {}).get(partition, UNASSIGNED_EPOCH)
 
     def _release(self, partitions: PartitionEpochs, epoch: int) -> None:
         for topic_id, indexes in partitions.items():
@@ -297,7 +297,7 @@ class ConsumerGroup:
         """Another member still has a partition of a member's target."""
         return any(
             index not in member.assigned.get(topic_id, {})
-            and self.current_partition_epoch(topic_id, index) != NO_EPOCH
+            and self.current_partition_epoch(topic_id, index) != UNASSIGNED_EPOCH
             for topic_id, indexes in self.target_of(member.member_id).items()
             for index in indexes
         )

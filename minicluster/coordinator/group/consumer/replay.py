@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import ClassicGroup
-from minicluster.coordinator.group.consumer.group import NO_EPOCH, ConsumerGroup, TopicHash
+from minicluster.coordinator.group.consumer.group import UNASSIGNED_EPOCH, ConsumerGroup, TopicHash
 from minicluster.coordinator.group.consumer.member import (
     LEAVE_GROUP_MEMBER_EPOCH,
     ConsumerGroupMember,
@@ -65,7 +65,7 @@ class ConsumerGroupReplay:
             group.set_group_epoch(value.epoch)
             group.metadata_hash = value.metadata_hash
             return
-        if group.members or group.target or group.assignment_epoch != NO_EPOCH:
+        if group.members or group.target or group.assignment_epoch != UNASSIGNED_EPOCH:
             raise _damaged(key, f"group {group.group_id} ends before its members")
         self._groups.pop(group.group_id)
 
@@ -100,7 +100,7 @@ class ConsumerGroupReplay:
         elif group.target:
             raise _damaged(key, f"the target of {group.group_id} ends before its members'")
         else:
-            group.set_assignment_epoch(NO_EPOCH, 0)
+            group.set_assignment_epoch(UNASSIGNED_EPOCH, 0)
 
     def _target(self, group: ConsumerGroup, key: Any, value: Any) -> None:
         if value is None:

@@ -13,9 +13,7 @@ from minicluster.coordinator.group.consumer.fencing import fence_members, timer_
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.member import ConsumerGroupMember, MemberState
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.runtime.shard import Result
-
-NOTHING = Result()
+from minicluster.coordinator.runtime.shard import NOTHING, Result
 
 
 def schedule_session_timeout(

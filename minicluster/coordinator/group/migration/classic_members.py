@@ -56,7 +56,7 @@ from minicluster.coordinator.group.migration.embedded import (
     subscription_of,
 )
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.messages import (
@@ -69,7 +69,6 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.uuids import format_uuid
 
-NOTHING = Result()
 _KNOWN_MEMBER_ID_FROM = 4
 
 

@@ -22,7 +22,6 @@ from minicluster.coordinator.group.classic.group import (
     complete_join,
 )
 from minicluster.coordinator.group.classic.rebalance import (
-    NOTHING,
     generation_of,
     maybe_complete_join,
     prepare_rebalance,
@@ -36,7 +35,7 @@ from minicluster.coordinator.group.consumer.records import group_tombstones
 from minicluster.coordinator.group.migration.classic_members import join_consumer_group
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.messages import JoinGroupRequest, JoinGroupResponse

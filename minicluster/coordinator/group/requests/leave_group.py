@@ -17,7 +17,6 @@ from minicluster.coordinator.group.classic.group import (
     GroupState,
 )
 from minicluster.coordinator.group.classic.rebalance import (
-    NOTHING,
     drop_member,
     heartbeat_key,
     maybe_complete_join,
@@ -27,7 +26,7 @@ from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.migration.classic_members import leave_consumer_group
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 

@@ -11,7 +11,6 @@ from functools import partial
 
 from minicluster.coordinator.group.classic.group import ClassicGroup, GroupState, RespondSync
 from minicluster.coordinator.group.classic.rebalance import (
-    NOTHING,
     prepare_rebalance_or_complete_join,
     reset_assignment,
     set_assignment,
@@ -22,7 +21,7 @@ from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.migration.classic_members import sync_with_consumer_group
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import SyncGroupRequest, SyncGroupResponse
