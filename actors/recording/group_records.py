@@ -102,7 +102,8 @@ def _fetched(request: Any, response: Any) -> Iterator[Row]:
 
 
 def _deleted(request: Any, response: Any) -> Iterator[Row]:
-    for group_id in getattr(request, "groups_names", None) or (request.group_id,):
+    is_of_one = isinstance(request, m.OffsetDeleteRequest)
+    for group_id in (request.group_id,) if is_of_one else request.groups_names:
         yield _without_partition("forget") | {"group_id": group_id}
 
 

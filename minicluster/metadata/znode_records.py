@@ -11,7 +11,8 @@ from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
-from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.metadata.image.configs import TOPIC
+from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -24,8 +25,6 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 
-TOPIC_RESOURCE = 2
-METADATA_VERSION = "metadata.version"
 LEVEL = "3.3-IV3"
 """A level at which no record has directories or ELR, which ZooKeeper never had."""
 
@@ -38,7 +37,7 @@ def id_of_name(topic: str) -> UUID:
 def first_records() -> list[VersionedRecord]:
     """The level of the records."""
     level = MetadataVersion.parse(LEVEL).level
-    return [VersionedRecord(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)]
+    return [VersionedRecord(FeatureLevelRecord(name=FEATURE_NAME, feature_level=level), 0)]
 
 
 def broker_record(
@@ -93,7 +92,7 @@ def config_records(
     changed = {name: after.get(name) for name in sorted(before.keys() | after.keys())}
     return [
         VersionedRecord(
-            ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic, name=name, value=value),
+            ConfigRecord(resource_type=TOPIC, resource_name=topic, name=name, value=value),
             0,
         )
         for name, value in changed.items()

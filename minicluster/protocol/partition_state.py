@@ -18,6 +18,10 @@ from minicluster.protocol.errors import ProtocolError
 
 _NAME = "partition state"
 
+# In the requests of a controller to brokers, while a topic is deleted.
+LEADER_DURING_DELETE = -2
+EPOCH_DURING_DELETE = -2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:

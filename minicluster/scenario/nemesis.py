@@ -393,7 +393,7 @@ def _config_of(draws: Draws, world: World) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if world.log_dirs > 1:
         config["log.dirs"] = ",".join(f"d{n}" for n in range(world.log_dirs))
-    if _has_clients(draws):  # what a group commits has to be on two brokers, too
+    if _has_clients(draws):  # what a group commits has to be on two brokers
         config["min.insync.replicas"] = 2
         config["offsets.topic.num.partitions"] = 2
         config["transaction.state.log.num.partitions"] = 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.metadata.znode_records import (
-    TOPIC_RESOURCE,
     broker_record,
     config_records,
     dead_broker_record,
@@ -61,7 +61,7 @@ class ZnodeImage:
             case paths.TOPICS:
                 return self._topic(name, change)
             case paths.TOPIC_CONFIGS if change.kind != "delete":
-                before = self.image.configs.of(TOPIC_RESOURCE, name)
+                before = self.image.configs.of(TOPIC, name)
                 return config_records(name, dict(before), decode_config(change.data))
         return []
 

@@ -43,7 +43,7 @@ SERVED_IN_PART = {
 }
 # The controller makes it by PartitionRegistration.to_record.
 MADE_BY_HELPERS = ("PartitionRecord",)
-MACHINES = ("controller", "quorum", "replica", "metadata", "log")
+MACHINES = ("controller", "quorum", "replica", "metadata", "log", "coordinator", "zookeeper")
 
 
 def parts() -> dict[str, str]:
@@ -69,7 +69,7 @@ def _apis() -> str:
         broker = "" if by_broker is None else by_broker.way
         by_controller = "decides" if name in controller else on_controllers.get(name, "")
         by_quorum = "responds" if name in quorum else ""
-        served = by_controller or by_quorum or broker in ("responds", "replicas")
+        served = by_controller or by_quorum or broker in ("responds", "replicas", "coordinates")
         state = NOT if not served else PARTLY if api.name in SERVED_IN_PART else DONE
         note = SERVED_IN_PART.get(api.name, "") if served else "messages only"
         declared = versions(api.request.valid_versions)

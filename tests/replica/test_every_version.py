@@ -66,7 +66,6 @@ REQUESTED = m.MetadataRequest.MetadataRequestTopic
         m.MetadataRequest(topics=(REQUESTED(name=None, topic_id=ORDERS),)),
         m.ApiVersionsRequest(client_software_name="test", client_software_version="1"),
         m.DescribeClusterRequest(),
-        m.InitProducerIdRequest(transactional_id=None),
     ),
 )
 def test_what_is_served_from_the_image(request_: Any, version: int) -> None:

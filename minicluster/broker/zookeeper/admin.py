@@ -17,6 +17,7 @@ from uuid import UUID
 from minicluster.broker.zookeeper.registration import create_recursively
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
+from minicluster.metadata.image.configs import TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.uuids import ZERO_UUID
@@ -38,7 +39,6 @@ from minicluster.zookeeper.znodes.topics import (
     encode_config_change,
 )
 
-TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
 NOT_GIVEN = -1
 NewId = Callable[[], UUID]
@@ -206,7 +206,7 @@ def _alter_configs(
 ) -> Process[Any]:
     name = resource.resource_name
     code = ErrorCode.NONE
-    if resource.resource_type != TOPIC_RESOURCE:
+    if resource.resource_type != TOPIC:
         code = ErrorCode.INVALID_REQUEST
     else:
         (found,) = yield (GetData(paths.topic_config(name)),)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from minicluster.log.epochs import NO_EPOCH
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.uuids import ZERO_UUID
 
-NO_EPOCH = -1
 WITH_NAMES = 1
 
 

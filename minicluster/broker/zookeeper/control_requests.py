@@ -16,10 +16,11 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller.zookeeper.state.settings import ReleaseRules
+from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.metadata.znode_records import (
-    TOPIC_RESOURCE,
     broker_record,
     config_records,
     first_records,
@@ -38,12 +39,11 @@ from minicluster.protocol.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from minicluster.protocol.partition_state import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
 from minicluster.protocol.records import VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 
-ANY_EPOCH = -1
-EPOCH_DURING_DELETE = -2
-LEADER_DURING_DELETE = -2
+NO_GIVEN_EPOCH = -1
 UNKNOWN_BROKER_EPOCH = -1  # of other brokers: UpdateMetadata has none
 IDS_IN_RESPONSE_SINCE = 5
 
@@ -75,12 +75,12 @@ class ControlRequests:
 
     def set_configs(self, topic: str, configs: Mapping[str, str]) -> None:
         """The configs of a topic have been read."""
-        before = dict(self.image.configs.of(TOPIC_RESOURCE, topic))
+        before = dict(self.image.configs.of(TOPIC, topic))
         self._apply(config_records(topic, before, configs))
 
     def is_stale(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:
         """The refusal of a request of an old controller, or for an earlier registration."""
-        if broker_epoch != ANY_EPOCH and broker_epoch < self.broker_epoch:
+        if broker_epoch != NO_GIVEN_EPOCH and broker_epoch < self.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         if controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
@@ -124,7 +124,7 @@ class ControlRequests:
         known_epoch = state.leader_epoch
         if state.leader != self.broker and state.leader not in self.image.cluster.brokers.rows:
             # A leader that is not alive is not followed, and its epoch is not taken.
-            known_epoch = ANY_EPOCH if before is None else before.leader_epoch
+            known_epoch = NO_GIVEN_EPOCH if before is None else before.leader_epoch
         self.hosted[partition] = replace(state, leader_epoch=known_epoch)
         self._ids[partition] = topic_id
         self._put(
@@ -210,7 +210,7 @@ class ControlRequests:
         if offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         known = self.hosted.get(partition)
-        unconditional = state.leader_epoch in (ANY_EPOCH, EPOCH_DURING_DELETE)
+        unconditional = state.leader_epoch in (NO_GIVEN_EPOCH, EPOCH_DURING_DELETE)
         if known is not None and not unconditional:
             same = state.leader_epoch == known.leader_epoch
             old = state.leader_epoch < known.leader_epoch
@@ -324,6 +324,3 @@ class ControlRequests:
         for record in records:
             self.image = apply(self.image, record, offset=self._offset)
             self._offset += 1
-
-
-NO_LEADER = -1

@@ -15,10 +15,10 @@ from minicluster.controller.zookeeper.changing.elections import Election
 from minicluster.controller.zookeeper.processing import alter_partition, topic_change
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import (
-    NO_LEADER,
     LeaderAndIsr,
     Leadership,
 )
+from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import plant
 from minicluster.zookeeper.operations import ANY_VERSION, Operation, Request

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol.partition_state import PartitionState
@@ -21,7 +22,6 @@ from minicluster.zookeeper.znodes.notifications import decode_partitions
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
 
 NOTIFIED_WITHIN_MS = 70_000
-NO_LEADER = -1
 
 
 @dataclass(slots=True)

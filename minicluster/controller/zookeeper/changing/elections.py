@@ -10,8 +10,9 @@ from dataclasses import replace
 from enum import Enum
 
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
-from minicluster.controller.zookeeper.state.leader_and_isr import RECOVERING, LeaderAndIsr
+from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.image.partition import RECOVERING
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 

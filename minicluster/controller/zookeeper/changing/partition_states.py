@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.controller.zookeeper.changing.elections import Election, Strategy, elect
 from minicluster.controller.zookeeper.errors import (
     ControllerMoved,
@@ -28,8 +29,6 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.zookeeper.operations import Code
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config
-
-UNCLEAN_CONFIG = "unclean.leader.election.enable"
 
 Outcomes = dict[TopicPartition, LeaderAndIsr | Exception]
 """The new state of each partition that was to get a leader, or why it got none."""
@@ -205,7 +204,7 @@ def _unclean_by_config(
     allowed: dict[str, bool | Exception] = {}
     for name, result in zip(names, results, strict=True):
         if result.ok or result.code is Code.NONODE:
-            text = decode_config(result.data).get(UNCLEAN_CONFIG)
+            text = decode_config(result.data).get(UNCLEAN_ELECTION)
             default = state.settings.unclean_leader_election_enable
             allowed[name] = default if text is None else text == "true"
         else:

@@ -204,5 +204,5 @@ def remove_from_znode(
     state.put(ZkReassignment())  # the znode may be there again: its watch is gone
 
 
-FAILURES = (ZooKeeperFailure, StateChangeFailed)
+FAILURES_OF_A_PARTITION = (ZooKeeperFailure, StateChangeFailed)
 """Failures that end the reassignment of one partition and of no other."""

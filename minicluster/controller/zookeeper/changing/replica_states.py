@@ -16,12 +16,12 @@ from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.context import Replica, ReplicaStatus
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import (
-    NO_LEADER,
     LeaderAndIsr,
     Leadership,
 )
 from minicluster.controller.zookeeper.state.request_batch import RequestBatch
 from minicluster.controller.zookeeper.znode_access import read_states, write_states
+from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 

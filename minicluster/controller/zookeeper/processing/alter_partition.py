@@ -18,12 +18,11 @@ from minicluster.controller.zookeeper.errors import ControllerMoved, ZooKeeperFa
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import (
-    RECOVERED,
-    RECOVERING,
     LeaderAndIsr,
 )
 from minicluster.controller.zookeeper.state.request_batch import send_metadata
 from minicluster.controller.zookeeper.znode_access import read_known_states, write_states
+from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode

@@ -26,7 +26,7 @@ from minicluster.controller.zookeeper.processing.topic_change import take_assign
 from minicluster.controller.zookeeper.state.context import Context
 from minicluster.controller.zookeeper.state.controller_state import (
     AUTO_REBALANCE,
-    NO_CONTROLLER,
+    NO_ACTIVE_CONTROLLER,
     ControllerState,
 )
 from minicluster.controller.zookeeper.state.request_batch import send_metadata
@@ -83,14 +83,14 @@ def process_controller_change(state: ControllerState) -> Process[None]:
     was_active = state.is_active
     yield from watch_node(state, paths.CONTROLLER)
     found = yield from read_controller(state)
-    state.active_controller = NO_CONTROLLER if found is None else found
+    state.active_controller = NO_ACTIVE_CONTROLLER if found is None else found
     if was_active and not state.is_active:
         resign(state)
 
 
 def process_expire(state: ControllerState) -> None:
     """The session is gone, and /controller with it."""
-    state.active_controller = NO_CONTROLLER
+    state.active_controller = NO_ACTIVE_CONTROLLER
     resign(state)
 
 
@@ -107,11 +107,11 @@ def resign(state: ControllerState) -> None:
 def trigger_controller_move(state: ControllerState) -> Process[None]:
     """Fail-over has failed: resign, and let the next broker try."""
     found = yield from read_controller(state)
-    state.active_controller = NO_CONTROLLER if found is None else found
+    state.active_controller = NO_ACTIVE_CONTROLLER if found is None else found
     if not state.is_active:
         return
     version = state.context.epoch_version
-    state.active_controller = NO_CONTROLLER
+    state.active_controller = NO_ACTIVE_CONTROLLER
     resign(state)
     state.context.epoch_version = version
     try:
@@ -122,7 +122,7 @@ def trigger_controller_move(state: ControllerState) -> Process[None]:
 
 def _elect(state: ControllerState) -> Process[None]:
     found = yield from read_controller(state)
-    state.active_controller = NO_CONTROLLER if found is None else found
+    state.active_controller = NO_ACTIVE_CONTROLLER if found is None else found
     if found is not None:
         return
     try:

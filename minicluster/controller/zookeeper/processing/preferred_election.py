@@ -17,13 +17,14 @@ from minicluster.controller.zookeeper.events import ZkPreferredElection
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.context import PartitionStatus
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
-from minicluster.controller.zookeeper.state.leader_and_isr import NO_LEADER, LeaderAndIsr
+from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr
 from minicluster.controller.zookeeper.znode_access import (
     delete_all,
     expect_ok,
     read_data,
     watch_node,
 )
+from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse

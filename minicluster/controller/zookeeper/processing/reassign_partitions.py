@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.controller.zookeeper.changing.reassignment import (
-    FAILURES,
+    FAILURES_OF_A_PARTITION,
     complete_if_caught_up,
     reassign,
     remove_from_znode,
@@ -113,7 +113,7 @@ def _reassign_all(
         try:
             yield from reassign(state, partition, reassignments[partition])
             outcomes[partition] = ErrorCode.NONE
-        except FAILURES:
+        except FAILURES_OF_A_PARTITION:
             outcomes[partition] = ErrorCode.UNKNOWN_SERVER_ERROR
     return outcomes
 

@@ -10,11 +10,11 @@ from enum import Enum
 from uuid import UUID
 
 from minicluster.controller.zookeeper.state.leader_and_isr import (
-    EPOCH_DURING_DELETE,
-    NO_EPOCH,
     Leadership,
 )
+from minicluster.log.epochs import NO_EPOCH
 from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.protocol.partition_state import EPOCH_DURING_DELETE
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment
 

@@ -16,7 +16,7 @@ from minicluster.planting import Planted
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 
 AUTO_REBALANCE = "auto-leader-rebalance"
-NO_CONTROLLER = -1
+NO_ACTIVE_CONTROLLER = -1
 
 
 class ControllerState(Planted):
@@ -34,7 +34,7 @@ class ControllerState(Planted):
         self.registration = registration
         self.new_topic_id = new_topic_id
         self.context = Context()
-        self.active_controller = NO_CONTROLLER
+        self.active_controller = NO_ACTIVE_CONTROLLER
         self.watched_nodes: dict[str, None] = {}
         self.watched_children: dict[str, None] = {}
         self.queue: deque[ControllerEvent] = deque()

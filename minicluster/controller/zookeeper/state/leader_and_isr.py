@@ -12,14 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol.partition_state import PartitionState
-
-NO_LEADER = -1
-LEADER_DURING_DELETE = -2
-NO_EPOCH = -1
-EPOCH_DURING_DELETE = -2
-RECOVERED = 0
-RECOVERING = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

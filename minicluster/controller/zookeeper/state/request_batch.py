@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from minicluster.controller.zookeeper.effects import ControlRequest
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import (
-    LEADER_DURING_DELETE,
     LeaderAndIsr,
     Leadership,
 )
@@ -22,6 +21,7 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from minicluster.protocol.partition_state import LEADER_DURING_DELETE
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment
