@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from minicluster.errors import UserError
@@ -23,12 +24,17 @@ class Source:
         self._is_read = is_long
         self._run: Run | None = None
 
+    def hold(self) -> None:
+        """Read the run now, unless it is too long.
+
+        Errors:  UserError for a path that is no run.
+        """
+        if not self._is_read:
+            self._run = read_run(self._path, self.name, self._limits)
+            self._is_read = True
+
     def read(self) -> Run | None:
         """The run with its contents; None if it is too long, or gone by now."""
-        if not self._is_read:
-            self._is_read = True
-            try:
-                self._run = read_run(self._path, self.name, self._limits)
-            except (UserError, OSError):
-                self._run = None
+        with suppress(UserError, OSError):
+            self.hold()
         return self._run

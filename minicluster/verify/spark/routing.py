@@ -102,9 +102,12 @@ def judge_routes(
 
 
 def sources_of(routes: Sequence[Route], limits: ReadLimits) -> list[Source]:
-    """The evidence for the report; of few short runs it is read now, since it may go away."""
+    """The evidence for the report; of few short runs it is read now, since it may go away.
+
+    Errors:  UserError for a path that is no run, of which Spark need not be started.
+    """
     sources = [Source(r.path, r.name, limits, is_long=r.way is not Way.FOLDED) for r in routes]
     if len(sources) <= _EAGER:
         for source in sources:
-            source.read()
+            source.hold()
     return sources
