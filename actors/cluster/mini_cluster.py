@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +37,7 @@ from minicluster.actors.cluster.client import Client, Directory
 from minicluster.actors.cluster.conditions import describe, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
-from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.cluster.run_folder import AT_END, rows_at_end, write_run
 from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
 from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.server import Listeners
@@ -45,7 +45,9 @@ from minicluster.actors.nodes.broker import LISTENER
 from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
 from minicluster.actors.recording.followers import OnlineChecks, OnlineZnodeChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
+from minicluster.actors.recording.producer_logs import shortened_logs
 from minicluster.actors.runtime.paced import PacedRuntime
+from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.broker.controller_listener import controller_versions
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.configs.effective import BrokerLevels
@@ -255,15 +257,28 @@ class MiniCluster(ClusterRoles):
         self.rt.close()
         if crashes and not self.rt.raised:
             self.rt.check()
-        self.check_clients()
+        self.check_clients(at_rest=True)
 
-    def check_clients(self) -> None:
-        """Judge the records that clients received up to now (F9); the other rules do it at once.
+    def check_clients(self, *, at_rest: bool = False) -> None:
+        """Judge what clients received up to now: records, and histories of whole groups.
 
+        Shapes:  at_rest: the cluster has ended. Actors on threads that still run would change the
+                 logs meanwhile, so that no history is judged then.
         Errors:  InvariantViolated.
         """
-        if self.online_checks is not None:
-            self.online_checks.check_values(self.recorder.table("client_record"))
+        if self.online_checks is None:
+            return
+        self.online_checks.check_values(self.recorder.table("client_record"))
+        if at_rest or type(self.rt) is SimulatedRuntime:
+            cleanup = self.given_config.get("offsets.retention.check.interval.ms", 600_000)
+            self.online_checks.check_histories(
+                self._table_of_run,
+                (place for node in self.broker_ids for place in shortened_logs(self.disks[node])),
+                groups_expire=self.now_ms >= int(str(cleanup)),
+            )
+
+    def _table_of_run(self, name: str) -> Iterable[Mapping[str, Any]]:
+        return rows_at_end(self, name) if name in AT_END else self.recorder.table(name)
 
     def __repr__(self) -> str:
         nodes = f"{len(self.broker_ids)} brokers, {len(self.controller_ids)} controllers"

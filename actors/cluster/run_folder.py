@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,7 @@ def _running_actors(cluster: Cluster) -> tuple[str, ...]:
 def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
     """Write everything but the header, and return the header."""
     trace_hash = cluster.trace_hash
-    own_disks = [cluster.disks[node_id] for node_id in cluster.broker_ids]
-    end = {
-        "replica_log": [row for n in cluster.broker_ids for row in _rows_at_end(cluster, n)],
-        "log_batch": [row for disk in own_disks for row in batch_rows(disk)],
-        "transaction_decision": [row for disk in own_disks for row in decision_rows(disk)],
-    }
+    end = {table: rows_at_end(cluster, table) for table in AT_END}
     disks = _metadata_disks(cluster)
     for node_id, disk in disks.items():
         write_controller_directory(
@@ -140,7 +135,19 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
     }
 
 
-def _rows_at_end(cluster: Cluster, broker_id: int) -> Iterator[dict[str, Any]]:
+def rows_at_end(cluster: Cluster, table: str) -> list[dict[str, Any]]:
+    """The rows of one of the tables ``AT_END``, from the brokers' disks as they are."""
+    return [row for broker_id in cluster.broker_ids for row in AT_END[table](cluster, broker_id)]
+
+
+def _replica_rows(cluster: Cluster, broker_id: int) -> Iterator[dict[str, Any]]:
     process = cluster.processes.get(broker_id)
     incarnation = None if process is None else str(process.incarnation)
     return replica_rows(cluster.disks[broker_id], incarnation, "end")
+
+
+AT_END: Mapping[str, Callable[[Cluster, int], Iterator[dict[str, Any]]]] = {
+    "replica_log": _replica_rows,
+    "log_batch": lambda cluster, broker_id: batch_rows(cluster.disks[broker_id]),
+    "transaction_decision": lambda cluster, broker_id: decision_rows(cluster.disks[broker_id]),
+}

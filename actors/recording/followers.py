@@ -45,7 +45,7 @@ class OnlineChecks:
         from minicluster.verify import OnlineChecker
 
         self.checker = OnlineChecker(run, rules=rules)
-        self._rt = rt
+        self._rt, self._run = rt, run
         self._lock = threading.Lock()
         self._interrupted = False
 
@@ -72,6 +72,30 @@ class OnlineChecks:
         """
         with self._lock:
             findings = self.checker.clients.on_values(rows)
+        self._end(findings)
+
+    def check_histories(
+        self,
+        table: Callable[[str], Iterable[Mapping[str, Any]]],
+        shortened: Iterable[tuple[str, int]],
+        *,
+        groups_expire: bool,
+    ) -> None:
+        """Judge groups and transactions over the whole run, in which nothing moves now.
+
+        Shapes:  table: the rows of a table of the trace, by its name; shortened: topic ids and
+                 partitions whose logs were cleaned; groups_expire: as in ``rules_of_histories``.
+        Errors:  InvariantViolated for the first finding of the run.
+        """
+        from minicluster.verify.online.histories import judge_histories, rules_of_histories
+
+        rules = rules_of_histories(table("client_record"), groups_expire=groups_expire)
+        if rules and not self._interrupted:
+            lost = {*self.checker.clients.lost_records(), *shortened}
+            self._end(judge_histories(self._run, rules, table, lost))
+
+    def _end(self, findings: list[Finding]) -> None:
+        """The run has ended: its first finding is raised where the test is."""
         if findings and not self._interrupted:
             self._interrupted = True
             raise InvariantViolated(findings, self._rt.seed)

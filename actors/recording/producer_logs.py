@@ -59,6 +59,15 @@ def batch_rows(disk: Disk) -> Iterator[dict[str, Any]]:
             yield row
 
 
+def shortened_logs(disk: Disk) -> Iterator[tuple[str, int]]:
+    """The partitions, by topic id, of which one broker has deleted or compacted records."""
+    store = ReplicaStore(disk)
+    for name in store.names():
+        known, log = store.partition_file(name), disk.logs[name]
+        if known is not None and max(log.start_offset, log.cleaned_offset) > 0:
+            yield format_uuid(known.topic_id), int(name.rpartition("-")[2])
+
+
 def decision_rows(disk: Disk) -> Iterator[dict[str, Any]]:
     """The decisions in one broker's logs of transactions (``transaction_decision``)."""
     for name in ReplicaStore(disk).names():

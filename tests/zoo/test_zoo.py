@@ -14,10 +14,14 @@ from minicluster.actors.play.player import Played, play
 from minicluster.rules import Rules
 from minicluster.scenario import load_scenario
 from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.online.histories import OF_CONSUMERS, OF_GROUPS, OF_TRANSACTIONS
 from tests.house import zoo_page
 from tests.zoo.table import LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
+OF_HISTORIES = [
+    plant for plant in PLANTS if {*plant.primary} & {*OF_CONSUMERS, *OF_GROUPS, *OF_TRANSACTIONS}
+]
 LINE = "{:4} {:7} {:12} {:12} {}"
 
 
@@ -85,6 +89,18 @@ def test_a_planted_fault_is_killed_by_its_primary_rule(judged: Judged, plant: Pl
     assert hits > 0 or plant.zoo in Rules.zoo()
     assert set(judged.broken(plant.story, plant.zoo)) & {*plant.primary}
     assert run.failure is None or run.failure.kind in ("violated", "until", "expect", "crash")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("plant", OF_HISTORIES, ids=lambda plant: plant.zoo)
+def test_a_fault_in_a_history_ends_the_run_by_a_rule_that_it_breaks(
+    judged: Judged, plant: Plant
+) -> None:
+    failure = judged.played[plant.story, plant.zoo].failure
+
+    assert failure is not None
+    assert failure.kind == "violated"
+    assert failure.rule in judged.broken(plant.story, plant.zoo)
 
 
 @pytest.mark.spark

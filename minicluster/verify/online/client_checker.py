@@ -93,6 +93,8 @@ class ClientChecker:
         if row.get("hw_new") is not None:
             replica.high_watermark = row["hw_new"]
         if kind in ("become_leader", "become_follower"):
+            if kind == "become_follower" and self._stays_with_less(partition, replica, row):
+                partition.may_have_lost = True
             leadership = (row.get("incarnation"), row["leader_epoch"])
             replica.leads = kind == "become_leader"
             if leadership != replica.leadership:
@@ -102,6 +104,17 @@ class ClientChecker:
         elif kind == "hw" and replica.leads and row["hw_new"] > partition.high_watermark:
             partition.high_watermark = row["hw_new"]
         return self._new.take_new()
+
+    def lost_records(self) -> list[Place]:
+        """The partitions that may have lost records, or whose name several topics had."""
+        return [
+            place
+            for place, partition in self._partitions.items()
+            if partition.may_have_lost
+            or place in self._short
+            or self._was_unclean(place)
+            or self._ids[partition.topic] is None
+        ]
 
     def on_commit(self) -> list[Finding]:
         """More of the metadata log is committed: elections that were not yet in it may be."""
@@ -141,6 +154,15 @@ class ClientChecker:
             if values.setdefault((place, row["offset"]), row["value"]) != row["value"]:
                 self._find("F9", 0, partition, row["part"], row["broker"], row["offset"])
         return self._new.take_new()
+
+    def _stays_with_less(self, partition: _Partition, replica: _Replica, row: Row) -> bool:
+        """A new incarnation with a shorter log than its ISR, which it stays in before KIP-966."""
+        known = None if replica.leadership is None else replica.leadership[0]
+        return (
+            known != row.get("incarnation")
+            and (row.get("leo") or 0) < partition.high_watermark
+            and self._log.level < self._new.promises.new_incarnation_leaves_from
+        )
 
     def _judge_returned(self, partition: _Partition, replica: _Replica, row: Row) -> None:
         """Records and high watermarks beside those of the replica that responds (F6, F18)."""
