@@ -10,6 +10,7 @@ from minicluster.protocol.records import PartitionChangeRecord
 from minicluster.rules import Rules
 from minicluster.verify.online.checker import OnlineChecker
 from tests.verify import trace_cases_clients as cases
+from tests.verify import trace_cases_groups as of_groups
 from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.trace_kit import plain_run
@@ -21,9 +22,15 @@ BAD: dict[str, tuple[Case, ...]] = {
     "F6": (cases.f6_bad, cases.f6_beyond_the_response, cases.f6_raised),
     "F9": (cases.f9_bad,),
     "F18": (cases.f18_client,),
+    "H5": (of_groups.h5_bad, of_groups.h5_beyond),
+    "H7": (of_groups.h7_acknowledged,),
 }
 LEFT_TO_SPARK = (cases.f1_other, cases.f9_acknowledged)
-NEAR = tuple(case for several in cases.NEAR.values() for case in several)
+NEAR = (
+    *(case for several in cases.NEAR.values() for case in several),
+    of_groups.h5_near,
+    of_groups.h7_near,
+)
 
 
 def rules_of(run: RunBuilder, *, log_first: bool = True, rules: Rules | None = None) -> set[str]:

@@ -1,4 +1,4 @@
-"""The rules about responses to Kafka's clients in Python, while a cluster runs (F1, F6, F9, F18).
+"""The rules about responses to clients in Python, while a cluster runs: F1, F6, F9, F18, H5, H7.
 
 The rows are those of the trace, ``partition_event`` and ``client_record``, in the order of their
 events. The state of a partition is of one size, whatever was produced and read. A partition that
@@ -16,6 +16,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.log_state import LogState
+from minicluster.verify.online.producer_epochs import ProducerEpochs
 from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import Finding
 from minicluster.verify.rules.trace.client_records import WATERMARKS_OF_CLIENTS
@@ -23,9 +24,10 @@ from minicluster.verify.rules.trace.client_records import WATERMARKS_OF_CLIENTS
 Row = Mapping[str, Any]
 Place = tuple[str, int]  # topic id as the trace has it, partition
 
-RULE_IDS = ("F1", "F6", "F9", "F18")
+RULE_IDS = ("F1", "F6", "F9", "F18", "H5", "H7")
 _OF_PARTITIONS = ("send", "read", "fetch", "list")
 _TRACE_ONLY = -1  # the offset of a finding that no record of the metadata log shows
+_SENT_BY_FENCED = 1  # the second check of H7
 _FALL = BY_ID["F18"].checks.index(WATERMARKS_OF_CLIENTS)
 
 
@@ -76,6 +78,7 @@ class ClientChecker:
         self._partitions: dict[Place, _Partition] = {}
         self._ids: dict[str, str | None] = {}  # topic name -> id; None: several topics had it
         self._short: dict[Place, _ShortLog] = {}
+        self._epochs = ProducerEpochs()
 
     def on_partition_event(self, row: Row) -> list[Finding]:
         """An event of a replica."""
@@ -125,15 +128,21 @@ class ClientChecker:
     def on_response(self, rows: Iterable[Row]) -> list[Finding]:
         """A response to a client; rows of whole batches name the last offset of each (F6, F18)."""
         for row in rows:
+            if row["f"] == "init":
+                self._epochs.on_init(row)
             partition = self._partition_of(row)
             if row["f"] not in _OF_PARTITIONS or partition is None or partition.may_have_lost:
                 continue
             if row["f"] == "send":
                 if row["acks"] == -1:
+                    self._judge_epoch(partition, row)
                     partition.acknowledged = max(partition.acknowledged, row["offset"])
                 continue
+            if self._was_unclean(self._place_of(row)):
+                continue
+            self._judge_stable_offset(partition, row)
             replica = partition.replicas.get(row["broker"])
-            if replica is not None and not self._was_unclean(self._place_of(row)):
+            if replica is not None:
                 self._judge_returned(partition, replica, row)
         return self._new.take_new()
 
@@ -154,6 +163,30 @@ class ClientChecker:
             if values.setdefault((place, row["offset"]), row["value"]) != row["value"]:
                 self._find("F9", 0, partition, row["part"], row["broker"], row["offset"])
         return self._new.take_new()
+
+    def _judge_epoch(self, partition: _Partition, row: Row) -> None:
+        """An acknowledged record beside the epochs that were given out before it was sent (H7)."""
+        is_of_fenced = self._epochs.is_of_fenced(row)
+        if is_of_fenced is not None:
+            self._new.look("H7", _SENT_BY_FENCED, None)
+        if is_of_fenced:
+            place = row["part"], row["broker"], row["offset"]
+            self._find("H7", _SENT_BY_FENCED, partition, *place)
+
+    def _judge_stable_offset(self, partition: _Partition, row: Row) -> None:
+        """The last stable offset of a response beside its high watermark and records (H5)."""
+        stable = row.get("last_stable_offset")
+        if stable is None or stable < 0:
+            return
+        part, broker = row["part"], row["broker"]
+        if row["f"] == "fetch":
+            self._new.look("H5", 0, None)
+            if stable > row["high_watermark"]:
+                self._find("H5", 0, partition, part, broker, stable)
+        elif row["isolation"] == 1:
+            self._new.look("H5", 1, None)
+            if row["offset"] >= stable:
+                self._find("H5", 1, partition, part, broker, row["offset"])
 
     def _stays_with_less(self, partition: _Partition, replica: _Replica, row: Row) -> bool:
         """A new incarnation with a shorter log than its ISR, which it stays in before KIP-966."""
