@@ -105,9 +105,7 @@ class Consumer(Client):
                 self._member.on_refused(ErrorCode.UNKNOWN_MEMBER_ID, at_ms)
                 return
             self.committed = offsets
-            self.find_leaders(
-                self.config.topics, lambda later_ms: self._reader.start(offsets, later_ms), at_ms
-            )
+            self.find_leaders(self.config.topics, lambda _: self._reader.start(offsets), at_ms)
 
         if places:
             fetch_offsets(self, member, places, begin, now_ms)

@@ -51,26 +51,35 @@ class Reader:
         self._read_committed = read_committed
         self._on_records = on_records
         self._turn = 0  # of an assignment; fetches of an earlier one are ignored
+        self._fetching: set[int] = set()  # nodes with a request in flight
+        self._finds_leaders = False
         self.positions: dict[TopicPartition, int] = {}
 
-    def start(self, positions: dict[TopicPartition, int], now_ms: int) -> None:
+    def start(self, positions: dict[TopicPartition, int]) -> None:
         """Read from these positions on, and nothing else."""
         self.stop()
         self.positions = dict(positions)
-        for node in sorted({self._client.leaders[place] for place in positions}):
-            self._fetch(node, self._turn, now_ms)
+        self._fetch_all(self._turn)
 
     def stop(self) -> None:
         """Read nothing any more."""
         self._turn += 1
+        self._fetching.clear()
+        self._finds_leaders = False
 
-    def _fetch(self, node: int, turn: int, now_ms: int) -> None:
-        if turn != self._turn:
-            return
+    def _fetch_all(self, turn: int) -> None:
+        """Fetch from every leader of now; one that owes a response gets no second request."""
+        if turn == self._turn:
+            leaders = {self._client.leaders[place] for place in self.positions}
+            for node in sorted(leaders - self._fetching):
+                self._fetch(node, turn)
+
+    def _fetch(self, node: int, turn: int) -> None:
         topics: dict[str, list[int]] = {}
         for topic, index in self.positions:
             if self._client.leaders.get((topic, index)) == node:
                 topics.setdefault(topic, []).append(index)
+        self._fetching.add(node)
         kind = FetchRequest
         request = kind(
             max_wait_ms=_MAX_WAIT_MS,
@@ -96,12 +105,16 @@ class Reader:
 
         def on_end(response: Any | None, at_ms: int) -> None:
             if turn == self._turn:
+                self._fetching.discard(node)
                 self._take(node, response, at_ms)
 
         self._client.send(node, request, _FETCH_VERSION, on_end)
 
     def _take(self, node: int, response: Any | None, now_ms: int) -> None:
-        """Take a response, and fetch again; a leader that has moved is looked for."""
+        """Take a response, and fetch again; a leader that has moved is looked for.
+
+        The other leaders are read meanwhile, so no response of theirs is lost.
+        """
         turn = self._turn
         is_lost = response is None
         reset: list[TopicPartition] = []
@@ -119,13 +132,11 @@ class Reader:
         if self.positions != before:  # perhaps past markers alone
             self._on_records(seen, now_ms)
         if is_lost:
-            self.stop()
-            again = partial(self._find_again, self._turn)
-            self._client.after("leaders", BACKOFF_MS, again, now_ms)
+            self._look_for_leaders(now_ms)
         elif reset:
             self._reset(reset[0], node, now_ms)
         else:
-            self._fetch(node, turn, now_ms)
+            self._fetch_all(turn)
 
     def _seen(self, place: TopicPartition, data: Any) -> Iterator[ConsumedRecord]:
         batches = Records.of(data.records).batches
@@ -138,12 +149,19 @@ class Reader:
         if batches:
             self.positions[place] = batches[-1].next_offset
 
+    def _look_for_leaders(self, now_ms: int) -> None:
+        if not self._finds_leaders:
+            self._finds_leaders = True
+            again = partial(self._find_again, self._turn)
+            self._client.after("leaders", BACKOFF_MS, again, now_ms)
+
     def _find_again(self, turn: int, now_ms: int) -> None:
         """Find the leaders and go on, unless there is another assignment by then."""
 
         def go_on(at_ms: int) -> None:
             if turn == self._turn:
-                self.start(self.positions, at_ms)
+                self._finds_leaders = False
+                self._fetch_all(turn)
 
         if turn == self._turn:
             topics = {topic for topic, _ in self.positions}
@@ -152,6 +170,7 @@ class Reader:
     def _reset(self, place: TopicPartition, node: int, now_ms: int) -> None:
         """Go on at the first offset that there is (auto.offset.reset=earliest)."""
         turn, (topic, index) = self._turn, place
+        self._fetching.add(node)
         kind = ListOffsetsRequest
         request = kind(
             replica_id=-1,
@@ -169,12 +188,13 @@ class Reader:
         def on_end(response: Any | None, at_ms: int) -> None:
             if turn != self._turn:
                 return
+            self._fetching.discard(node)
             found = None if response is None else response.topics[0].partitions[0]
             if found is None or found.error_code != ErrorCode.NONE:
                 self._take(node, None, at_ms)
                 return
             self.positions[place] = found.offset
-            self._fetch(node, turn, at_ms)
+            self._fetch_all(turn)
 
         self._client.send(node, request, _LIST_OFFSETS_VERSION, on_end)
 

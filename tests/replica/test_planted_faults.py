@@ -111,6 +111,6 @@ def test_no_rule_looks_at_a_planted_fault() -> None:
     looking = [
         path.name
         for path in sorted(room.rglob("*.py"))
-        if path.name != "planted.py" and switches.search(path.read_text(encoding="utf-8"))
+        if not path.name.startswith("planted") and switches.search(path.read_text(encoding="utf-8"))
     ]
     assert looking == []

@@ -1,7 +1,7 @@
 """Groups and transactions under chaos: nothing is lost, doubled, or seen before it is committed.
 
 Two producers write transactions, of which every third is aborted; four members read what is
-committed. Meanwhile coordinators and leaders are killed, paused or cut.
+committed. Meanwhile coordinators and leaders are killed, paused or isolated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUICK_SEEDS, SLOW_SEEDS = range(20), range(1_000)
 
 
 def disturb(cluster: MiniCluster, draws: Draws, number: int) -> None:
-    """One broker with a role is killed, paused or cut for a while."""
+    """One broker with a role is killed, paused or isolated for a while."""
     who = ROLES[draws.below(f"who/{number}", len(ROLES))]
     lasting = f"{draws.between(f'lasting/{number}', 200, 12_000)}ms"
     try:

@@ -77,6 +77,7 @@ def h2_near() -> RunBuilder:
 def reads(run: RunBuilder, member: str, *offsets: int, **more: object) -> RunBuilder:
     for at in offsets:
         given = {"client_id": member, "connection": None, "received": True, "visible": True}
+        given["send_seq"] = run.seq + 1
         shown = {"value": f"v{at}", "high_watermark": 6, "batch_offset": at, **given, **more}
         client(run, "read", offset=at, **shown)
     return run
@@ -87,11 +88,17 @@ def f7_bad() -> RunBuilder:
 
 
 def f7_near() -> RunBuilder:
-    """A new assignment begins at the committed offset; a response was lost and came again."""
+    """A new assignment begins at the committed offset; a response was lost and came again.
+
+    What was fetched for the assignment before arrives behind the new one, and is ignored.
+    """
     run = reads(own(history(), "m1"), "m1", 1, 2)
     reads(run, "m1", 3, received=False)
     reads(run, "m1", 3)
-    return reads(own(run, "m1", 2), "m1", 1, 2)
+    before = run.seq
+    own(run, "m1", 2)
+    reads(run, "m1", 4, send_seq=before)
+    return reads(run, "m1", 1, 2)
 
 
 def f10_bad() -> RunBuilder:
