@@ -67,5 +67,8 @@ def run(arguments: Sequence[str]) -> int:
         complain(f"minicluster: {shown_os_error(error)}")
         return EXIT_FILES
     except Exception as error:  # a fault of this program, never of its input
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11: while a class is made
+            complain("minicluster: stopped")
+            return 130
         report_crash(error, arguments)
         return EXIT_INTERNAL

@@ -184,3 +184,16 @@ def test_the_limits_of_reading_are_options(
 def test_a_size_is_a_number_of_bytes(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["log", str(SMOKE), "--max-unpacked", text]) == 64
     assert "is no size; write 8MiB" in capfd.readouterr().err
+
+
+def test_a_ctrl_c_while_a_class_is_made_is_no_fault_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Python 3.11 raises a RuntimeError in its place where it comes within ``__set_name__``."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    monkeypatch.setattr("minicluster.log.directory.locate", stop)
+    assert run(["log", str(SMOKE)]) == 130
+    assert capfd.readouterr().err == "minicluster: stopped\n"
