@@ -283,3 +283,12 @@ def test_a_finding_of_the_trace_alone_has_no_place_in_the_log(reports: dict[str,
     text = "of-the-trace, orders-0, broker 1: leader 1 advanced its high watermark to 8"
     assert text in report.to_text()
     assert "advanced its high watermark" in report.to_html()
+
+
+def test_a_relative_path_is_that_of_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
+) -> None:
+    """Spark's workers have a working directory of their own."""
+    broken().write(tmp_path / "runs" / "one")
+    monkeypatch.chdir(tmp_path)
+    assert verify("runs/one").each[0].rules == verify(tmp_path / "runs" / "one").each[0].rules

@@ -90,7 +90,7 @@ def judge_runs(
     Errors:  UserError for a path that is no run.
     """
     function = partial(_judge_one, task.pickled())
-    items = [pickle.dumps((str(path), name)) for path, name in named]
+    items = [pickle.dumps((str(path.absolute()), name)) for path, name in named]
     runs = []
     for (path, name), done in zip(named, in_workers(spark, function, items), strict=True):
         judged: Judged | None = pickle.loads(done)
