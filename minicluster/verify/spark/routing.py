@@ -58,7 +58,7 @@ def routes_of(paths: Sequence[Path | str], limits: ReadLimits) -> list[Route]:
 
 
 def _route(path: Path, name: str, limits: ReadLimits) -> Route:
-    located = locate(path, partly=True, limits=limits)
+    located = locate(path.absolute(), partly=True, limits=limits)
     logs = [sum(file.stat().st_size for file in log.segments) for log in located.logs]
     trace = sum(file.stat().st_size for file in path.glob("trace/*.parquet"))
     if max(logs, default=0) <= SHORT_LOG_BYTES and trace <= SHORT_TRACE_BYTES:
