@@ -6,6 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from tests.house.sources import ROOT, sources
+from tests.house.test_tidy import MAY_IMPORT
 
 PAGE = (ROOT / "docs/architecture.md").read_text()
 
@@ -36,3 +37,16 @@ def test_every_folder_of_the_rooms_is_there_and_named() -> None:
         if len(parts) > size + 1 and "/".join(parts[:size]) in there:
             there["/".join(parts[:size])].add(parts[size])
     assert {room: rooms[room] for room in there} == there
+
+
+def test_the_rooms_stand_above_what_they_import() -> None:
+    listed = re.findall(r"^\| `(?:minicluster/)?(\w+)/?`.*\|.*\|.*\|$", PAGE, re.MULTILINE)
+    order = {room: place for place, room in enumerate(listed) if room in MAY_IMPORT}
+    assert set(order) == set(MAY_IMPORT)
+    upward = [
+        f"{room} imports {below}"
+        for room, rooms in MAY_IMPORT.items()
+        for below in rooms
+        if order[below] < order[room]
+    ]
+    assert upward == []

@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "zookeeper": ("protocol", "metadata"),
     "controller": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "quorum": ("protocol", "log", "metadata"),
-    "replica": ("protocol", "log", "metadata", "configs", "zookeeper"),
+    "replica": ("protocol", "log", "metadata", "configs"),
     "coordinator": ("protocol", "log", "metadata", "configs", "replica"),
     "broker": (
         "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
@@ -59,7 +59,7 @@ MAY_IMPORT = {
 
 PURE = (
     "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
-    "coordinator", "broker", "scenario",
+    "coordinator", "broker", "clients", "scenario",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

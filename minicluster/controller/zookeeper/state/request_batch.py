@@ -7,7 +7,8 @@ Source:  KIP-497, KIP-570, KIP-704; kafka.controller.ControllerBrokerRequestBatc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from minicluster.controller.zookeeper.effects import ControlRequest
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
@@ -31,6 +32,7 @@ _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL"
 _PartitionState = LeaderAndIsrRequest.LeaderAndIsrPartitionState
 _StopState = StopReplicaRequest.StopReplicaPartitionState
 _MetadataState = UpdateMetadataRequest.UpdateMetadataPartitionState
+_State = TypeVar("_State")
 
 
 class RequestBatch:
@@ -126,9 +128,6 @@ class RequestBatch:
         self, broker: int, states: dict[TopicPartition, _PartitionState]
     ) -> None:
         context, settings = self._state.context, self._state.settings
-        by_topic: dict[str, list[_PartitionState]] = {}
-        for partition, state in states.items():
-            by_topic.setdefault(partition.topic, []).append(state)
         leaders = {state.leader for state in states.values()}
         request = LeaderAndIsrRequest(
             controller_id=settings.broker_id,
@@ -140,7 +139,7 @@ class RequestBatch:
                     topic_id=context.topic_ids.get(topic, ZERO_UUID),
                     partition_states=tuple(of_topic),
                 )
-                for topic, of_topic in by_topic.items()
+                for topic, of_topic in _by_topic(states).items()
             ),
             live_leaders=tuple(
                 self._live_leader(leader, registration)
@@ -161,9 +160,6 @@ class RequestBatch:
 
     def _send_update_metadata(self, broker: int) -> None:
         context, settings = self._state.context, self._state.settings
-        by_topic: dict[str, list[_MetadataState]] = {}
-        for partition, state in self._metadata.items():
-            by_topic.setdefault(partition.topic, []).append(state)
         request = UpdateMetadataRequest(
             controller_id=settings.broker_id,
             controller_epoch=context.epoch,
@@ -172,9 +168,9 @@ class RequestBatch:
                 UpdateMetadataRequest.UpdateMetadataTopicState(
                     topic_name=topic,
                     topic_id=context.topic_ids.get(topic, ZERO_UUID),
-                    partition_states=tuple(states),
+                    partition_states=tuple(of_topic),
                 )
-                for topic, states in by_topic.items()
+                for topic, of_topic in _by_topic(self._metadata).items()
             ),
             live_brokers=tuple(
                 UpdateMetadataRequest.UpdateMetadataBroker(
@@ -197,9 +193,6 @@ class RequestBatch:
 
     def _send_stop_replica(self, broker: int, states: dict[TopicPartition, _StopState]) -> None:
         context, settings = self._state.context, self._state.settings
-        by_topic: dict[str, list[_StopState]] = {}
-        for partition, state in states.items():
-            by_topic.setdefault(partition.topic, []).append(state)
         request = StopReplicaRequest(
             controller_id=settings.broker_id,
             controller_epoch=context.epoch,
@@ -208,7 +201,7 @@ class RequestBatch:
                 StopReplicaRequest.StopReplicaTopicState(
                     topic_name=topic, partition_states=tuple(of_topic)
                 )
-                for topic, of_topic in by_topic.items()
+                for topic, of_topic in _by_topic(states).items()
             ),
         )
         self._request(broker, request, settings.protocol.stop_replica_version)
@@ -220,6 +213,13 @@ class RequestBatch:
         version: int,
     ) -> None:
         self._state.effects.append(ControlRequest(broker, request, version))
+
+
+def _by_topic(states: Mapping[TopicPartition, _State]) -> dict[str, list[_State]]:
+    found: dict[str, list[_State]] = {}
+    for partition, state in states.items():
+        found.setdefault(partition.topic, []).append(state)
+    return found
 
 
 def send_metadata(
