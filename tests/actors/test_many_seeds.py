@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from minicluster.actors.play.many_seeds import campaign
-from minicluster.cli.campaigns import chaos
+from minicluster.cli.main import app
 from minicluster.errors import UserError
 from minicluster.verify.rules.model import Verdict, exit_code
 
@@ -24,12 +24,14 @@ def test_no_seed_is_taken_up_after_the_budget_of_time(jobs: int) -> None:
 
 
 def test_a_budget_of_time_ends_seeds_without_an_end() -> None:
-    done = CliRunner().invoke(chaos, ["--seeds", "5-", "--minutes", "1e-9"], standalone_mode=False)
+    done = CliRunner().invoke(
+        app, ["chaos", "--seeds", "5-", "--minutes", "1e-9"], standalone_mode=False
+    )
     assert "0 seeds, 0 failed" in done.output
     assert done.return_value == exit_code(Verdict.UNKNOWN)
 
 
 def test_seeds_without_an_end_need_a_budget() -> None:
-    done = CliRunner().invoke(chaos, ["--seeds", "5-"])
+    done = CliRunner().invoke(app, ["chaos", "--seeds", "5-"])
     assert isinstance(done.exception, UserError)
     assert "--minutes" in str(done.exception)

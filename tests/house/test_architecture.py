@@ -39,7 +39,7 @@ def test_every_folder_of_the_rooms_is_there_and_named() -> None:
     assert {room: rooms[room] for room in there} == there
 
 
-def test_the_rooms_stand_above_what_they_import() -> None:
+def test_the_rooms_lie_above_what_they_import() -> None:
     listed = re.findall(r"^\| `(?:minicluster/)?(\w+)/?`.*\|.*\|.*\|$", PAGE, re.MULTILINE)
     order = {room: place for place, room in enumerate(listed) if room in MAY_IMPORT}
     assert set(order) == set(MAY_IMPORT)
