@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
-from hashlib import blake2b
 from typing import Any, ClassVar
 
 from minicluster.lazy_dataclass import dataclass
@@ -23,7 +22,7 @@ from minicluster.metadata.image.configs import TOPIC, ConfigsImage
 from minicluster.metadata.image.features import FeaturesImage
 from minicluster.metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
 from minicluster.metadata.image.security import Acls, DelegationTokens, Scram
-from minicluster.metadata.image.tables import FINGERPRINT_MASK, Fold, Table
+from minicluster.metadata.image.tables import Fold, Table, digest_of
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.metadata.metadata_version import MINIMUM, MetadataVersion
 from minicluster.protocol.records import (
@@ -67,8 +66,7 @@ class MetadataImage:
 
     def digest(self) -> str:
         """A hash of the content: the same for equal images, in every process, by every path."""
-        sums = [getattr(self, section).fingerprint & FINGERPRINT_MASK for section in _SECTIONS]
-        return blake2b(repr(sums).encode(), digest_size=16).hexdigest()
+        return digest_of(getattr(self, section).fingerprint for section in _SECTIONS)
 
 
 def apply(image: MetadataImage, record: Any, *, offset: int = -1) -> MetadataImage:

@@ -7,7 +7,7 @@ digest is at hand after every commit, whatever the size of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar
@@ -32,6 +32,12 @@ def fingerprint(*parts: object) -> int:
 def fingerprint_of_bytes(content: bytes) -> int:
     """A hash of bytes, as a number that sums of fingerprints are made of."""
     return int.from_bytes(blake2b(content, digest_size=FINGERPRINT_BYTES).digest(), "little")
+
+
+def digest_of(sums: Iterable[int]) -> str:
+    """A hash of the sums of an image's sections, in their order."""
+    masked = [total & FINGERPRINT_MASK for total in sums]
+    return blake2b(repr(masked).encode(), digest_size=FINGERPRINT_BYTES).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

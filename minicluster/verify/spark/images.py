@@ -1,6 +1,7 @@
 """The hash of the fold of a committed log at the end of each of its batches.
 
-Nodes publish images with their hash; a rule compares the two.
+Nodes publish images with their hash; a rule compares the two. The fold is one of its own, for no
+node must be judged by the function that it uses.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ import pyarrow as pa
 from minicluster.log.checkpoint import read_checkpoint
 from minicluster.log.errors import LogError
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image.metadata_image import MetadataImage, apply, apply_all
-from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol.errors import ProtocolError
+from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.rules.model import Evidence
 
@@ -29,30 +29,33 @@ IMAGE_SCHEMA = pa.schema(
 
 def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
     """The hash after each batch, and a problem if a record does not fit the image before it."""
-    image = MetadataImage.EMPTY
+    fold = IndependentFold()
     rows: list[dict[str, Any]] = []
-    skip_to = 0
+    skip_to, at = 0, -1
     if not run.foldable:
         return rows, None
     try:
         if run.start is not None:
             skip_to = run.start.end_offset
-            image = apply_all(image, run.start.records)
-            rows.append({"run": run.name, "offset": skip_to - 1, "hash": image.digest()})
+            fold = IndependentFold(run.start.records)
+            rows.append({"run": run.name, "offset": skip_to - 1, "hash": fold.digest()})
         operations = iter(run.history.operations)
         following = next(operations, None)
         for batch in run.committed:
             while following is not None and following.end <= batch.last_offset:
                 for entry in following.entries:
-                    if entry.offset >= skip_to:
-                        image = apply(image, entry.record, offset=entry.offset)
+                    at = entry.offset
+                    if at >= skip_to:
+                        fold.apply(entry.record)
                 following = next(operations, None)
             if batch.last_offset >= skip_to:
                 is_open = batch.last_offset in run.history.open_at
-                digest = None if is_open else image.digest()
+                digest = None if is_open else fold.digest()
                 rows.append({"run": run.name, "offset": batch.last_offset, "hash": digest})
     except ReplayError as error:
-        return rows, Problem(evidence=Evidence.IMAGES, why=f"the log cannot be folded: {error}")
+        return rows, Problem(
+            evidence=Evidence.IMAGES, why=f"the log cannot be folded: offset {at}: {error}"
+        )
     return rows, None
 
 
@@ -74,7 +77,7 @@ def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]
                 continue
             try:
                 content = read_checkpoint(path, node.files.limits)
-                digest = image_from_records(content.records).digest()
+                digest = IndependentFold(content.records).digest()
             except (LogError, ProtocolError, ReplayError) as error:
                 digest = f"unreadable: {error}"
             rows.append(
