@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -52,6 +51,7 @@ from minicluster.broker.controller_listener import controller_versions
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.configs.effective import BrokerLevels
 from minicluster.errors import UserError, WaitTimeout
+from minicluster.own_folders import temporary_folder
 from minicluster.protocol.api_versions import enabled_versions
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
@@ -383,8 +383,8 @@ class MiniCluster(ClusterRoles):
             self.report = verify(self.save(path))
             self.report.leave(Path(path))
             return self.report
-        with tempfile.TemporaryDirectory(prefix="minicluster-") as folder:
-            self.report = verify(self.save(Path(folder) / self.run_id))
+        with temporary_folder("run") as folder:
+            self.report = verify(self.save(folder.path / self.run_id))
             for source in self.report.sources:
                 source.read()  # the page and the findings show it when the folder is gone
         return self.report

@@ -10,31 +10,26 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2s
 from pathlib import Path
 from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.log.directory import RUN_NAME
-
-if sys.platform != "win32":  # there, concurrent saves to one place are not ordered
-    import fcntl
+from minicluster.own_folders import OwnFolder, locked, remove_abandoned
 
 FILES = "files"  # the list in run.json
 NAME_BYTES_MAX = 200  # a file name has 255; seed and faults come behind it
 FILE_NAME_BYTES_MAX = 255
 HEADER_BYTES_MAX = 64 << 20
 WRITTEN_LATER = ("report.html", "report.json")  # of the same run, once it is judged
-_number = itertools.count(1)
 
 
 class Unwritable(UserError):
@@ -94,7 +89,7 @@ def put_in_place(path: Path, write: Callable[[Path], Mapping[str, Any]]) -> Path
         header[FILES] = sorted([*_files_in(new), RUN_NAME, *WRITTEN_LATER])
         text = json.dumps(header, indent=1) + "\n"
         (new / RUN_NAME).write_text(text, encoding="utf-8")
-        with _locked(place.parent):
+        with locked(place.parent):
             _swap(new, place, path)
     return path
 
@@ -237,48 +232,8 @@ def _files_in(folder: Path) -> list[str]:
 
 @contextmanager
 def _folder_beside(place: Path) -> Iterator[Path]:
-    """A hidden folder beside a place; it goes in the end, and those of killed processes do now.
-
-    Its maker holds a lock on it, which the operating system lifts when the process dies.
-    """
+    """A hidden folder beside a place; it goes in the end, and those of killed processes do now."""
     stem = f".{place.name[:40]}.writing-"
-    _remove_abandoned(place.parent, stem)
-    with ExitStack() as held:
-        folder = _claimed(place.parent, stem, held)
-        held.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield folder
-
-
-def _claimed(parent: Path, stem: str, held: ExitStack) -> Path:
-    while True:
-        folder = parent / f"{stem}{os.getpid()}-{next(_number)}"
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        with suppress(FileNotFoundError):  # another process took it for abandoned before the lock
-            held.enter_context(_locked(folder))
-            if folder.exists():
-                return folder
-
-
-def _remove_abandoned(parent: Path, stem: str) -> None:
-    if sys.platform == "win32":
-        return
-    for folder in parent.iterdir():
-        if folder.name.startswith(stem) and not folder.is_symlink():
-            with suppress(OSError), _locked(folder, wait=False):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    if sys.platform == "win32":
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
-    finally:
-        os.close(descriptor)
+    remove_abandoned(place.parent, stem)
+    with OwnFolder(place.parent, stem) as folder:
+        yield folder.path

@@ -8,8 +8,6 @@ anything was on the shelf (``tests/actors/test_long_runs.py``).
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster import trace
+from minicluster.own_folders import temporary_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +42,9 @@ class Shelf:
         from pyarrow import feather
 
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="minicluster-trace-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            own = temporary_folder("trace")
+            weakref.finalize(self, own.remove)
+            self._folder = own.path
         chunks = self._chunks.setdefault(table, [])
         path = self._folder / f"{table}-{len(chunks)}.arrow"
         feather.write_feather(arrow_table(table, rows), str(path), compression="zstd")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
+from minicluster.own_folders import temporary_folder
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -55,16 +54,13 @@ def verify(
     def started() -> SparkSession:
         return session.spark_session(spark, master=master, remote=remote)
 
-    folder = Path(tempfile.mkdtemp(prefix="minicluster-fetched-"))
-    try:
-        routes = routing.routes_of(fetched(runs, started, folder), limits)
+    with temporary_folder("fetched") as folder:
+        routes = routing.routes_of(fetched(runs, started, folder.path), limits)
         sources = routing.sources_of(routes, limits)
         tallies = Tallies()
         has_files = remote is None and (master or "local").startswith("local") and spark is None
         task = Task(chosen, limits, user)
         read = routing.judge_routes(started(), routes, task, tallies, has_files=has_files)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return _report(read, chosen, tallies, sources)
 
 

@@ -28,6 +28,7 @@ BOTTOM = (
     "files",
     "java_order",
     "lazy_dataclass",
+    "own_folders",
     "planting",
     "rules",
     "trace",

@@ -86,6 +86,19 @@ def test_an_old_lock_does_not_stop_the_archive_for_ever(tmp_path: Path) -> None:
     assert jvm._only_one_trains(archive)
 
 
+def test_what_a_killed_process_left_of_an_archive_goes(tmp_path: Path) -> None:
+    names = ("spark-java25-a.aot.7", "spark-java25-a.aot.7.config", "spark-java25-a.aot.8")
+    for name in (*names, "spark-java25-a.aot", "spark-java25-a.aot.lock"):
+        (tmp_path / name).touch()
+    for old in names[:2]:
+        os.utime(tmp_path / old, (1, 1))
+
+    jvm._keep_newest(tmp_path)
+
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["spark-java25-a.aot", "spark-java25-a.aot.8", "spark-java25-a.aot.lock"]
+
+
 def test_the_archive_of_java_can_be_switched_off_and_few_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,11 +16,11 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from minicluster.errors import UserError
+from minicluster.own_folders import temporary_folder
 
 # What Spark's own launcher passes (org.apache.spark.launcher.JavaModuleOptions).
 _OPENED = (
@@ -75,7 +75,8 @@ class Jvm:
     """
 
     def __init__(self, java: Path, *, version: int, training: bool, memory: str = "2g") -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="minicluster-spark-"))
+        self._own = temporary_folder("spark")
+        self._folder = self._own.path
         self._connection = self._folder / "connection"
         self._errors = self._folder / "stderr"
         settings = self._folder / "log4j2.properties"
@@ -130,6 +131,8 @@ class Jvm:
                 env=environment,
                 cwd=self._folder,
                 start_new_session=True,
+                # Java holds the lock on the folder until it has ended, however this process does.
+                pass_fds=() if self._own.descriptor is None else (self._own.descriptor,),
             )
         self.archive = made  # that this process leaves, None where it leaves none
 
@@ -161,7 +164,7 @@ class Jvm:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._own.remove()
 
     def _last_words(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()
@@ -244,7 +247,14 @@ def _archive_options(
 
 
 def _keep_newest(folder: Path) -> None:
-    """Remove the archives of other Javas and Sparks but for the newest, so that few lie there."""
+    """Remove the archives of other Javas and Sparks but for the newest, so that few lie there.
+
+    Files of processes that were killed while they made an archive go as well.
+    """
+    for path in folder.glob("spark-java*.*.*"):
+        with contextlib.suppress(OSError):
+            if path.suffix != ".lock" and _is_older_than_training(path):
+                path.unlink()
     old = [path for suffix in ("aot", "jsa") for path in folder.glob(f"spark-java*.{suffix}")]
     oldest_first = sorted(old, key=lambda one: one.stat().st_mtime)
     for path in oldest_first[: max(0, len(old) - (ARCHIVES_MAX - 1))]:
@@ -255,9 +265,13 @@ def _only_one_trains(archive: Path) -> bool:
     """This process may make the archive; the lock of a process that died expires."""
     lock = archive.with_name(archive.name + ".lock")
     try:
-        if lock.exists() and time.time() - lock.stat().st_mtime > _TRAINING_LIMIT_S:
+        if lock.exists() and _is_older_than_training(lock):
             lock.unlink()
         lock.touch(exist_ok=False)
     except OSError:
         return False
     return True
+
+
+def _is_older_than_training(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > _TRAINING_LIMIT_S

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import tempfile
+import weakref
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
+from minicluster.own_folders import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 _URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")
 _IN_THIS_PROCESS = re.compile(r"local(\[.+\])?")
 _PACKAGE = Path(__file__).parents[2]
-_shipped: set[int] = set()
+_shipped: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def ship_package(spark: SparkSession) -> None:
@@ -25,18 +27,20 @@ def ship_package(spark: SparkSession) -> None:
     is_classic = hasattr(spark, "_jsc")
     if is_classic and _IN_THIS_PROCESS.fullmatch(str(spark.sparkContext.master)):
         return
-    if id(spark) in _shipped:
+    if spark in _shipped:
         return
-    archive = _archive()
+    own = temporary_folder("package")
+    weakref.finalize(spark, own.remove)  # executors that start late fetch it
+    archive = _archive(own.path)
     if is_classic:
         spark.sparkContext.addPyFile(str(archive))
     else:
         spark.addArtifacts(str(archive), pyfile=True)
-    _shipped.add(id(spark))
+    _shipped.add(spark)
 
 
-def _archive() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="minicluster-package-")) / "minicluster.zip"
+def _archive(folder: Path) -> Path:
+    path = folder / "minicluster.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(_PACKAGE.rglob("*")):
             if file.is_file() and file.suffix != ".pyc":
