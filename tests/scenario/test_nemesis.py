@@ -25,6 +25,8 @@ from minicluster.actors.play.campaign import (
 from minicluster.actors.play.player import play_once
 from minicluster.cli import run
 from minicluster.scenario.nemesis import KINDS, Draws, generate
+from minicluster.scenario.nemesis.draws import World
+from minicluster.scenario.nemesis.sequences import SEQUENCES
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import Step, to_yaml
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -69,7 +71,7 @@ def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
         "controlled_shutdown", "restart", "fail_dir", "repair_dir", "publish_delay", "slow_disk",
         "snapshot", "compact", "create_topic", "delete_topic", "set_config", "elect", "loss",
         "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter", "recreate_topic",
-        "add_partitions", "reassign", "consume", "transaction",
+        "add_partitions", "reassign", "consume", "transaction", "reorder", "resume",
     } == actions  # fmt: skip
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 
@@ -84,6 +86,18 @@ def test_only_the_victim_among_the_brokers_loses_its_tail() -> None:
         assert wiped <= {f"controller({generate(seed).controllers - 1})"}
         assert not wiped or generate(seed).config["kraft.version"] == 1
         assert not any(step.get("lose_tail") == "all" for step in given)
+
+
+def test_sequences_come_in_their_order() -> None:
+    """The second disturbance of a sequence is what makes the first one harmful."""
+    names = {kind.name for kind in SEQUENCES}
+    assert names <= {kind.name for kind in KINDS} and len(names) == len(SEQUENCES)
+    world = World(brokers=4, controllers=5, log_dirs=1, victim=2, dynamic=False)
+    for kind in SEQUENCES:
+        drawn = [list(kind.steps(Draws(seed), kind.name, world)) for seed in range(20)]
+        assert all(all(at_ms >= 0 for at_ms, _ in steps) for steps in drawn), kind.name
+        assert max(map(len, drawn)) >= (1 if kind.name == "bridge" else 2), kind.name
+    assert not list(SEQUENCES[5].steps(Draws(1), "ring", replace(world, controllers=3)))
 
 
 def test_every_drawn_scenario_ends_in_liveness() -> None:

@@ -17,105 +17,34 @@ Source:  FoundationDB's swarm testing, TigerBeetle's VOPR, Jepsen's nemesis pack
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from hashlib import blake2b
+from collections.abc import Iterator
 from typing import Any
 
 from minicluster.durations import format_duration
-from minicluster.lazy_dataclass import dataclass
+from minicluster.scenario.nemesis.draws import (
+    TOPICS,
+    Draws,
+    Events,
+    Kind,
+    Step,
+    World,
+    controller_ids,
+    down,
+    lasting,
+)
+from minicluster.scenario.nemesis.sequences import SEQUENCES
 from minicluster.scenario.reading import steps_of
-from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario
+from minicluster.scenario.scenario import Scenario
 
 WARM_UP_MS = 3_000
 CHAOS_MS = (20_000, 90_000)
 LIVENESS_BOUND = "180s"
-TOPICS = ("alpha", "beta")
 CLIENTS = 0.3  # how many seeds have groups and transactions
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
-Step = dict[str, Any]
-
-
-class Draws:
-    """Chance of one seed; each draw has a name of its own."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-
-    def fraction(self, name: str) -> float:
-        """A number in [0, 1)."""
-        text = f"{self._seed}/nemesis/{name}".encode()
-        return int.from_bytes(blake2b(text, digest_size=7).digest(), "big") / (1 << 56)
-
-    def below(self, name: str, bound: int) -> int:
-        """A whole number from 0 to below the bound."""
-        return int(self.fraction(name) * bound)
-
-    def between(self, name: str, low: int, high: int) -> int:
-        """A whole number from low to high, rounded to two digits: people read it."""
-        value = low + self.below(name, high - low + 1)
-        step: int = 10 ** max(0, len(str(value)) - 2)
-        return max(low, value // step * step)
-
-    def flip(self, name: str, p: float = 0.5) -> bool:
-        """True with a probability."""
-        return self.fraction(name) < p
-
-    def count(self, name: str, mean: float) -> int:
-        """The number of events of a rate (Poisson)."""
-        left, n = math.exp(-mean), 0
-        product = self.fraction(f"{name}/0")
-        while product > left:
-            n += 1
-            product *= self.fraction(f"{name}/{n}")
-        return n
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """The shape of a seed's cluster."""
-
-    brokers: int
-    controllers: int
-    log_dirs: int
-    victim: int  # the broker whose crashes take what it has not flushed
-    dynamic: bool  # kraft.version 1: the last controller may leave the voters
-
-    def node(self, draws: Draws, name: str) -> str:
-        """Any node, by its id or its role."""
-        return (
-            self.broker(draws, name)
-            if draws.flip(f"{name}/kind", 0.6)
-            else self.controller(draws, name)
-        )
-
-    def broker(self, draws: Draws, name: str) -> str:
-        """Any broker."""
-        topic = TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
-        roles = (f"leader({topic}-0)", f"follower({topic}-0)")
-        which = draws.below(f"{name}/broker", self.brokers + len(roles))
-        return roles[which] if which < len(roles) else f"broker({which - len(roles) + 1})"
-
-    def controller(self, draws: Draws, name: str) -> str:
-        """Any controller, the active one more often than others."""
-        which = draws.below(f"{name}/controller", 2 * self.controllers)
-        return f"controller({which})" if which < self.controllers else "active_controller()"
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of fault: how often per minute, and what one such event is."""
-
-    name: str
-    per_minute: float
-    steps: Callable[[Draws, str, World], Iterator[tuple[int, Step]]]
-
-
-Events = Iterator[tuple[int, Step]]  # (milliseconds after the event began, step)
 
 
 def _isolate(draws: Draws, name: str, world: World) -> Events:
-    yield 0, {"do": "isolate", "node": world.node(draws, name), **_lasting(draws, name, 1, 30)}
+    yield 0, {"do": "isolate", "node": world.node(draws, name), **lasting(draws, name, 1, 30)}
 
 
 def _split(draws: Draws, name: str, world: World) -> Events:
@@ -137,7 +66,7 @@ def _split(draws: Draws, name: str, world: World) -> Events:
                 "do": "partition",
                 "groups": groups,
                 "symmetric": symmetric,
-                **_lasting(draws, name, 1, 30),
+                **lasting(draws, name, 1, 30),
             },
         )
 
@@ -150,7 +79,7 @@ def _split_voters(draws: Draws, name: str, world: World) -> Events:
         src, dst = dst, src
     yield (
         0,
-        {"do": "cut", "src": src, "dst": dst, "both": both, **_lasting(draws, name, 1, 30)},
+        {"do": "cut", "src": src, "dst": dst, "both": both, **lasting(draws, name, 1, 30)},
     )
 
 
@@ -167,7 +96,7 @@ def _cut_api(draws: Draws, name: str, world: World) -> Events:
     src, dst, api = links[draws.below(f"{name}/link", len(links))]
     yield (
         0,
-        {"do": "cut", "src": src, "dst": dst, "api": api, **_lasting(draws, name, 2, 45)},
+        {"do": "cut", "src": src, "dst": dst, "api": api, **lasting(draws, name, 2, 45)},
     )
 
 
@@ -176,13 +105,13 @@ def _slow_link(draws: Draws, name: str, world: World) -> Events:
     src, dst = world.node(draws, f"{name}/src"), world.node(draws, f"{name}/dst")
     yield (
         0,
-        {"do": "delay", "src": src, "dst": dst, "mean": mean, **_lasting(draws, name, 2, 30)},
+        {"do": "delay", "src": src, "dst": dst, "mean": mean, **lasting(draws, name, 2, 30)},
     )
 
 
 def _clog(draws: Draws, name: str, world: World) -> Events:
     """A link keeps everything for a while and lets it go at once."""
-    nodes = [*range(1, world.brokers + 1), *_ids(world)]
+    nodes = [*range(1, world.brokers + 1), *controller_ids(world)]
     src = nodes[draws.below(f"{name}/src", len(nodes))]
     dst = nodes[draws.below(f"{name}/dst", len(nodes))]
     if src != dst:
@@ -191,16 +120,16 @@ def _clog(draws: Draws, name: str, world: World) -> Events:
 
 
 def _crash_broker(draws: Draws, name: str, world: World) -> Events:
-    yield 0, {"do": "bounce", "node": world.broker(draws, name), **_down(draws, name)}
+    yield 0, {"do": "bounce", "node": world.broker(draws, name), **down(draws, name)}
 
 
 def _crash_victim(draws: Draws, name: str, world: World) -> Events:
     node = f"broker({world.victim})"
-    yield 0, {"do": "bounce", "node": node, "lose_tail": "unflushed", **_down(draws, name)}
+    yield 0, {"do": "bounce", "node": node, "lose_tail": "unflushed", **down(draws, name)}
 
 
 def _crash_controller(draws: Draws, name: str, world: World) -> Events:
-    step = {"do": "bounce", "node": world.controller(draws, name), **_down(draws, name)}
+    step = {"do": "bounce", "node": world.controller(draws, name), **down(draws, name)}
     if draws.flip(f"{name}/lossy"):
         step["lose_tail"] = "unflushed"
     yield 0, step
@@ -209,7 +138,7 @@ def _crash_controller(draws: Draws, name: str, world: World) -> Events:
 def _crash_controllers(draws: Draws, name: str, world: World) -> Events:
     """More of them than a quorum can spare, up to all."""
     which = ("majority(controllers)", "controllers")[draws.below(f"{name}/which", 2)]
-    yield 0, {"do": "bounce", "node": which, "lose_tail": "unflushed", **_down(draws, name)}
+    yield 0, {"do": "bounce", "node": which, "lose_tail": "unflushed", **down(draws, name)}
 
 
 def _resign(draws: Draws, name: str, world: World) -> Events:
@@ -217,8 +146,8 @@ def _resign(draws: Draws, name: str, world: World) -> Events:
 
 
 def _pause(draws: Draws, name: str, world: World) -> Events:
-    lasting = format_duration(draws.between(f"{name}/lasting", 500, 20_000))
-    yield 0, {"do": "pause", "node": world.node(draws, name), "lasting": lasting}
+    while_ = format_duration(draws.between(f"{name}/lasting", 500, 20_000))
+    yield 0, {"do": "pause", "node": world.node(draws, name), "lasting": while_}
 
 
 def _shut_down(draws: Draws, name: str, world: World) -> Events:
@@ -242,14 +171,14 @@ def _late_metadata(draws: Draws, name: str, world: World) -> Events:
     broker = world.broker(draws, name)
     yield (
         0,
-        {"do": "publish_delay", "broker": broker, "delay": delay, **_lasting(draws, name, 2, 20)},
+        {"do": "publish_delay", "broker": broker, "delay": delay, **lasting(draws, name, 2, 20)},
     )
 
 
 def _slow_disk(draws: Draws, name: str, world: World) -> Events:
     node = world.controller(draws, name)
     delay = format_duration(draws.between(f"{name}/delay", 10, 800))
-    yield 0, {"do": "slow_disk", "node": node, "delay": delay, **_lasting(draws, name, 2, 20)}
+    yield 0, {"do": "slow_disk", "node": node, "delay": delay, **lasting(draws, name, 2, 20)}
 
 
 def _compact(draws: Draws, name: str, world: World) -> Events:
@@ -356,6 +285,7 @@ KINDS = (
     Kind("reassign", 0.7, _reassign),
     Kind("config", 0.5, _config),
     Kind("elect", 0.5, _elect),
+    *SEQUENCES,
 )
 
 
@@ -464,16 +394,3 @@ def _disturbances(draws: Draws, world: World, chaos_ms: int) -> Iterator[tuple[i
             begins_ms = WARM_UP_MS + draws.below(f"{name}/at", chaos_ms) // 100 * 100
             for after_ms, step in kind.steps(draws, name, world):
                 yield begins_ms + after_ms, step
-
-
-def _ids(world: World) -> range:
-    return range(FIRST_CONTROLLER, FIRST_CONTROLLER + world.controllers)
-
-
-def _lasting(draws: Draws, name: str, low_s: int, high_s: int) -> Step:
-    lasting_ms = draws.between(f"{name}/lasting", 1_000 * low_s, 1_000 * high_s)
-    return {"lasting": format_duration(lasting_ms)}
-
-
-def _down(draws: Draws, name: str) -> Step:
-    return {"down": format_duration(draws.between(f"{name}/down", 200, 20_000))}
