@@ -9,7 +9,6 @@ The controller's requests become an image (``ControlRequests``), and the replica
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
@@ -39,11 +38,27 @@ from minicluster.actors.nodes.zk_replica_manager import (
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
 from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.broker.zookeeper import planted as planted  # in place before a start
-from minicluster.broker.zookeeper.admin import ADMIN_REQUESTS, process_admin
+from minicluster.broker.zookeeper.administration.admin_requests import (
+    ADMIN_REQUESTS,
+    process_admin,
+)
+from minicluster.broker.zookeeper.administration.admin_state import AdminState
 from minicluster.broker.zookeeper.control_requests import ControlRequests
+from minicluster.broker.zookeeper.controlled_shutdown import TIMER as SHUTDOWN_TIMER
+from minicluster.broker.zookeeper.controlled_shutdown import ControlledShutdown, LeadershipsMoved
+from minicluster.broker.zookeeper.delayed_topic_operations import TIMER as OPERATIONS_TIMER
+from minicluster.broker.zookeeper.delayed_topic_operations import DelayedTopicOperations
 from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, IsrWriter
 from minicluster.broker.zookeeper.isr_writer import TIMER as ISR_TIMER
-from minicluster.broker.zookeeper.registration import changed_topics, read_configs, register
+from minicluster.broker.zookeeper.process_lane import ProcessLane
+from minicluster.broker.zookeeper.registration import (
+    REGISTER_AGAIN,
+    REGISTER_BACKOFF_MS,
+    changed_topics,
+    read_configs,
+    register,
+)
+from minicluster.configs.effective import BrokerLevels
 from minicluster.controller.zookeeper import effects as cx
 from minicluster.controller.zookeeper.channels import TIMER_PREFIX, ControllerChannels
 from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
@@ -60,9 +75,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    ControlledShutdownRequest,
-    CreateTopicsResponse,
-    DeleteTopicsResponse,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
@@ -87,44 +99,6 @@ CONTROLLER = "controller"
 def reports_replica_states(rules: Rules) -> bool:
     """Brokers send AlterReplicaState in place of the znode, as KIP-589 has it."""
     return rules.failed_replicas_reported_by is FailedReplicas.ALTER_REPLICA_STATE
-
-
-REGISTER_AGAIN, REGISTER_AGAIN_MS = "register-again", 500
-SHUT_DOWN_AGAIN, SHUT_DOWN_AGAIN_MS = "shut-down-again", 5_000
-SHUT_DOWN_TRIES = 3
-SHUT_DOWN_ID = 1 << 31
-SHUT_DOWN_TIMEOUT_MS = 30_000
-
-
-class _Lane:
-    """Processes that run one after another; each goes on when ZooKeeper has responded."""
-
-    def __init__(self, submit: Callable[[_Lane, tuple[Any, ...]], None]) -> None:
-        self._submit = submit
-        self._waiting: deque[tuple[Process[Any], Callable[[Any], None]]] = deque()
-        self._running: tuple[Process[Any], Callable[[Any], None]] | None = None
-
-    def run(self, process: Process[Any], done: Callable[[Any], None]) -> None:
-        """Run a process when those before it have ended; then give its result."""
-        self._waiting.append((process, done))
-        self._next()
-
-    def go_on(self, results: tuple[Any, ...] | None) -> None:
-        assert self._running is not None
-        process, done = self._running
-        try:
-            requests = next(process) if results is None else process.send(results)
-        except StopIteration as ended:
-            self._running = None
-            done(ended.value)
-            self._next()
-        else:
-            self._submit(self, requests)
-
-    def _next(self) -> None:
-        if self._running is None and self._waiting:
-            self._running = self._waiting.popleft()
-            self.go_on(None)
 
 
 class ZkBroker(Shell):
@@ -184,11 +158,10 @@ class ZkBroker(Shell):
         self._published = MetadataImage.EMPTY
         self._publications = 0
         self._seen_changes: set[str] = set()
-        self._control, self._isr, self._own = (_Lane(self._submit_of) for _ in range(3))
+        self._control, self._isr, self._own = (ProcessLane(self._submit_of) for _ in range(3))
         self._listening = False
-        self._pending: list[tuple[Packet, Any]] = []
-        self._known_controller: int | None = None
-        self._shut_down_tries = 0
+        self.topic_operations = DelayedTopicOperations()
+        self.controlled_shutdown = ControlledShutdown(self.node_id)
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
@@ -200,6 +173,7 @@ class ZkBroker(Shell):
             SessionExpired: self._expired,
             Results: self._results,
             ToReplicas: lambda effect: self.replicas.deliver(effect.token),
+            LeadershipsMoved: lambda _: self.replicas.deliver(EndReplicas()),
         }
 
     def on_start(self) -> None:
@@ -224,8 +198,7 @@ class ZkBroker(Shell):
             case _ if isinstance(body, CONTROLLER_REQUESTS):
                 self.perform(self.controller.on_request(packet, body, version, self.now()))
             case _ if isinstance(body, ADMIN_REQUESTS) and self.controller.state.is_active:
-                process = process_admin(self.controller.state, body, self._new_id)
-                _Lane(self._submit_of).run(process, lambda one: self._respond_later(packet, one))
+                self._administrate(packet)
             case _:
                 self.perform(self.apis.on_request(packet, body, version, self.now()))
 
@@ -235,8 +208,8 @@ class ZkBroker(Shell):
             self.perform(self.complete(self.session, completion))
         elif self.channels.owns(number):
             self._channel_response(number, completion)
-        elif number >= SHUT_DOWN_ID:
-            self._shut_down_response(completion)
+        elif self.controlled_shutdown.owns(number):
+            self.perform(self.complete(self.controlled_shutdown, completion))
         else:
             self.perform(self.complete(self.apis, completion))
 
@@ -250,8 +223,10 @@ class ZkBroker(Shell):
             self.perform(self.channels.on_timer(name))
         elif name == REGISTER_AGAIN:
             self._register()
-        elif name == SHUT_DOWN_AGAIN:
-            self._shut_down()
+        elif name == SHUTDOWN_TIMER:
+            self.perform(self.controlled_shutdown.attempt(now_ms))
+        elif name == OPERATIONS_TIMER:
+            self._complete_topic_operations()
         elif name == ISR_TIMER:
             self._isr.run(self.isr.propagate(now_ms), lambda _: self._hits_of_writer())
             self.set_timer(ISR_TIMER, now_ms + CHECK_INTERVAL_MS)
@@ -271,7 +246,7 @@ class ZkBroker(Shell):
                 self._own.run(_create(paths.LOG_DIR_EVENT_PREFIX, event), lambda _: None)
             case BeginShutdown():
                 self.replicas.deliver(BeginControlledShutdown())
-                self._shut_down()
+                self.perform(self.controlled_shutdown.attempt(self.now()))
             case ReplicasEnded():
                 self.perform(self.session.close(self.now()))
                 self.context.exited(self.node_id, "")
@@ -291,10 +266,10 @@ class ZkBroker(Shell):
 
     def _registered(self, epoch: int | None) -> None:
         if epoch is None:
-            self.set_timer(REGISTER_AGAIN, self.now() + REGISTER_AGAIN_MS)
+            self.set_timer(REGISTER_AGAIN, self.now() + REGISTER_BACKOFF_MS)
             return
         self.log.info("broker.registered", epoch=epoch)
-        self.requests.broker_epoch = epoch
+        self.requests.broker_epoch = self.controlled_shutdown.broker_epoch = epoch
         self.replicas.deliver(BrokerEpoch(-1))
         self.replicas.deliver(RegisteredEpoch(epoch))
         self._own.run(changed_topics(self._seen_changes), self._configs_changed)
@@ -329,14 +304,14 @@ class ZkBroker(Shell):
     def _submit_of_controller(self, effect: cx.RequestZooKeeper) -> None:
         self.perform(self.session.submit(CONTROLLER, effect.requests, self.now()))
 
-    def _submit_of(self, lane: _Lane, requests: tuple[Any, ...]) -> None:
+    def _submit_of(self, lane: ProcessLane, requests: tuple[Any, ...]) -> None:
         self.perform(self.session.submit(lane, requests, self.now()))
 
     def _results(self, effect: Results) -> None:
         if effect.key == CONTROLLER:
             self.perform(self.controller.on_zookeeper(effect.results, self.now()))
         else:
-            effect.key.go_on(effect.results)
+            effect.key.resume(effect.results)
 
     # Control requests: of this controller, and to this broker.
 
@@ -378,38 +353,27 @@ class ZkBroker(Shell):
             self._take_controller(self.requests.controller)
 
     def _take_controller(self, controller: int | None) -> None:
-        if controller == self._known_controller:
+        if controller == self.controlled_shutdown.controller:
             return
-        self._known_controller = controller
+        self.controlled_shutdown.controller = controller
         to_controller = self.protocol.alter_partition_supported
         self.replicas.deliver(ActiveController(controller if to_controller else self.node_id))
         self.perform(self.apis.channel.on_controller(controller, self.now()))
 
-    def _respond_later(self, packet: Packet, response: Any) -> None:
-        """Respond once this broker's metadata has the topics that were created, or deleted."""
-        self._pending.append((packet, response))
-        self._respond_to_admin()
+    def _administrate(self, packet: Packet) -> None:
+        image = self.requests.image
+        static = BrokerLevels({}, {}, self.context.config.static)
+        state = AdminState(self.controller.state, image, static, self._new_id)
+        process = process_admin(state, packet.body, packet.exchange.version)
+        ProcessLane(self._submit_of).run(process, lambda one: self._administrated(packet, one))
 
-    def _respond_to_admin(self) -> None:
+    def _administrated(self, packet: Packet, response: Any) -> None:
+        topics, now_ms = self.requests.image.topics, self.now()
+        self.perform(self.topic_operations.add(packet, packet.body, response, topics, now_ms))
+
+    def _complete_topic_operations(self) -> None:
         topics = self.requests.image.topics
-        for packet, response in list(self._pending):
-            waits = False
-            match response:
-                case CreateTopicsResponse():
-                    waits = any(
-                        one.error_code == ErrorCode.NONE
-                        and len(topics.named(one.name) or ()) < one.num_partitions
-                        for one in response.topics
-                    )
-                case DeleteTopicsResponse():
-                    waits = any(
-                        one.error_code == ErrorCode.NONE
-                        and topics.named(one.name or "") is not None
-                        for one in response.responses
-                    )
-            if not waits:
-                self._pending.remove((packet, response))
-                self.network.respond(packet, response)
+        self.perform(self.topic_operations.on_metadata(topics, self.now()))
 
     def _is_offline(self, partition: TopicPartition) -> bool:
         topic = self.requests.image.topics.named(partition.topic)
@@ -431,7 +395,7 @@ class ZkBroker(Shell):
                 epoch=self.requests.controller_epoch,
             )
         )
-        self._respond_to_admin()
+        self._complete_topic_operations()
 
     # Below IBP 2.7-IV2.
 
@@ -448,34 +412,6 @@ class ZkBroker(Shell):
 
     def _hits_of_writer(self) -> None:
         self.perform(fx.FaultHit(fault) for fault in self.isr.take_hits())
-
-    # Controlled shutdown.
-
-    def _shut_down(self) -> None:
-        controller = self._known_controller
-        if controller is None or self._shut_down_tries >= SHUT_DOWN_TRIES:
-            self.replicas.deliver(EndReplicas())
-            return
-        self._shut_down_tries += 1
-        self.network.request(
-            src=self.node_id,
-            dst=controller,
-            body=ControlledShutdownRequest(
-                broker_id=self.node_id, broker_epoch=self.requests.broker_epoch
-            ),
-            version=ControlledShutdownRequest.latest_version,
-            caller=self,
-            correlation_id=SHUT_DOWN_ID,
-            timeout_ms=SHUT_DOWN_TIMEOUT_MS,
-        )
-
-    def _shut_down_response(self, completion: Completion) -> None:
-        response = completion.response
-        done = completion.failure is None and response.error_code == ErrorCode.NONE
-        if done and not response.remaining_partitions:
-            self.replicas.deliver(EndReplicas())
-        else:
-            self.set_timer(SHUT_DOWN_AGAIN, self.now() + SHUT_DOWN_AGAIN_MS)
 
 
 def _create(path: str, data: bytes) -> Process[None]:

@@ -31,3 +31,16 @@ def invalid_name_reason(name: str) -> str | None:
             "'.', '_' and '-'"
         )
     return None
+
+
+def has_collision_chars(name: str) -> bool:
+    """True for a name with a character that metric names fold into another.
+
+    Source:  org.apache.kafka.common.internals.Topic.
+    """
+    return "." in name or "_" in name
+
+
+def unify_collision_chars(name: str) -> str:
+    """The form of a name in which topics may not be equal."""
+    return name.replace(".", "_")

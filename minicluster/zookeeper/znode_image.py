@@ -34,6 +34,7 @@ class ZnodeImage:
         self._states: dict[TopicPartition, tuple[PartitionState, int]] = {}
         self._epochs: dict[int, int] = {}
         self._offset = 0
+        self._deleted: dict[str, UUID] = {}  # topics whose mark for deletion is still there
 
     def on_changes(self, changes: tuple[Change, ...]) -> list[VersionedRecord]:
         """The records of one transaction; they are applied."""
@@ -60,6 +61,8 @@ class ZnodeImage:
                 return self._broker(int(name), change)
             case paths.TOPICS:
                 return self._topic(name, change)
+            case paths.DELETE_TOPICS if change.kind == "delete":
+                return self._forget_deleted(name)
             case paths.TOPIC_CONFIGS if change.kind != "delete":
                 before = self.image.configs.of(TOPIC, name)
                 return config_records(name, dict(before), decode_config(change.data))
@@ -76,14 +79,20 @@ class ZnodeImage:
         incarnation = UUID(int=change.czxid)
         return [broker_record(broker, change.czxid, incarnation, endpoints)]
 
+    def _forget_deleted(self, topic: str) -> list[VersionedRecord]:
+        """The end of a topic is that of its mark for deletion: until then its name is taken."""
+        topic_id = self._deleted.pop(topic, None)
+        return [] if topic_id is None else [no_topic_record(topic_id)]
+
     def _topic(self, topic: str, change: Change) -> list[VersionedRecord]:
         before = self._assignments.get(topic)
         if change.kind == "delete":
             del self._assignments[topic]
-            return [no_topic_record(_id(topic, before))]
+            self._deleted[topic] = _id(topic, before)
+            return []
         assignment = TopicAssignment.decode(change.data)
         self._assignments[topic] = assignment
-        records = []
+        records = self._forget_deleted(topic)
         if before is None:
             records.append(topic_record(topic, _id(topic, assignment)))
         for number, replicas in assignment.partitions.items():

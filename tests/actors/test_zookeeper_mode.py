@@ -62,6 +62,16 @@ def test_a_reassignment_goes_through_its_phases() -> None:
         assert "moved" not in json.dumps(cluster.state())
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_topic_with_a_replica_everywhere_is_deleted_and_made_again(level: str) -> None:
+    with cluster_of(level) as cluster:
+        cluster.create_topic("orders", partitions=2, replicas=3)
+        cluster.delete_topic("orders", within="5s")
+        again = cluster.create_topic("orders", partitions=1, replicas=3)
+        assert len(again) == 1
+        assert cluster.produce("orders", count=2)[-1].ok
+
+
 def test_the_session_of_a_broker_that_is_cut_off_ends() -> None:
     with cluster_of("3.9") as cluster:
         orders = cluster.create_topic("orders", replicas=3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from minicluster.actors.cluster.actions.performing import performs
+from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.actions.requests import refuse, send, wait_for_commit
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.topic_configs import check_topic_configs
@@ -69,7 +69,8 @@ def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
 def delete_topic(cluster: ClusterRoles, do: declared.DeleteTopic) -> None:
     name, what = str(do.name), f"delete topic {do.name}"
     state = m.DeleteTopicsRequest.DeleteTopicState(name=name)
-    response = send(cluster, what, m.DeleteTopicsRequest(topics=(state,)), do.within)
+    request = m.DeleteTopicsRequest(topics=(state,), timeout_ms=ms(do.within))
+    response = send(cluster, what, request, do.within)
     result = response.responses[0]
     refuse(what, result.error_code, result.error_message)
     wait_for_commit(cluster, lambda: cluster.image.topics.named(name) is None)
@@ -100,7 +101,8 @@ def add_partitions(cluster: ClusterRoles, do: declared.AddPartitions) -> None:
         name=str(do.name), count=do.total, assignments=assignments
     )
     what = f"add partitions to {do.name}"
-    response = send(cluster, what, m.CreatePartitionsRequest(topics=(wanted,)), do.within)
+    grown = request(topics=(wanted,), timeout_ms=ms(do.within))
+    response = send(cluster, what, grown, do.within)
     [result] = response.results
     refuse(what, result.error_code, result.error_message)
 

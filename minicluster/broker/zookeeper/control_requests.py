@@ -57,6 +57,7 @@ class ControlRequests:
         self.broker = broker
         self._release = release or ReleaseRules()
         self._ids: dict[TopicPartition, UUID] = {}  # of the logs here
+        self._in_deletion: set[str] = set()  # topics
         self.broker_epoch = -1
         self.controller_epoch = 0
         self.controller: int | None = None
@@ -125,6 +126,7 @@ class ControlRequests:
         if state.leader != self.broker and state.leader not in self.image.cluster.brokers.rows:
             # A leader that is not alive is not followed, and its epoch is not taken.
             known_epoch = NO_GIVEN_EPOCH if before is None else before.leader_epoch
+        self._in_deletion.discard(partition.topic)
         self.hosted[partition] = replace(state, leader_epoch=known_epoch)
         self._ids[partition] = topic_id
         self._put(
@@ -221,6 +223,7 @@ class ControlRequests:
         if state.delete_partition:
             self._ids.pop(partition, None)
             self.hosted.pop(partition, None)  # one that is stopped keeps its leader epoch
+            self._forget_deleted(partition.topic)
         return ErrorCode.NONE
 
     def _without_this_broker(self, partition: TopicPartition, *, deleted: bool) -> None:
@@ -279,8 +282,10 @@ class ControlRequests:
         state: UpdateMetadataRequest.UpdateMetadataPartitionState,
     ) -> None:
         if state.leader == LEADER_DURING_DELETE:
-            self._forget(partition)
+            self._in_deletion.add(partition.topic)
+            self._forget_deleted(partition.topic)
             return
+        self._in_deletion.discard(partition.topic)
         if partition in self.hosted:
             return  # LeaderAndIsr and StopReplica alone change what this broker has
         self._put(
@@ -293,10 +298,16 @@ class ControlRequests:
             partition_epoch=state.zk_version,
         )
 
-    def _forget(self, partition: TopicPartition) -> None:
-        """A partition that is deleted; its topic goes with the last one that is not hosted here."""
-        topic = self.image.topics.named(partition.topic)
-        if topic is not None and not any(one.topic == partition.topic for one in self.hosted):
+    def _forget_deleted(self, name: str) -> None:
+        """A topic that is deleted goes when the last partition hosted here is deleted.
+
+        UpdateMetadata names the deletion before StopReplica deletes the logs.
+        """
+        topic = self.image.topics.named(name)
+        if topic is None or name not in self._in_deletion:
+            return
+        if not any(partition.topic == name for partition in self.hosted):
+            self._in_deletion.discard(name)
             self._apply([no_topic_record(topic.id)])
 
     # the image

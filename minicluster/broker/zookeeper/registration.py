@@ -12,6 +12,9 @@ from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration, encode_cluster_id
 from minicluster.zookeeper.znodes.topics import decode_config, decode_config_change
 
+REGISTER_AGAIN = "register-again"
+REGISTER_BACKOFF_MS = 500  # the znode of the session before is gone when that has timed out
+
 
 def register(broker: int, registration: BrokerRegistration, cluster_id: str) -> Process[int | None]:
     """Create what is missing, then the ephemeral znode; returns the broker epoch, its czxid.

@@ -28,14 +28,17 @@ from minicluster.controller.deciding.initial_assignment import (
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.indexes import has_collision_chars
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from minicluster.protocol.records import TopicRecord, VersionedRecord
-from minicluster.protocol.topics import METADATA_TOPIC, invalid_name_reason
+from minicluster.protocol.topics import (
+    METADATA_TOPIC,
+    has_collision_chars,
+    invalid_name_reason,
+)
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult

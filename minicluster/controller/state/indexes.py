@@ -18,22 +18,10 @@ from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.protocol.topics import has_collision_chars, unify_collision_chars
 from minicluster.rules import Rules
 
 TopicPartition = tuple[UUID, int]
-
-
-def has_collision_chars(name: str) -> bool:
-    """True for a name with a character that metric names fold into another.
-
-    Source:  org.apache.kafka.common.internals.Topic.
-    """
-    return "." in name or "_" in name
-
-
-def unify_collision_chars(name: str) -> str:
-    """The form of a name in which topics may not be equal."""
-    return name.replace(".", "_")
 
 
 class PartitionSet:

@@ -1,0 +1,1 @@
+"""The requests of administrators on ZooKeeper, decided by the broker that is the controller."""

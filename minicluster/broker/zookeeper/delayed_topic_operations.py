@@ -1,0 +1,115 @@
+"""Responses about topics that wait until this broker's metadata has what they promise.
+
+A client that has created a topic sends to it at once. On ZooKeeper the metadata arrives later, by
+UpdateMetadata: a response that did not wait would promise a topic which no broker has.
+
+Units:   the timeout is that of the request; one of 0 or less has passed at once.
+Errors:  REQUEST_TIMED_OUT for the topics that are not there in time, though they may come later.
+Source:  kafka.server.DelayedCreatePartitions, DelayedDeleteTopics, ZkAdminManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
+from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.image.partition import NO_LEADER
+from minicluster.metadata.image.topics import TopicsImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+
+TIMER = "topic-operations"
+
+_RESULTS = {
+    m.CreateTopicsResponse: "topics",
+    m.CreatePartitionsResponse: "results",
+    m.DeleteTopicsResponse: "responses",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Delayed:
+    token: Any
+    request: Any
+    response: Any
+    expires_ms: int
+
+
+class DelayedTopicOperations:
+    """The responses of one broker that wait, in the order of their requests."""
+
+    def __init__(self) -> None:
+        self._delayed: list[_Delayed] = []
+
+    def add(
+        self, token: Any, request: Any, response: Any, topics: TopicsImage, now_ms: int
+    ) -> list[Effect]:
+        """Respond as soon as the metadata has every topic, and none that was deleted."""
+        promised = list(_promised(request, response))
+        if not promised:
+            return [Respond(token, response)]
+        if request.timeout_ms <= 0:  # even if it is there: the client does not wait for it
+            return [Respond(token, _timed_out(response, promised))]
+        self._delayed.append(_Delayed(token, request, response, now_ms + request.timeout_ms))
+        return self.on_metadata(topics, now_ms)
+
+    def on_metadata(self, topics: TopicsImage, now_ms: int) -> list[Effect]:
+        """Respond where the metadata has what was promised, or the time has passed."""
+        effects: list[Effect] = []
+        waiting = []
+        for one in self._delayed:
+            missing = list(_missing(one, topics))
+            if missing and now_ms < one.expires_ms:
+                waiting.append(one)
+            else:
+                effects.append(Respond(one.token, _timed_out(one.response, missing)))
+        if self._delayed:
+            next_ms = min((one.expires_ms for one in waiting), default=None)
+            timer = CancelTimer(TIMER) if next_ms is None else SetTimer(TIMER, next_ms)
+            effects.append(timer)
+        self._delayed = waiting
+        return effects
+
+
+def _promised(request: Any, response: Any) -> Iterator[str]:
+    """The names of the topics that the response has no error for."""
+    results = _RESULTS.get(type(response))
+    if results is None or getattr(request, "validate_only", False):
+        return
+    for result in getattr(response, results):
+        if result.error_code == ErrorCode.NONE and result.name is not None:
+            yield result.name
+
+
+def _missing(delayed: _Delayed, topics: TopicsImage) -> Iterator[str]:
+    """The topics that lack a leader somewhere, or are there though they were deleted."""
+    response = delayed.response
+    promised = list(_promised(delayed.request, response))
+    if isinstance(response, m.DeleteTopicsResponse):
+        yield from (name for name in promised if topics.named(name) is not None)
+        return
+    if isinstance(response, m.CreateTopicsResponse):
+        sizes = {topic.name: topic.num_partitions for topic in response.topics}
+    else:
+        sizes = {topic.name: topic.count for topic in delayed.request.topics}
+    for name in promised:
+        topic = topics.named(name)
+        led = [] if topic is None else [p for _, p in topic.items() if p.leader != NO_LEADER]
+        if len(led) < sizes[name]:
+            yield name
+
+
+def _timed_out(response: Any, names: list[str]) -> Any:
+    """The response with REQUEST_TIMED_OUT for these topics."""
+    if not names:
+        return response
+    results = _RESULTS[type(response)]
+    code = ErrorCode.REQUEST_TIMED_OUT
+    new = tuple(
+        replace(one, error_code=code) if one.name in names else one
+        for one in getattr(response, results)
+    )
+    return replace(response, **{results: new})
