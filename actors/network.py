@@ -386,8 +386,8 @@ class Network:
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
-        exchange.was_received = failure is None
-        self.recorder.event("answer", exchange, failure)
+        number = self.recorder.event("answer", exchange, failure)
+        exchange.received_seq = number if failure is None else None
         if caller is not None:
             caller.deliver(Completion(exchange, response, failure))
 

@@ -141,28 +141,40 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "connection": "int",
         "broker": "int",  # that responded
         "resp_seq": "int",  # when it did
-        "f": "str",  # send read fetch list own commit committed forget init end
+        # send read fetch list own commit committed pending (a commit in a transaction) init end
+        "f": "str",
         "topic": "str",  # null: the request named the id
         "topic_id": "str",  # null: the request named the topic
         "part": "int",
         "acks": "int",  # send
-        "offset": "int",  # send, read, commit, committed (-1: none)
+        "offset": "int",  # send, read, commit, pending, committed (-1: none)
         "leader_epoch": "int",  # read: of the batch; list
         "value": "str",  # send, read
         "high_watermark": "int",  # read, fetch, list: as the response has it
         "send_seq": "int",  # when the request was sent
-        "received": "bool",  # the client got the response; false also while it is on its way
+        "received_seq": "int",  # when the client got the response; null: never, or not yet
+        "fetch_offset": "int",  # read, fetch: where the request began
         "isolation": "int",  # read, fetch: 1 is read_committed
         "last_stable_offset": "int",  # read, fetch: as the response has it
         "batch_offset": "int",  # read: the base offset of the record's batch
         "visible": "bool",  # read: no marker, and of no transaction that the response calls aborted
-        "producer_id": "int",  # send, init, end
-        "producer_epoch": "int",  # send, init, end
-        "group_id": "str",  # own, commit, committed, forget
+        "producer_id": "int",  # send, read, pending, init, end
+        "producer_epoch": "int",  # send, read, pending, init, end
+        "sequence": "int",  # read: of a record whose producer has an id
+        "group_id": "str",  # own, commit, committed, pending
         "member_id": "str",  # own, commit
         "generation": "int",  # own, commit: of a classic group, or the member's epoch
+        "stable": "bool",  # committed: no transaction of a producer held the offset open
         "transactional_id": "str",  # init, end
         "committed": "bool",  # end
+    },
+    # What group coordinators delete, as they append it: offsets that are expired or deleted, and
+    # groups.
+    "group_event": {
+        "kind": "str",  # forget (an offset) end (a group)
+        "group_id": "str",
+        "topic": "str",  # null: the group
+        "part": "int",  # -1: the group
     },
     # The batches of producers in each broker's logs at the end of the run.
     "log_batch": {
@@ -210,29 +222,35 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "replica_log": ("vt", "seq", "broker", "topic", "part", "offset", "at"),
     "history": ("vt", "seq", "op_id", "f", "type"),
     "client_record": ("vt", "seq", "rpc", "client_id", "broker", "f", "part"),
+    "group_event": ("vt", "seq", "kind", "group_id", "part"),
     "log_batch": ("vt", "seq", "broker", "topic", "topic_id", "part", "base_offset"),
     "transaction_decision": ("vt", "seq", "broker", "offset", "state", "topic", "part"),
     "fault": ("vt", "seq", "action", "phase"),
 }
 
 # Tables that runs of earlier versions do not have; without rows no rule has cases in them.
-OPTIONAL_TABLES = frozenset({"refusal", "client_record", "log_batch", "transaction_decision"})
+OPTIONAL_TABLES = frozenset(
+    {"refusal", "client_record", "group_event", "log_batch", "transaction_decision"}
+)
 
 # Columns that runs of earlier versions do not have: null there.
 OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "rpc": ("client_id", "connection"),
     "client_record": (
         "send_seq",
-        "received",
+        "received_seq",
+        "fetch_offset",
         "isolation",
         "last_stable_offset",
         "batch_offset",
         "visible",
         "producer_id",
         "producer_epoch",
+        "sequence",
         "group_id",
         "member_id",
         "generation",
+        "stable",
         "transactional_id",
         "committed",
     ),

@@ -270,11 +270,9 @@ class MiniCluster(ClusterRoles):
             return
         self.online_checks.check_values(self.recorder.table("client_record"))
         if at_rest or type(self.rt) is SimulatedRuntime:
-            cleanup = self.given_config.get("offsets.retention.check.interval.ms", 600_000)
             self.online_checks.check_histories(
                 self._table_of_run,
                 (place for node in self.broker_ids for place in shortened_logs(self.disks[node])),
-                groups_expire=self.now_ms >= int(str(cleanup)),
             )
 
     def _table_of_run(self, name: str) -> Iterable[Mapping[str, Any]]:

@@ -49,7 +49,7 @@ def client_rows(exchange: Exchange, *, of_batches: bool = False) -> Iterator[Row
         "broker": exchange.dst,
         "resp_seq": exchange.resp_seq,
         "send_seq": exchange.send_seq,
-        "received": exchange.was_received,
+        "received_seq": exchange.received_seq,
     }
     for row in rows:
         yield {**of_the_exchange, **row}
@@ -79,12 +79,18 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
     """Records that a consumer read; a follower reads beyond the high watermark."""
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         return
+    wanted = {
+        (topic.topic, topic.topic_id, partition.partition): partition.fetch_offset
+        for topic in request.topics
+        for partition in topic.partitions
+    }
     for topic in response.responses:
         for partition in topic.partitions:
             if partition.error_code != ErrorCode.NONE:
                 continue
             place = topic.topic, topic.topic_id, partition.partition_index
             returned = {
+                "fetch_offset": wanted.get(place),
                 "high_watermark": partition.high_watermark,
                 "last_stable_offset": partition.last_stable_offset,
                 "isolation": request.isolation_level,
@@ -101,6 +107,9 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
                         "leader_epoch": batch.leader_epoch,
                         "batch_offset": batch.base_offset,
                         "visible": batch.base_offset in shown,
+                        "producer_id": batch.producer_id,
+                        "producer_epoch": batch.producer_epoch,
+                        "sequence": batch.sequence_at(offset),
                     }
                 )
 

@@ -26,6 +26,7 @@ class Exchange:
         "high_watermark",
         "id",
         "open",
+        "received_seq",
         "records_written",
         "registered_epoch",
         "request",
@@ -37,7 +38,6 @@ class Exchange:
         "src_incarnation",
         "timer",
         "version",
-        "was_received",
     )
 
     def __init__(
@@ -72,6 +72,7 @@ class Exchange:
         self.handle_seq: int | None = None
         self.handled_ms: int | None = None
         self.resp_seq: int | None = None
+        self.received_seq: int | None = None  # when the caller got the response
         self.completed_ms: int | None = None
         self.response: Any = None
         self.records_written: tuple[int, ...] = ()
@@ -80,7 +81,6 @@ class Exchange:
         self.registered_epoch: int | None = None
         self.timer: Any = None
         self.open = True
-        self.was_received = False  # the caller got the response
 
     @property
     def is_of_client(self) -> bool:

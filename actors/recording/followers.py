@@ -78,18 +78,16 @@ class OnlineChecks:
         self,
         table: Callable[[str], Iterable[Mapping[str, Any]]],
         shortened: Iterable[tuple[str, int]],
-        *,
-        groups_expire: bool,
     ) -> None:
         """Judge groups and transactions over the whole run, in which nothing moves now.
 
         Shapes:  table: the rows of a table of the trace, by its name; shortened: topic ids and
-                 partitions whose logs were cleaned; groups_expire: as in ``rules_of_histories``.
+                 partitions whose logs were cleaned.
         Errors:  InvariantViolated for the first finding of the run.
         """
         from minicluster.verify.online.histories import judge_histories, rules_of_histories
 
-        rules = rules_of_histories(table("client_record"), groups_expire=groups_expire)
+        rules = rules_of_histories(table("client_record"))
         if rules and not self._interrupted:
             lost = {*self.checker.clients.lost_records(), *shortened}
             self._end(judge_histories(self._run, rules, table, lost))

@@ -2,7 +2,7 @@
 
 own        a partition that a member has been assigned
 commit     an offset that was committed          committed  one that was fetched, -1 for none
-forget     offsets or a group were deleted
+pending    an offset that counts once the transaction of its producer is committed
 init, end  a producer id was given to a transactional id; a transaction was ended
 """
 
@@ -71,20 +71,40 @@ def _beaten(request: Any, response: Any) -> Iterator[Row]:
 
 
 def _committed(request: Any, response: Any) -> Iterator[Row]:
+    for row in _offsets("commit", request, response):
+        yield row | {
+            "member_id": request.member_id,
+            "generation": request.generation_id_or_member_epoch,
+        }
+
+
+def _pending(request: Any, response: Any) -> Iterator[Row]:
+    for row in _offsets("pending", request, response):
+        yield row | {
+            "transactional_id": request.transactional_id,
+            "producer_id": request.producer_id,
+            "producer_epoch": request.producer_epoch,
+        }
+
+
+def _offsets(kind: str, request: Any, response: Any) -> Iterator[Row]:
+    """The offsets of a request that its response has accepted."""
     sent = {
-        (topic.name, topic.topic_id, partition.partition_index): partition.committed_offset
+        (topic.name, _id_of(topic), partition.partition_index): partition.committed_offset
         for topic in request.topics
         for partition in topic.partitions
     }
     for topic in response.topics:
         for partition in topic.partitions:
-            place = topic.name, topic.topic_id, partition.partition_index
+            place = topic.name, _id_of(topic), partition.partition_index
             if partition.error_code == ErrorCode.NONE and place in sent:
-                yield record_row("commit", *place, sent[place], None) | {
-                    "group_id": request.group_id,
-                    "member_id": request.member_id,
-                    "generation": request.generation_id_or_member_epoch,
-                }
+                yield record_row(kind, *place, sent[place], None) | {"group_id": request.group_id}
+
+
+def _id_of(topic: Any) -> UUID:
+    """The id by which a topic is named; some requests have names alone."""
+    found: UUID = getattr(topic, "topic_id", ZERO_UUID)
+    return found
 
 
 def _fetched(request: Any, response: Any) -> Iterator[Row]:
@@ -95,16 +115,11 @@ def _fetched(request: Any, response: Any) -> Iterator[Row]:
             for partition in topic.partitions:
                 if partition.error_code == ErrorCode.NONE:
                     index, offset = partition.partition_index, partition.committed_offset
-                    topic_id = getattr(topic, "topic_id", ZERO_UUID)
-                    yield record_row("committed", topic.name, topic_id, index, offset, None) | {
-                        "group_id": group_id
+                    place = topic.name, _id_of(topic), index
+                    yield record_row("committed", *place, offset, None) | {
+                        "group_id": group_id,
+                        "stable": request.require_stable,
                     }
-
-
-def _deleted(request: Any, response: Any) -> Iterator[Row]:
-    is_of_one = isinstance(request, m.OffsetDeleteRequest)
-    for group_id in (request.group_id,) if is_of_one else request.groups_names:
-        yield _without_partition("forget") | {"group_id": group_id}
 
 
 def _initialized(request: Any, response: Any) -> Iterator[Row]:
@@ -135,8 +150,7 @@ _ROWS: Mapping[type, Callable[[Any, Any], Iterator[Row]]] = {
     m.ConsumerGroupHeartbeatRequest: _beaten,
     m.OffsetCommitRequest: _committed,
     m.OffsetFetchRequest: _fetched,
-    m.OffsetDeleteRequest: _deleted,
-    m.DeleteGroupsRequest: _deleted,
+    m.TxnOffsetCommitRequest: _pending,
     m.InitProducerIdRequest: _initialized,
     m.EndTxnRequest: _ended,
 }

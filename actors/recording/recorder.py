@@ -65,6 +65,7 @@ class Recorder:
         self._responded: list[tuple[int, Exchange]] = []  # to clients, with the times
         self._unresponded: list[Exchange] = []  # of clients, whose requests keep their records
         self._client_rows: list[dict[str, Any]] = []
+        self._on_their_way: list[tuple[Exchange, list[dict[str, Any]]]] = []
         self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
             name: [] for name in trace.TABLES if name not in ("rpc", "client_record")
         }  # the events that are rows of a table
@@ -216,8 +217,14 @@ class Recorder:
             if len(self._client_rows) >= CLIENT_ROWS_MAX:
                 break
             common = {"run_id": self.run_id, "vt": at_ms, "seq": exchange.resp_seq}
-            for row in client_rows(exchange):
-                self._client_rows.append(common | trace.row("client_record", row))
+            rows = [common | trace.row("client_record", row) for row in client_rows(exchange)]
+            self._client_rows += rows
+            if rows and exchange.open:
+                self._on_their_way.append((exchange, rows))
+        for exchange, rows in self._on_their_way:
+            for row in rows:
+                row["received_seq"] = exchange.received_seq
+        self._on_their_way = [waiting for waiting in self._on_their_way if waiting[0].open]
 
     def _now(self) -> dict[str, int]:
         return {"vt": self.clock(), "seq": self.sequence}

@@ -106,23 +106,31 @@ class Reader:
         def on_end(response: Any | None, at_ms: int) -> None:
             if turn == self._turn:
                 self._fetching.discard(node)
-                self._take(node, response, at_ms)
+                self._take(node, request, response, at_ms)
 
         self._client.send(node, request, _FETCH_VERSION, on_end)
 
-    def _take(self, node: int, response: Any | None, now_ms: int) -> None:
+    def _take(self, node: int, request: FetchRequest, response: Any | None, now_ms: int) -> None:
         """Take a response, and fetch again; a leader that has moved is looked for.
 
-        The other leaders are read meanwhile, so no response of theirs is lost.
+        The other leaders are read meanwhile, so no response of theirs is lost. What was fetched at
+        another position than that of now is ignored: the partition has another leader meanwhile.
         """
         turn = self._turn
         is_lost = response is None
         reset: list[TopicPartition] = []
         seen: list[ConsumedRecord] = []
         before = dict(self.positions)
+        fetched_at = {
+            (topic.topic, partition.partition): partition.fetch_offset
+            for topic in request.topics
+            for partition in topic.partitions
+        }
         for topic in () if response is None else response.responses:
             for data in topic.partitions:
                 place = topic.topic, data.partition_index
+                if fetched_at[place] != self.positions[place]:
+                    continue
                 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     reset.append(place)
                 elif data.error_code != ErrorCode.NONE:
@@ -191,7 +199,7 @@ class Reader:
             self._fetching.discard(node)
             found = None if response is None else response.topics[0].partitions[0]
             if found is None or found.error_code != ErrorCode.NONE:
-                self._take(node, None, at_ms)
+                self._look_for_leaders(at_ms)
                 return
             self.positions[place] = found.offset
             self._fetch_all(turn)

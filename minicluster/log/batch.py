@@ -175,9 +175,13 @@ class RecordBatch:
     @property
     def last_sequence(self) -> int:
         """The producer's sequence number of its last record, or -1."""
+        return self.sequence_at(self.last_offset)
+
+    def sequence_at(self, offset: int) -> int:
+        """The sequence number of a record, -1 where its producer has no id."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
-        return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
+        return (self.base_sequence + offset - self.base_offset) & 0x7FFFFFFF
 
     @property
     def records(self) -> tuple[Record, ...]:

@@ -22,13 +22,34 @@ def history(end: int = 6) -> RunBuilder:
 
 def own(run: RunBuilder, member: str, generation: int = 1, **more: object) -> RunBuilder:
     given = {"client_id": member, "connection": None, "group_id": "g", "member_id": member}
-    return client(run, "own", **given, generation=generation, received=True, **more)
+    received = {"received_seq": run.seq + 1}
+    return client(run, "own", **given, **received, generation=generation, **more)
 
 
-def offset(run: RunBuilder, kind: str, value: int, sent: int | None = None) -> RunBuilder:
+def offset(
+    run: RunBuilder, kind: str, value: int, sent: int | None = None, **more: object
+) -> RunBuilder:
     """A commit or a fetch of the group's offset; its request was sent at an event."""
     seq = run.seq + 1 if sent is None else sent
-    return client(run, kind, group_id="g", offset=value, send_seq=seq)
+    return client(run, kind, group_id="g", offset=value, send_seq=seq, **more)
+
+
+def pending(run: RunBuilder, value: int, *, epoch: int = 0) -> RunBuilder:
+    """The offset in a transaction of a producer."""
+    return offset(run, "pending", value, producer_id=7, producer_epoch=epoch)
+
+
+def ended(run: RunBuilder, *, committed: bool = True, epoch: int = 0) -> RunBuilder:
+    """The end of that transaction."""
+    of = {"producer_id": 7, "producer_epoch": epoch, "committed": committed}
+    return client(run, "end", topic=None, part=-1, **of)
+
+
+def deleted(run: RunBuilder, kind: str = "forget") -> RunBuilder:
+    """The coordinator deletes the group's offset, or the group."""
+    place = ("orders", 0) if kind == "forget" else (None, -1)
+    row = {"kind": kind, "group_id": "g", "topic": place[0], "part": place[1]}
+    return run.row("group_event", row)
 
 
 def h1_bad() -> RunBuilder:
@@ -37,6 +58,24 @@ def h1_bad() -> RunBuilder:
 
 def h1_forgotten() -> RunBuilder:
     return offset(offset(history(), "commit", 4), "committed", -1)
+
+
+def h1_transaction() -> RunBuilder:
+    """The transaction that set the offset is committed."""
+    run = ended(pending(offset(history(), "commit", 2), 4))
+    return offset(run, "committed", 2, stable=True)
+
+
+def h1_aborted() -> RunBuilder:
+    """The transaction that would set a lower offset is aborted."""
+    run = ended(pending(offset(history(), "commit", 4), 2), committed=False)
+    return offset(run, "committed", 2, stable=True)
+
+
+def h1_after_expiry() -> RunBuilder:
+    """The offset was committed again after the older one had expired."""
+    run = offset(deleted(offset(history(), "commit", 3)), "commit", 4)
+    return offset(run, "committed", -1)
 
 
 def h1_near() -> RunBuilder:
@@ -51,12 +90,35 @@ def h1_near() -> RunBuilder:
     return offset(run, "commit", 3, sent=before)
 
 
-def h1_deleted() -> RunBuilder:
-    """The group was deleted; another one has a case."""
-    run = offset(offset(history(), "commit", 4), "committed", -1)
-    client(run, "forget", topic=None, part=-1, group_id="g")
+def h1_expired() -> RunBuilder:
+    """The offset has expired; another fetch was sent before that; another group has a case."""
+    run = offset(history(), "commit", 4)
+    before = run.seq
+    offset(deleted(run), "committed", -1)
+    offset(run, "committed", -1, sent=before)
     client(run, "commit", group_id="h", offset=1, send_seq=run.seq)
     return client(run, "committed", group_id="h", offset=1, send_seq=run.seq + 1)
+
+
+def h1_deleted_meanwhile() -> RunBuilder:
+    """The offset was deleted while its commit was not acknowledged yet."""
+    run = history()
+    before = run.seq
+    offset(deleted(run), "commit", 4, sent=before)
+    offset(run, "committed", -1)
+    client(run, "commit", group_id="h", offset=1, send_seq=run.seq)
+    return client(run, "committed", group_id="h", offset=1, send_seq=run.seq + 1)
+
+
+def h1_transactions_near() -> RunBuilder:
+    """Transactions that set a lower offset, that are open, or whose markers may be on their way."""
+    run = ended(pending(offset(history(), "commit", 4), 2))
+    offset(run, "committed", 2, stable=True)
+    ended(pending(run, 5, epoch=1), epoch=1)
+    offset(run, "committed", 2, stable=False)
+    offset(run, "committed", 5, stable=True)
+    pending(run, 1, epoch=2)
+    return offset(run, "committed", 1, stable=True)
 
 
 def h2_bad() -> RunBuilder:
@@ -67,19 +129,43 @@ def h2_near() -> RunBuilder:
     """The next generation gives the partition to another member, and so does another group."""
     run = own(own(own(history(), "m1"), "m1"), "m2", generation=2)
     return client(
-        run, "own", client_id="m3", group_id="other", member_id="m3", generation=1, received=True
+        run, "own", client_id="m3", group_id="other", member_id="m3", generation=1, received_seq=1
     )
+
+
+def h2_again() -> RunBuilder:
+    """The group ends, and another one of its name begins with its first generation."""
+    return own(deleted(own(history(), "m1"), "end"), "m2")
 
 
 # --- histories --------------------------------------------------------------------------------
 
 
+def later(run: RunBuilder) -> RunBuilder:
+    """Some event that leaves no row."""
+    run.seq += 1
+    return run
+
+
+def poll(
+    run: RunBuilder, member: str, *offsets: int, at: int | None = None, **more: object
+) -> RunBuilder:
+    """A fetch at an offset, that of its first record unless another is named, and its records."""
+    number = run.seq + 1
+    begins = offsets[0] if at is None else at
+    given = {"client_id": member, "connection": None, "rpc": number, "send_seq": number}
+    given |= {"received_seq": number + len(offsets) + 1, "fetch_offset": begins, **more}
+    client(run, "fetch", high_watermark=6, **given)
+    for one in offsets:
+        shown = {"value": f"v{one}", "batch_offset": one, "visible": True, **given}
+        client(run, "read", offset=one, high_watermark=6, **shown)
+    return later(run)
+
+
 def reads(run: RunBuilder, member: str, *offsets: int, **more: object) -> RunBuilder:
+    """Each record by a fetch of its own."""
     for at in offsets:
-        given = {"client_id": member, "connection": None, "received": True, "visible": True}
-        given["send_seq"] = run.seq + 1
-        shown = {"value": f"v{at}", "high_watermark": 6, "batch_offset": at, **given, **more}
-        client(run, "read", offset=at, **shown)
+        poll(run, member, at, **more)
     return run
 
 
@@ -93,12 +179,28 @@ def f7_near() -> RunBuilder:
     What was fetched for the assignment before arrives behind the new one, and is ignored.
     """
     run = reads(own(history(), "m1"), "m1", 1, 2)
-    reads(run, "m1", 3, received=False)
+    reads(run, "m1", 3, received_seq=None)
     reads(run, "m1", 3)
-    before = run.seq
+    before = later(run).seq
     own(run, "m1", 2)
     reads(run, "m1", 4, send_seq=before)
     return reads(run, "m1", 1, 2)
+
+
+def f7_two_leaders() -> RunBuilder:
+    """Two leaders are fetched from at a time, and the response of the first comes last."""
+    run = poll(own(history(), "m1"), "m1", 0, 1)
+    before = later(run).seq
+    poll(run, "m1", 2, 3, 4, send_seq=before)
+    poll(run, "m1", 2, 3, send_seq=before)
+    return reads(run, "m1", 5)
+
+
+def f7_offsets_fetched() -> RunBuilder:
+    """A fetch of the assignment before is sent between a new assignment and its offsets."""
+    run = reads(own(reads(own(history(), "m1"), "m1", 1, 2), "m1", 2), "m1", 3)
+    member = {"client_id": "m1", "connection": None, "received_seq": run.seq + 1}
+    return reads(offset(run, "committed", 1, **member), "m1", 1, 2)
 
 
 def f10_bad() -> RunBuilder:
@@ -118,19 +220,45 @@ def f12_bad() -> RunBuilder:
     return reads(own(history(), "m1"), "m1", 0, 1, 3)
 
 
+def f12_gap() -> RunBuilder:
+    """One response leaves a record out."""
+    return poll(own(history(), "m1"), "m1", 0, 2)
+
+
+def f12_begins_late() -> RunBuilder:
+    """A response leaves its first record out, and the next fetch goes on behind it."""
+    return poll(poll(own(history(), "m1"), "m1", 1, at=0), "m1", 2)
+
+
 def f12_near() -> RunBuilder:
-    return reads(own(reads(own(history(), "m1"), "m1", 0, 1), "m1", 2), "m1", 3)
+    """Another member begins later; compaction has taken a record; the last response is lost."""
+    run = holds(leads(plain_run(), end=6), 1, {at: f"v{at}" for at in (0, 1, 3, 4, 5)})
+    poll(own(run, "m1"), "m1", 0, 1)
+    poll(own(run, "m2", 2), "m2", 3, 4, at=2)
+    return poll(run, "m2", 5, received_seq=None)
+
+
+def numbered(run: RunBuilder, at: int, number: int, **more: object) -> RunBuilder:
+    """A read of a record with a sequence number of its producer."""
+    given = {"producer_id": 7, "producer_epoch": 0, "sequence": number, **more}
+    return reads(run, "m1", at, **given)
 
 
 def h8_bad() -> RunBuilder:
-    return reads(own(history(), "m1"), "m1", 0, 1, value="same")
+    return numbered(numbered(own(history(), "m1"), 0, 3), 1, 3)
 
 
 def h8_near() -> RunBuilder:
-    """Two members see a record at its offset; the copy in an aborted transaction is not seen."""
-    run = reads(own(history(), "m1"), "m1", 0, 1)
-    reads(own(run, "m2", 2), "m2", 1)
-    return reads(run, "m2", 2, value="v1", visible=False)
+    """A user sends one value twice; two members see a record at its offset.
+
+    Another epoch and another producer begin anew, and an aborted copy is not seen.
+    """
+    run = numbered(numbered(own(history(), "m1"), 0, 0, value="same"), 1, 1, value="same")
+    numbered(own(run, "m2", 2), 1, 1, client_id="m2")
+    numbered(run, 2, 1, producer_epoch=1)
+    numbered(run, 3, 1, producer_id=8)
+    numbered(run, 4, -1, producer_id=-1)
+    return numbered(run, 5, 0, visible=False)
 
 
 # --- transactions -----------------------------------------------------------------------------
@@ -258,8 +386,8 @@ def h7_near() -> RunBuilder:
 BAD: dict[str, tuple[Case, ...]] = {
     "F7": (f7_bad,),
     "F10": (f10_bad,),
-    "F12": (f12_bad,),
-    "H1": (h1_bad, h1_forgotten),
+    "F12": (f12_bad, f12_gap, f12_begins_late),
+    "H1": (h1_bad, h1_forgotten, h1_transaction, h1_aborted, h1_after_expiry),
     "H2": (h2_bad,),
     "H3": (h3_bad, h3_open),
     "H4": (h4_bad,),
@@ -269,11 +397,11 @@ BAD: dict[str, tuple[Case, ...]] = {
     "H8": (h8_bad,),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
-    "F7": (f7_near,),
+    "F7": (f7_near, f7_two_leaders, f7_offsets_fetched),
     "F10": (f10_near,),
-    "F12": (f12_near,),
-    "H1": (h1_near, h1_deleted),
-    "H2": (h2_near,),
+    "F12": (f12_near, f7_near, f7_two_leaders),
+    "H1": (h1_near, h1_expired, h1_deleted_meanwhile, h1_transactions_near),
+    "H2": (h2_near, h2_again),
     "H3": (h3_near,),
     "H4": (h3_near,),
     "H5": (h5_near,),

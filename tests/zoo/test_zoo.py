@@ -14,14 +14,19 @@ from minicluster.actors.play.player import Played, play
 from minicluster.rules import Rules
 from minicluster.scenario import load_scenario
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.online.histories import OF_CONSUMERS, OF_GROUPS, OF_TRANSACTIONS
+from minicluster.verify.online.histories import (
+    OF_CONSUMERS,
+    OF_GROUPS,
+    OF_PRODUCERS,
+    OF_TRANSACTIONS,
+    OF_WHOLE_GROUPS,
+)
 from tests.house import zoo_page
 from tests.zoo.table import LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
-OF_HISTORIES = [
-    plant for plant in PLANTS if {*plant.primary} & {*OF_CONSUMERS, *OF_GROUPS, *OF_TRANSACTIONS}
-]
+HISTORIES = {*OF_CONSUMERS, *OF_WHOLE_GROUPS, *OF_GROUPS, *OF_PRODUCERS, *OF_TRANSACTIONS}
+OF_HISTORIES = [plant for plant in PLANTS if {*plant.primary} & HISTORIES]
 LINE = "{:4} {:7} {:12} {:12} {}"
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -34,6 +34,7 @@ from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import (
+    CoordinatorRecord,
     decode_coordinator_record,
     encode_coordinator_record,
 )
@@ -87,10 +88,12 @@ class CoordinatorRuntime(Generic[S]):
         write_timeout_ms: int,
         on_loaded: Callable[[S, int], None],
         on_unloaded: Callable[[S, int], None],
+        on_written: Callable[[Sequence[CoordinatorRecord]], None] = lambda _: None,
     ) -> None:
         self._log = log
         self._on_loaded = on_loaded
         self._on_unloaded = on_unloaded
+        self._on_written = on_written
         self._make_shard = make_shard
         self._timers = timers
         self._write_timeout_ms = write_timeout_ms
@@ -363,6 +366,7 @@ class CoordinatorRuntime(Generic[S]):
         encoded = [encode_coordinator_record(record) for record in result.records]
         end = self._log.append(partition, encoded, producer, now_ms)
         context.last_written = end
+        self._on_written(result.records)
         if result.is_applied:
             return
         first = end - len(result.records)

@@ -1,10 +1,9 @@
 """The rules over whole histories of groups and transactions, at the end of a run.
 
-F10 and H1 to H7 need what comes later: a commit that excuses an offset, the marker that ends a
+These rules need what comes later: a commit that excuses an offset, the marker that ends a
 transaction, the log of the last leader. Their SQL is computed over the rows of the trace in memory,
 without Spark. A partition that has lost records promises nothing, as in the other rules. A doubt is
-decided for the cluster: F7, F12 and H8 are left to Spark, since the rows do not show which
-responses a consumer ignored, nor which values a user sent twice.
+decided for the cluster.
 """
 
 from __future__ import annotations
@@ -23,25 +22,26 @@ Place = tuple[str, int]  # topic id as the trace has it, partition
 Rows = Iterable[Mapping[str, Any]]
 
 OF_GROUPS = ("H1", "H2")
-OF_CONSUMERS = ("F10",)
+OF_CONSUMERS = ("F7", "F12")
+OF_WHOLE_GROUPS = ("F10",)
+OF_PRODUCERS = ("H8",)
 OF_TRANSACTIONS = ("H3", "H4", "H5", "H6", "H7")
 _LOSSES = "electable_replicas"  # a view of Spark's; here a table of the partitions that lost some
 
 
-def rules_of_histories(client_records: Rows, *, groups_expire: bool = False) -> tuple[str, ...]:
-    """The rules that have something to judge in these rows, none where no client has a history.
-
-    Shapes:  groups_expire: coordinators have looked for empty groups and old offsets. A group that
-             comes again begins with generation 1 and without offsets, so that groups promise
-             nothing.
-    """
+def rules_of_histories(client_records: Rows) -> tuple[str, ...]:
+    """The rules that have something to judge in these rows, none where no client has a history."""
     kinds = {(row["f"], row["connection"] is None) for row in client_records}
     names = {name for name, _ in kinds}
     rules: list[str] = []
-    if names & {"own", "committed"} and not groups_expire:
+    if names & {"own", "committed"}:
         rules += OF_GROUPS
-        if ("own", True) in kinds and ("commit", False) not in kinds:  # no user has set an offset
-            rules += OF_CONSUMERS
+    if ("own", True) in kinds:
+        rules += OF_CONSUMERS
+        if not {("commit", False), ("pending", False)} & kinds:  # no user has set an offset
+            rules += OF_WHOLE_GROUPS
+    if "read" in names:
+        rules += OF_PRODUCERS
     if "init" in names:
         rules += OF_TRANSACTIONS
     return tuple(rules)
@@ -62,14 +62,9 @@ def judge_histories(
     """
     views, columns = _views(), _columns()
     held: dict[str, list[tuple[Any, ...]]] = {name: [] for name in columns}
-    records = list(table("client_record"))
-    deleted = {row["group_id"] for row in records if row["f"] == "forget"} - {None}
     for name in tables_of_histories(rules):
         names = columns[name][1:]
-        rows_of = records if name == "client_record" else table(name)
-        held[name] = [
-            (run, *map(row.get, names)) for row in rows_of if row.get("group_id") not in deleted
-        ]
+        held[name] = [(run, *map(row.get, names)) for row in table(name)]
     held[_LOSSES] = [(run, *place, True) for place in sorted(lost)]
     rows = views.over(held)
     tallies = Tallies()

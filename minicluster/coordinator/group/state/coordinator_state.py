@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minicluster.coordinator.client_context import ClientContext
@@ -17,12 +17,16 @@ from minicluster.coordinator.runtime.internal_log import InternalLog, Producer
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Operation
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
-from minicluster.effects import Effect, FaultHit, Respond
+from minicluster.effects import Effect, FaultHit, Respond, Trace
 from minicluster.faults import Faults
 from minicluster.java_order import uuid_hash
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import GROUP_VERSION
+from minicluster.protocol.coordinator_records.classic_group import GroupMetadataKey
+from minicluster.protocol.coordinator_records.consumer_group import ConsumerGroupMetadataKey
+from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
+from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.rules import Rules
 
@@ -65,6 +69,7 @@ class CoordinatorState:
             write_timeout_ms=config.offset_commit_timeout_ms,
             on_loaded=begin,
             on_unloaded=end,
+            on_written=self._trace_deletions,
         )
 
     def _make_shard(self, partition: int, timeline: Timeline, timers: ShardTimers) -> GroupShard:
@@ -82,6 +87,12 @@ class CoordinatorState:
             lambda topic_id: self.topic_hash(topic_id),
             lambda: self.metadata_offset,
         )
+
+    def _trace_deletions(self, records: Sequence[CoordinatorRecord]) -> None:
+        """Trace the offsets and the groups that records delete."""
+        self._effects += [
+            Trace("group_event", row) for row in map(_deletion, records) if row is not None
+        ]
 
     @property
     def is_consumer_protocol_enabled(self) -> bool:
@@ -129,3 +140,19 @@ class CoordinatorState:
         self.timers.arm()
         taken, self._effects[:] = list(self._effects), []
         return taken
+
+
+def _deletion(record: CoordinatorRecord) -> Mapping[str, Any] | None:
+    """The row of a record that deletes an offset or a group, None for another."""
+    key = record.key
+    if record.value is not None:
+        return None
+    match key:
+        case OffsetCommitKey():
+            kind, topic, part = "forget", key.topic, key.partition
+            return {"kind": kind, "group_id": key.group, "topic": topic, "part": part}
+        case GroupMetadataKey():
+            return {"kind": "end", "group_id": key.group, "part": -1}
+        case ConsumerGroupMetadataKey():
+            return {"kind": "end", "group_id": key.group_id, "part": -1}
+    return None

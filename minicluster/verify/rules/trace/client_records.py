@@ -13,7 +13,8 @@ from minicluster.verify.rules.trace.windows import UP_TO_HERE
 _RETURNED = """
 select r.run, r.seq, r.rpc, r.broker, r.f, r.part, r.acks, r.offset as record_offset, r.value,
   r.high_watermark, r.last_stable_offset, r.isolation, r.batch_offset, r.visible, r.send_seq,
-  r.client_id, r.connection, r.received, r.group_id, r.member_id, r.generation,
+  r.client_id, r.connection, r.received_seq, r.fetch_offset, r.group_id, r.member_id,
+  r.generation, r.stable, r.producer_id, r.producer_epoch, r.sequence,
   coalesce(r.producer_id, -1) >= 0 as idempotent,
   coalesce(r.topic_id, n.topic_id) as topic_id, n.topic,
   cast(null as bigint) as log_offset

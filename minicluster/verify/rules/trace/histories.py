@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
 
-# The records of the last leader's log and the markers, with their numbers along it.
+# The records and markers of the last leader's log, with their numbers along it.
 _NUMBERED = """
 select g.run, g.topic_id, g.part, g.offset as record_offset, count(1) over (
     partition by g.run, g.topic_id, g.part order by g.offset
@@ -21,41 +21,62 @@ join (
 where g.at = 'end'
 """
 
-# Each record that one of the cluster's consumers got, with how often it was assigned partitions
-# before: a consumer begins anew with each assignment, and ignores what it fetched for an earlier
-# one.
-_READ = """
-select s.run, s.seq, s.send_seq, s.is_early,
-  lag(s.seq) over (
-    partition by s.run, s.client_id, s.topic_id, s.part, s.assignment, s.is_early
-    order by s.seq, s.record_offset) as seq_before,
-  s.topic_id, s.topic, s.part, s.broker, s.record_offset, s.visible, s.client_id,
-  s.value, s.log_offset, n.number,
-  lag(s.record_offset) over (
-    partition by s.run, s.client_id, s.topic_id, s.part, s.assignment, s.is_early
-    order by s.seq, s.record_offset) as offset_before,
-  lag(n.number) over (
-    partition by s.run, s.client_id, s.topic_id, s.part, s.assignment, s.is_early
-    order by s.seq, s.record_offset) as number_before
+# Each fetch of one of the cluster's own consumers, and each record that it returned, with how often
+# the consumer was assigned partitions before it sent the fetch. It begins anew with each
+# assignment, at the offsets that it fetches then.
+_FETCHED = """
+select *, count(given) over (partition by run, client_id order by at
+    rows between unbounded preceding and current row) as assignment
 from (
-  select *, coalesce(send_seq < last_given, false) as is_early
+  select run, seq, rpc, f, topic_id, topic, part, broker, client_id, record_offset, fetch_offset,
+    send_seq, received_seq, log_offset,
+    case when f in ('own', 'committed') then received_seq else send_seq end as at,
+    case when f in ('own', 'committed') then received_seq end as given
+  from returned_to_clients
+  where connection is null and f in ('own', 'committed', 'fetch', 'read')
+    and (f in ('fetch', 'read') or received_seq is not null)
+)
+"""
+
+# The position of a consumer at each fetch, beside the highest that it had before, and each record
+# beside the offset at which the next one had to be: that of the fetch, or behind the record before.
+_PROGRESS = """
+select *, case when f = 'read' then greatest(coalesce(offset_before + 1, fetch_offset),
+    fetch_offset) when position_before is not null then greatest(position_before,
+    coalesce(passed, position_before)) end as expected
+from (
+  select run, seq, f, topic_id, topic, part, broker, log_offset, fetch_offset,
+    coalesce(record_offset, fetch_offset) as reached,
+    lag(record_offset) over (
+      partition by run, rpc, f, topic_id, part order by record_offset) as offset_before,
+    case when f = 'fetch' then lag(fetch_offset) over (
+      partition by run, client_id, topic_id, part, assignment, f order by send_seq) end
+      as position_before,
+    max(case when f = 'read' then record_offset + 1 end) over (
+      partition by run, client_id, topic_id, part, assignment
+      order by case when f = 'read' then received_seq else send_seq end
+      rows between unbounded preceding and current row) as passed
+  from fetched_by_members
+  where fetch_offset is not null and (f = 'fetch' or (f = 'read' and received_seq is not null))
+)
+"""
+
+# The same, with the first record of the log at or behind the expected offset.
+_EXPECTED = """
+select run, seq, topic_id, topic, part, broker, reached, next_offset, log_offset
+from (
+  select *, last(held, true) over (
+    partition by run, topic_id, part order by 0 - at, is_expected
+    rows between unbounded preceding and current row) as next_offset
   from (
-    select *, count(given) over (partition by run, client_id order by seq
-        rows between unbounded preceding and current row) as assignment,
-      last(given, true) over (partition by run, client_id order by seq
-        rows between unbounded preceding and current row) as last_given
-    from (
-      select run, seq, send_seq, f, topic_id, topic, part, broker, record_offset, visible,
-        client_id, value, log_offset, case when f = 'own' then seq end as given
-      from returned_to_clients
-      where connection is null and (f = 'own' or (f = 'read' and received))
-    )
+    select run, seq, topic_id, topic, part, broker, reached, log_offset, expected as at,
+      1 as is_expected, cast(null as bigint) as held
+    from progress_of_members where expected is not null
+    union all
+    select run, null, topic_id, null, part, null, null, null, record_offset, 0, record_offset
+    from numbered_records
   )
-) s
-left join numbered_records n
-  on s.run = n.run and s.topic_id = n.topic_id and s.part = n.part
-    and s.record_offset = n.record_offset
-where s.f = 'read'
+) where is_expected = 1
 """
 
 # All that the members of a group got of a partition together: the first number, the last, how many.
@@ -66,33 +87,41 @@ select run, min(seq) as seq, topic_id, any_value(topic) as topic, part, group_id
 from (
   select r.run, min(r.seq) as seq, r.topic_id, any_value(r.topic) as topic, r.part, g.group_id,
     min(r.broker) as broker, r.number
-  from reads_of_members r
+  from (
+    select t.run, t.seq, t.topic_id, t.topic, t.part, t.broker, t.client_id, n.number
+    from returned_to_clients t
+    join numbered_records n
+      on t.run = n.run and t.topic_id = n.topic_id and t.part = n.part
+        and t.record_offset = n.record_offset
+    where t.f = 'read' and t.connection is null and t.received_seq is not null
+  ) r
   join (select distinct run, client_id, group_id from client_record where f = 'own') g
     on r.run = g.run and r.client_id = g.client_id
-  where r.number is not null
   group by r.run, r.topic_id, r.part, g.group_id, r.number
 )
 group by run, topic_id, part, group_id
 """
 
-# Each value that a consumer saw, with the first and the last offset at which it was seen.
+# Each record of a producer with an id that a client saw, with the first and the last offset at
+# which its sequence number was seen.
 _SEEN = """
 select *,
-  min(record_offset) over (partition by run, topic_id, part, value) as first_offset,
-  max(record_offset) over (partition by run, topic_id, part, value) as last_offset
-from reads_of_members where visible
+  min(record_offset) over (
+    partition by run, topic_id, part, producer_id, producer_epoch, sequence) as first_offset,
+  max(record_offset) over (
+    partition by run, topic_id, part, producer_id, producer_epoch, sequence) as last_offset
+from returned_to_clients where f = 'read' and visible and producer_id >= 0 and sequence >= 0
 """
 
+_OF_GROUPS = ("client_record", "f", "own")
+
 VIEWS = (
-    View(name="numbered_records", sql=_NUMBERED, empty_unless=("client_record", "f", "own")),
-    View(
-        name="reads_of_members",
-        sql=_READ,
-        is_fold=True,
-        empty_unless=("client_record", "f", "own"),
-    ),
-    View(name="passed_by_groups", sql=_PASSED, empty_unless=("client_record", "f", "own")),
-    View(name="seen_by_members", sql=_SEEN, empty_unless=("client_record", "f", "own")),
+    View(name="numbered_records", sql=_NUMBERED, is_fold=True, empty_unless=_OF_GROUPS),
+    View(name="fetched_by_members", sql=_FETCHED, empty_unless=_OF_GROUPS),
+    View(name="progress_of_members", sql=_PROGRESS, is_fold=True, empty_unless=_OF_GROUPS),
+    View(name="expected_by_members", sql=_EXPECTED, empty_unless=_OF_GROUPS),
+    View(name="passed_by_groups", sql=_PASSED, empty_unless=_OF_GROUPS),
+    View(name="seen_by_clients", sql=_SEEN, empty_unless=("client_record", "f", "read")),
 )
 
 _TABLES = ("client_record", "partition_event", "replica_log", "raft_event")
@@ -101,21 +130,20 @@ RULES = (
     Rule(
         id="F7",
         title="Positions of consumers do not go back",
-        statement="Between two assignments the records that a consumer reads of a partition have "
-        "rising offsets.",
+        statement="Between two assignments the offsets at which a consumer fetches a partition do "
+        "not fall.",
         source="KAFKA-2334; Jepsen, Kafka workload: nonmonotonic poll",
         evidence=Evidence.TRACE,
         tables=_TABLES,
         checks=(
             Check(
-                view="reads_of_members",
-                # Of two fetches at a time a consumer takes each record once.
-                when="offset_before is not null and not is_early and send_seq > seq_before",
-                bad="record_offset <= offset_before",
-                message="a consumer read the record at offset {number} from broker {broker} after "
-                "a later one",
+                view="progress_of_members",
+                when="position_before is not null",
+                bad="reached < position_before",
+                message="a consumer went back to offset {number}, which it fetched from broker "
+                "{broker}",
                 broker="broker",
-                number="record_offset",
+                number="reached",
                 offset="log_offset",
             ),
         ),
@@ -144,20 +172,20 @@ RULES = (
     Rule(
         id="F12",
         title="Polls skip no record",
-        statement="Between two assignments a consumer reads the records of a partition without a "
-        "gap.",
+        statement="A fetch of a consumer returns the records of a partition from its offset on "
+        "without a gap, and the next one begins no later than behind them.",
         source="Jepsen, Kafka workload: poll skip",
         evidence=Evidence.TRACE,
         tables=_TABLES,
         checks=(
             Check(
-                view="reads_of_members",
-                when="number is not null and number_before is not null",
-                bad="number > number_before + 1",
-                message="a consumer read the record at offset {number} from broker {broker} and "
-                "had skipped others before it",
+                view="expected_by_members",
+                when="true",
+                bad="next_offset < reached",
+                message="a consumer came to offset {number} on broker {broker} and had skipped "
+                "records before it",
                 broker="broker",
-                number="record_offset",
+                number="reached",
                 offset="log_offset",
             ),
         ),
@@ -165,16 +193,17 @@ RULES = (
     Rule(
         id="H8",
         title="No record is seen at two offsets",
-        statement="A value that a producer with an id sent is seen at one offset.",
+        statement="A record of a producer with an id, by its epoch and sequence number, is seen at "
+        "one offset.",
         source="KIP-98; Jepsen, Kafka workload: duplicate",
         evidence=Evidence.TRACE,
-        tables=(*_TABLES, "log_batch"),
+        tables=("client_record", "partition_event", "raft_event"),
         checks=(
             Check(
-                view="seen_by_members",
-                when="value is not null and value <> ''",
+                view="seen_by_clients",
+                when="true",
                 bad="first_offset <> last_offset",
-                message="consumers saw the record at offset {number} at another offset as well",
+                message="clients saw the record at offset {number} at another offset as well",
                 broker="broker",
                 number="record_offset",
                 offset="log_offset",
