@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from minicluster.clients.client import BACKOFF_MS, COORDINATOR_ERRORS, GROUP, Client, TopicPartition
+from minicluster.clients.client import BACKOFF_MS, COORDINATOR_ERRORS, Client, TopicPartition
+from minicluster.clients.member import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, Member
 from minicluster.clients.offsets import Membership
 from minicluster.protocol import ErrorCode, decode, encode
 from minicluster.protocol.messages import (
@@ -26,49 +27,25 @@ from minicluster.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 
-SESSION_TIMEOUT_MS = 10_000
-REBALANCE_TIMEOUT_MS = 20_000
 HEARTBEAT_MS = 3_000
 _JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION = 9, 5, 4, 5
 _PROTOCOL_TYPE, _PROTOCOL = "consumer", "range"
 _PAYLOAD_VERSION = 1
 
-OnAssigned = Callable[[Membership, tuple[TopicPartition, ...], int], None]
 
+class ClassicMember(Member):
+    """One member of a classic group."""
 
-class ClassicMember:
-    """One member.
-
-    Shapes:  on_assigned takes the membership and all partitions of it; on_revoked, before a member
-             joins anew, takes a function that goes on with that.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        group: str,
-        topics: Iterable[str],
-        *,
-        on_assigned: OnAssigned,
-        on_revoked: Callable[[Callable[[int], None], int], None],
-    ) -> None:
-        self._client = client
-        self._group = group
-        self._topics = tuple(topics)
-        self._on_assigned = on_assigned
-        self._on_revoked = on_revoked
-        self._member_id = ""
-        self._generation = -1
+    _member_id = ""
+    _generation = -1
 
     @property
     def membership(self) -> Membership:
-        """The member in its generation."""
         return Membership(self._group, self._member_id, self._generation)
 
     # --- join and sync ------------------------------------------------------------------------
 
     def join(self, now_ms: int) -> None:
-        """Join the group with the leaders of the topics at hand."""
         self._client.find_leaders(self._topics, self._send_join, now_ms)
 
     def _send_join(self, now_ms: int) -> None:
@@ -137,13 +114,12 @@ class ClassicMember:
         if error == ErrorCode.NONE:
             self._client.after("heartbeat", HEARTBEAT_MS, self._beat, now_ms)
         elif response is None or error in COORDINATOR_ERRORS:
-            self._client.forget_coordinator()
+            self._client.forget_coordinators()
             self._client.after("heartbeat", BACKOFF_MS, self._beat, now_ms)
         else:
             self.on_refused(error, now_ms)
 
     def on_refused(self, error: ErrorCode, now_ms: int) -> None:
-        """The coordinator has refused a beat or a commit of this generation: join anew."""
         if error == ErrorCode.REBALANCE_IN_PROGRESS:
             self._on_revoked(lambda at_ms: self._again(error, at_ms), now_ms)
         else:
@@ -156,30 +132,13 @@ class ClassicMember:
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
             self._member_id = ""
         if error in COORDINATOR_ERRORS or error == ErrorCode.NETWORK_EXCEPTION:
-            self._client.forget_coordinator()
+            self._client.forget_coordinators()
         self._client.after("join", BACKOFF_MS, self.join, now_ms)
 
     def leave(self, then: Callable[[int], None], now_ms: int) -> None:
-        """Leave the group; what comes of it makes no difference."""
         member = LeaveGroupRequest.MemberIdentity(member_id=self._member_id)
         request = LeaveGroupRequest(group_id=self._group, members=(member,))
         self._request(request, _LEAVE_VERSION, lambda _, at_ms: then(at_ms), now_ms)
-
-    def _request(
-        self,
-        request: Any,
-        version: int,
-        on_end: Callable[[Any | None, int], None],
-        now_ms: int,
-        timeout_ms: int = SESSION_TIMEOUT_MS,
-    ) -> None:
-        client = self._client
-        client.with_coordinator(
-            self._group,
-            GROUP,
-            lambda node, _: client.send(node, request, version, on_end, timeout_ms),
-            now_ms,
-        )
 
 
 def range_assignment(

@@ -47,7 +47,7 @@ class Client:
         self.effects: list[Effect] = []
         self._brokers = tuple(brokers)
         self._next_broker = 0
-        self._coordinator: int | None = None
+        self._coordinators: dict[tuple[int, str], int] = {}  # by type and key
         self._ids = itertools.count(1)
         self._ends: dict[int, OnEnd] = {}
         self._timers: dict[str, Then] = {}
@@ -148,17 +148,19 @@ class Client:
         self, key: str, key_type: int, then: Callable[[int, int], None], now_ms: int
     ) -> None:
         """Find the coordinator of a key, unless it is known; ``then`` takes its node."""
-        if self._coordinator is not None:
-            then(self._coordinator, now_ms)
+        known = self._coordinators.get((key_type, key))
+        if known is not None:
+            then(known, now_ms)
             return
+        timer = f"coordinator-{key_type}-{key}"
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
 
         def on_end(response: Any | None, at_ms: int) -> None:
             found = None if response is None else response.coordinators[0]
             if found is None or found.error_code != ErrorCode.NONE:
-                self.after("find-coordinator", BACKOFF_MS, again, at_ms)
+                self.after(timer, BACKOFF_MS, again, at_ms)
                 return
-            self._coordinator = found.node_id
+            self._coordinators[key_type, key] = found.node_id
             then(found.node_id, at_ms)
 
         def again(at_ms: int) -> None:
@@ -166,6 +168,6 @@ class Client:
 
         again(now_ms)
 
-    def forget_coordinator(self) -> None:
-        """Find the coordinator again with the next request to it."""
-        self._coordinator = None
+    def forget_coordinators(self) -> None:
+        """Find each coordinator again with the next request to it."""
+        self._coordinators.clear()

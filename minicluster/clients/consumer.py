@@ -11,6 +11,7 @@ from typing import Literal
 from minicluster.clients.classic_member import ClassicMember
 from minicluster.clients.client import BACKOFF_MS, COORDINATOR_ERRORS, Client, TopicPartition
 from minicluster.clients.consumer_member import ConsumerMember
+from minicluster.clients.member import Member
 from minicluster.clients.offsets import Membership, commit_offsets, fetch_offsets
 from minicluster.clients.reader import ConsumedRecord, Reader
 from minicluster.effects import Effect
@@ -55,7 +56,7 @@ class Consumer(Client):
             self, read_committed=config.read_committed, on_records=self._on_records
         )
         kind = ClassicMember if config.protocol == "classic" else ConsumerMember
-        self._member: ClassicMember | ConsumerMember = kind(
+        self._member: Member = kind(
             self,
             config.group,
             config.topics,

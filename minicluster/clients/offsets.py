@@ -61,7 +61,7 @@ def fetch_offsets(
 
     def on_end(response: Any | None, at_ms: int) -> None:
         if response is None:
-            client.forget_coordinator()
+            client.forget_coordinators()
             client.after("offsets", BACKOFF_MS, again, at_ms)
             return
         found = response.groups[0]
@@ -75,7 +75,7 @@ def fetch_offsets(
         errors.discard(ErrorCode.NONE)
         if errors & _TRIED_AGAIN:
             if errors & COORDINATOR_ERRORS:
-                client.forget_coordinator()
+                client.forget_coordinators()
             client.after("offsets", BACKOFF_MS, again, at_ms)
         else:
             then(None if errors else offsets, at_ms)
@@ -124,7 +124,7 @@ def commit_offsets(
             codes = [p.error_code for topic in response.topics for p in topic.partitions]
             error = ErrorCode.for_code(next((code for code in codes if code), 0))
         if response is None or error in COORDINATOR_ERRORS:
-            client.forget_coordinator()
+            client.forget_coordinators()
         then(error, at_ms)
 
     client.with_coordinator(

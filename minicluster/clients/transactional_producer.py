@@ -166,7 +166,7 @@ class TransactionalProducer(Client):
             error = _error(response)
             if response is None or error != ErrorCode.NONE:
                 if error in COORDINATOR_ERRORS or response is None:
-                    self.forget_coordinator()
+                    self.forget_coordinators()
                 self.after("init", BACKOFF_MS, self._init, at_ms)
                 return
             self._producer_id, self._epoch = response.producer_id, response.producer_epoch
@@ -275,7 +275,7 @@ class TransactionalProducer(Client):
             error = _error(response)
             if response is None or error in _TRIED_AGAIN:
                 if error in COORDINATOR_ERRORS or response is None:
-                    self.forget_coordinator()
+                    self.forget_coordinators()
                 self.after("end", BACKOFF_MS, again, at_ms)
                 return
             if error != ErrorCode.NONE:
@@ -293,7 +293,7 @@ class TransactionalProducer(Client):
         """Try again, abort, or begin anew, by the error."""
         if error in _TRIED_AGAIN:
             if error in COORDINATOR_ERRORS:
-                self.forget_coordinator()
+                self.forget_coordinators()
             self.after("again", BACKOFF_MS, again, now_ms)
         elif error in _ABORTED_THEN:
             self._to_send.clear()

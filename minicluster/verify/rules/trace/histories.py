@@ -116,9 +116,9 @@ from returned_to_clients where f = 'read' and visible and producer_id >= 0 and s
 _OF_GROUPS = ("client_record", "f", "own")
 
 VIEWS = (
-    View(name="numbered_records", sql=_NUMBERED, is_fold=True, empty_unless=_OF_GROUPS),
+    View(name="numbered_records", sql=_NUMBERED, empty_unless=_OF_GROUPS),
     View(name="fetched_by_members", sql=_FETCHED, empty_unless=_OF_GROUPS),
-    View(name="progress_of_members", sql=_PROGRESS, is_fold=True, empty_unless=_OF_GROUPS),
+    View(name="progress_of_members", sql=_PROGRESS, empty_unless=_OF_GROUPS),
     View(name="expected_by_members", sql=_EXPECTED, empty_unless=_OF_GROUPS),
     View(name="passed_by_groups", sql=_PASSED, empty_unless=_OF_GROUPS),
     View(name="seen_by_clients", sql=_SEEN, empty_unless=("client_record", "f", "read")),

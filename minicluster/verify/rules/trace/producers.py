@@ -81,7 +81,6 @@ VIEWS = (
     View(
         name="batches_of_producers",
         sql=_BATCHES,
-        is_fold=True,
         empty_unless=("log_batch", None, None),
     ),
     View(name="reads_of_transactions", sql=_READ, empty_unless=("log_batch", None, None)),
