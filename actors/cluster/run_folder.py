@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.cluster import ZOOKEEPER, Cluster
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import replica_rows
@@ -76,9 +76,10 @@ def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
                 timestamp_ms=0,
             ),
         )
-    if cluster.zookeeper_log.lines:
-        cluster.zookeeper_log.write(path)
     header = _header(cluster, trace_hash, list(disks))
+    if cluster.mode == ZOOKEEPER:
+        cluster.zookeeper_log.write(path)
+        header["inter_broker_protocol"] = str(cluster.protocol)
     header["trace_rows"] = cluster.recorder.write(path / "trace", end)
     if cluster.scenario is not None:
         (path / SCENARIO_NAME).write_text(to_yaml(cluster.scenario), encoding="utf-8")

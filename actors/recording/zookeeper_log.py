@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from minicluster.verify.evidence.znode_log import LOG_PATH
 from minicluster.zookeeper.effects import LogTransaction
 from minicluster.zookeeper.operations import Check, Code
 from minicluster.zookeeper.state.tree import Change
-
-LOG_NAME = "zookeeper/log.jsonl"
 
 
 class ZooKeeperLog:
@@ -66,7 +65,7 @@ class ZooKeeperLog:
 
     def write(self, folder: Path) -> None:
         """Write the log into a run's folder."""
-        path = folder / LOG_NAME
+        path = folder / LOG_PATH
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(self._text()), encoding="utf-8")
 

@@ -71,11 +71,21 @@ def verify_paths(
 def show_log(path: Path, form: str, limits: ReadLimits) -> int:
     """Show the log at PATH: a run, a controller folder, a log folder or one file.
 
-    Metadata logs, and those of __consumer_offsets and __transaction_state, are decoded.
+    Metadata logs, and those of __consumer_offsets and __transaction_state, are decoded. Of a run on
+    ZooKeeper it is the log of ZooKeeper's transactions.
     """
     from minicluster.log.directory import locate
     from minicluster.log.dump import dump_json, dump_text
+    from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
+    from minicluster.verify.zookeeper.text import log_lines
 
+    if (path / LOG_PATH).is_file():
+        lines = lines_of(path / LOG_PATH)
+        if form == JSON:
+            print_lines(json.dumps(line, separators=(",", ":")) for _, line in lines)
+        else:
+            print_lines(map(printable, log_lines(lines)))
+        return 0
     located = locate(path, limits=limits)
     if form == JSON:
         print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(located))

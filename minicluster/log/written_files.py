@@ -17,7 +17,7 @@ from minicluster.log.heads import batch_heads
 from minicluster.log.segment import LOG_SUFFIX
 
 WRITTEN = "written"  # the key in run.json
-_EVIDENCE = ("controller-*/**/*", "trace/*.parquet")
+_EVIDENCE = ("controller-*/**/*", "trace/*.parquet", "zookeeper/*.jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
-from minicluster.verify.rules import BY_ID, RULES, Evidence, Rule, Verdict
+from minicluster.verify.rules import ALSO_ON_ZOOKEEPER, BY_ID, RULES, Evidence, Rule, Verdict
 from minicluster.verify.rules.model import GRAVITY, gravest
 from minicluster.verify.rules.user_rules import load_rules
 from minicluster.verify.spark import routing, session
@@ -99,7 +99,7 @@ def _report_on(
         reasons: list[str] = []
         total = Tally()
         for run in runs:
-            tally = tallies.of(rule.id, run.name)
+            tally = tallies.of(rule.id, run.name) if _applies(rule, run) else Tally()
             verdict, why = _judge(rule, run, tally, tallies.crashes)
             by_run.append((run.name, verdict, tally.looked_at))
             reasons += why
@@ -135,6 +135,8 @@ def _judge(
     rule: Rule, run: Run, tally: Tally, crashes: Mapping[str, str]
 ) -> tuple[Verdict, list[str]]:
     """One rule on one run, with the reasons if it is unknown."""
+    if not _applies(rule, run):
+        return Verdict.NOT_APPLICABLE, []
     reasons = [f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)]
     # A violation in what is left of the logs stays one. What a trace seems to show may be an effect
     # of the evidence that is missing beside it.
@@ -154,9 +156,18 @@ def _judge(
     return Verdict.NO_CASES, []
 
 
+def _applies(rule: Rule, run: Run) -> bool:
+    """A run on ZooKeeper has znodes in place of a metadata log and of what is derived from it."""
+    if run.on_zookeeper:
+        return rule.evidence is Evidence.ZNODES or rule.id in ALSO_ON_ZOOKEEPER
+    return rule.evidence is not Evidence.ZNODES
+
+
 def _concerns(problem: Problem, rule: Rule) -> bool:
     if problem.table is not None:
         return problem.table in rule.tables
+    if Evidence.ZNODES in (problem.evidence, rule.evidence):
+        return problem.evidence is rule.evidence
     if problem.evidence is Evidence.LOG:  # without the log nothing else can be compared
         return not (problem.partial and rule.evidence is Evidence.QUORUM)
     return problem.evidence is rule.evidence

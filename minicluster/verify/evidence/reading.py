@@ -27,7 +27,9 @@ from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.run import NodeLog, Problem, Run
 from minicluster.verify.evidence.run_header import DamagedHeader, NotARun, RunHeader, read_header
 from minicluster.verify.evidence.trace_tables import file_damage
+from minicluster.verify.evidence.znode_log import LOG_PATH, DamagedZnodeLog, read_znodes
 from minicluster.verify.rules.model import Evidence
+from minicluster.verify.zookeeper.reader import Named
 
 _OFFSET_MAX = 2**63 - 1
 
@@ -120,6 +122,12 @@ def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
     ]
     lacks_log = any(problem.evidence is Evidence.LOG for problem in problems)
     committed, reference, uncommitted = committed_log(nodes)
+    znodes: tuple[Named, ...] = ()
+    if header is not None and header.protocol is not None:
+        try:
+            znodes = read_znodes(path, name, header)
+        except DamagedZnodeLog as error:
+            problems.append(Problem(evidence=Evidence.ZNODES, why=str(error)))
     start = None
     try:
         start = starting_snapshot(reference, nodes, committed) if reference else None
@@ -143,6 +151,7 @@ def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
         uncommitted=uncommitted,
         lost=lacks_log and 2 * len(whole) <= len(located.logs) + len(absent),
         trace=_trace(path, header, damaged, problems) if header is not None else {},
+        znodes=znodes,
         problems=tuple(problems),
         notes=tuple(notes),
     )
@@ -155,7 +164,8 @@ def _absent(path: Path, located: Located, header: RunHeader | None) -> list[str]
         folder = path / f"controller-{node_id}"
         if not folder.is_dir():
             absent.append(f"{folder}: there is no such folder")
-    if header is not None and not located.logs and not absent:
+    has_logs = header is not None and header.protocol is None
+    if has_logs and not located.logs and not absent:
         absent.append(f"{path}: no controller-<id> folder")
     return absent
 
@@ -181,7 +191,9 @@ def _damaged_files(path: Path, header: RunHeader | None, problems: list[Problem]
     written = {} if header is None else header.written or {}
     for name, why in (damages(path, written) if written else {}).items():
         first, last = PurePosixPath(name).parts[0], PurePosixPath(name).stem
-        if first != "trace":
+        if name == LOG_PATH:
+            problems.append(Problem(evidence=Evidence.ZNODES, why=why))
+        elif first != "trace":
             found.add(first)
             if (path / first).is_dir():  # else it is absent as a whole
                 problems.append(Problem(evidence=Evidence.LOG, why=why))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
@@ -13,6 +15,8 @@ from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import NO_HISTORY, History
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.rules.model import Evidence
+from minicluster.verify.zookeeper.columns import COLUMNS, OPERATIONS
+from minicluster.verify.zookeeper.reader import Named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,7 @@ class NodeLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """The size of a run: committed records, their offsets, logs."""
+    """The size of a run: committed records or ZooKeeper's operations, their offsets, logs."""
 
     records: int
     first_offset: int
@@ -83,6 +87,7 @@ class Run:
     uncommitted: int  # records on some log that were never committed
     lost: bool = False  # too few logs are whole for a majority: the committed log is uncertain
     trace: dict[str, Path] = field(default_factory=dict)
+    znodes: tuple[Named, ...] = ()  # the log of ZooKeeper as rows
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     known_extent: Extent | None = None  # of a run without its contents
@@ -98,6 +103,17 @@ class Run:
         return self.header is not None
 
     @property
+    def on_zookeeper(self) -> bool:
+        """It was played on ZooKeeper: it has znodes in place of a metadata log."""
+        return self.header is not None and self.header.protocol is not None
+
+    def znode_rows(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of one table of ZooKeeper's log, by the names of its columns."""
+        for name, row in self.znodes:
+            if name == table:
+                yield dict(zip(COLUMNS[table], row, strict=True))
+
+    @property
     def rules(self) -> Rules | None:
         """The rules that it was played by, None where they are not recorded."""
         return None if self.header is None else self.header.rules
@@ -107,6 +123,11 @@ class Run:
         """The size of the run."""
         if self.known_extent is not None:
             return self.known_extent
+        if self.on_zookeeper:
+            zxids = [row["offset"] for row in self.znode_rows(OPERATIONS)] or [0]
+            return Extent(
+                records=len(zxids), first_offset=zxids[0], end_offset=zxids[-1] + 1, logs=1
+            )
         return Extent(
             records=sum(batch.count for batch in self.committed),
             first_offset=self.committed[0].base_offset if self.committed else 0,
@@ -124,5 +145,6 @@ def without_contents(run: Run) -> Run:
         history=NO_HISTORY,
         start=None,
         trace={},
+        znodes=(),
         known_extent=run.extent,
     )

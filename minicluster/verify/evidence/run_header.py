@@ -18,6 +18,7 @@ from minicluster.files import UnusableFile, read_bytes
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import NODE_ID_MAX
 from minicluster.log.written_files import WRITTEN, WrittenFile
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.verify.evidence.scenario_failure import KINDS, ScenarioFailure
 
@@ -60,6 +61,8 @@ class RunHeader:
 
     seed: int | None = None
     rules: Rules | None = None
+    protocol: InterBrokerProtocol | None = None  # of a cluster on ZooKeeper
+    ineligible_members_refused: bool = True  # by the controller on ZooKeeper
     controllers: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
     hits: Mapping[str, int] = field(default_factory=dict)
@@ -118,6 +121,8 @@ class _Reader:
         return RunHeader(
             seed=self._seed(),
             rules=self._rules(),
+            protocol=self._protocol(),
+            ineligible_members_refused=self._content.get("ineligible_members_refused") is not False,
             controllers=self._node_ids("controllers") or (),
             faults=self._texts("faults"),
             hits=self._counts("hits"),
@@ -238,6 +243,13 @@ class _Reader:
         name = self._text("rules")
         try:
             return None if name is None else Rules.named(name)
+        except UserError as error:
+            raise NotARun(f"{self._path}: {error}") from None
+
+    def _protocol(self) -> InterBrokerProtocol | None:
+        text = self._text("inter_broker_protocol")
+        try:
+            return None if text is None else InterBrokerProtocol.parse(text)
         except UserError as error:
             raise NotARun(f"{self._path}: {error}") from None
 

@@ -19,6 +19,9 @@ from minicluster.verify.reporting.record_text import describe
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Request, Story
 from minicluster.verify.rules.model import Finding
+from minicluster.verify.zookeeper.columns import OPERATIONS
+from minicluster.verify.zookeeper.text import operation_text
+from minicluster.zookeeper.znodes import paths
 
 BEFORE = 3  # states of the partition
 NEAR_MS = 1_000  # a planted fault that acted so shortly before
@@ -46,7 +49,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record of the log with its subject; its text is made on demand."""
+    """A record of the log with its subject; its text is made on demand.
+
+    Shapes:  record: of a log of ZooKeeper the text of an operation.
+    """
 
     offset: int
     record: Any
@@ -58,6 +64,8 @@ class Line:
     @property
     def text(self) -> str:
         """The record in one line."""
+        if isinstance(self.record, str):
+            return self.record
         is_of_partition = self.topic and self.partition >= 0
         where = f"{self.topic}-{self.partition}" if is_of_partition else ""
         return describe(self.record, self.version, where)
@@ -67,7 +75,7 @@ class Chains:
     """The cause chains of one run."""
 
     def __init__(self, run: Run, story: Story, clock: Clock) -> None:
-        self.lines = list(_lines(run))
+        self.lines = list(_operations(run) if run.on_zookeeper else _lines(run))
         self.brokers = {line.broker for line in self.lines if line.broker >= 0}
         self._story, self.clock = story, clock
 
@@ -182,3 +190,18 @@ def _lines(run: Run) -> Iterator[Line]:
             if isinstance(record, _OF_BROKER) and _changes_state(record):
                 broker = getattr(record, "broker_id", getattr(record, "id", -1))
             yield Line(entry.offset, record, entry.version, topic, partition, broker)
+
+
+def _operations(run: Run) -> Iterator[Line]:
+    """Every write to a znode, with the partition or broker that it is about."""
+    for row in run.znode_rows(OPERATIONS):
+        path = row["path"]
+        if path is None or row["kind"] == "check":
+            continue
+        partition = paths.state_of(path) or ("", -1)
+        parent, _, name = path.rpartition("/")
+        if parent == paths.TOPICS:
+            partition = (name, -1)
+        broker = int(name) if parent == paths.BROKER_IDS else -1
+        text = operation_text(row["kind"], path, row["version"], row["data"])
+        yield Line(row["offset"], text, 0, *partition, broker)

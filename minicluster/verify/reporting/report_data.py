@@ -14,7 +14,8 @@ from minicluster.verify.evidence.source import Source
 from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import story_of
-from minicluster.verify.rules.model import Finding, Rule, Verdict, exit_code
+from minicluster.verify.rules import BY_ID
+from minicluster.verify.rules.model import Evidence, Finding, Rule, Verdict, exit_code
 
 GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
 SHOWN_FINDINGS = 20
@@ -90,6 +91,7 @@ class RunSummary:
     repeat: str | None = None  # the command that plays it again, if a scenario made it
     failure: ScenarioFailure | None = None  # of its scenario
     minicluster: str | None = None  # the version that played it
+    on_zookeeper: bool = False
 
     @classmethod
     def of(cls, run: Run) -> RunSummary:
@@ -107,11 +109,13 @@ class RunSummary:
             seed=header.seed,
             failure=header.failure,
             minicluster=header.minicluster,
+            on_zookeeper=run.on_zookeeper,
             repeat=f"replay {shlex.quote(str(run.path))}" if header.has_scenario else None,
         )
 
     def __str__(self) -> str:
-        what = f"{self.records} committed records"
+        kind = "operations of ZooKeeper" if self.on_zookeeper else "committed records"
+        what = f"{self.records} {kind}"
         if self.records:
             what += f" ({self.first_offset} to {self.end_offset - 1})"
         if self.logs > 1:
@@ -182,7 +186,8 @@ def place(finding: Finding) -> str:
     """Where a finding is, in one phrase."""
     parts = [finding.run]
     if finding.offset >= 0:
-        parts.append(f"offset {finding.offset}")
+        of_znodes = finding.rule in BY_ID and BY_ID[finding.rule].evidence is Evidence.ZNODES
+        parts.append(f"{'zxid' if of_znodes else 'offset'} {finding.offset}")
     if finding.topic:
         name = finding.topic if finding.partition < 0 else f"{finding.topic}-{finding.partition}"
         parts.append(name)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.zookeeper.columns import OPERATIONS
 
 WIDTH = 1000
 LEFT = 76
@@ -26,16 +27,14 @@ class Clock:
     """The moment at which each offset was appended; the offset where no time is kept."""
 
     def __init__(self, run: Run) -> None:
-        self._offsets = [batch.base_offset for batch in run.committed]
-        self._times: list[int] = []
-        latest = 0
-        for batch in run.committed:
-            latest = max(latest, batch.max_timestamp)
-            self._times.append(latest)
+        stamps = [(batch.base_offset, batch.max_timestamp) for batch in run.committed]
+        stamps += [(row["offset"], row["ms"]) for row in run.znode_rows(OPERATIONS)]
+        self._offsets = [offset for offset, _ in stamps]
+        self._times = list(accumulate((ms for _, ms in stamps), max))
         self.is_timed = bool(self._times) and self._times[-1] > self._times[0]
         self.is_wall = self.is_timed and self._times[0] > WALL_CLOCK_MS
         self.first_ms = self.of(self._offsets[0]) if self._offsets else 0
-        self.last_ms = self.of(run.committed[-1].last_offset) if run.committed else 1
+        self.last_ms = self.of(self._offsets[-1]) if self._offsets else 1
 
     def of(self, offset: int) -> int:
         """The moment of an offset."""

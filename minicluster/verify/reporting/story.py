@@ -157,7 +157,10 @@ def step_text(value: Any) -> str:
 
 
 def _leaders(run: Run, story: Story) -> None:
-    """The leaders of the quorum, from the log's own control records."""
+    """The active controllers, from the log's own control records or the controller epochs."""
+    for row in run.znode_rows("znode_controllers"):
+        if row["kind"] == "Epoch":
+            story.leaders.append(Leadership(row["ms"], row["broker"], row["epoch"]))
     for batch in run.committed:
         if not batch.is_control:
             continue

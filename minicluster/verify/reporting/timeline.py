@@ -65,7 +65,9 @@ class Timeline:
 
 
 def timeline(run: Run) -> Timeline:
-    """Fold a run's committed log into spans."""
+    """Fold a run's committed log, or its log of ZooKeeper, into spans."""
+    if run.on_zookeeper:
+        return _of_znodes(run)
     reader = _Reader()
     first = run.committed[0].base_offset if run.committed else 0
     end = run.committed[-1].next_offset if run.committed else 1
@@ -80,6 +82,37 @@ def timeline(run: Run) -> Timeline:
                 reader.take(entry.record, entry.offset)
     lines = sorted(reader.lines, key=lambda line: (line.topic, line.partition, line.spans[0].start))
     return Timeline(first=first, end=end, partitions=lines, brokers=reader.brokers)
+
+
+def _of_znodes(run: Run) -> Timeline:
+    reader, live = _Reader(), dict[tuple[str, int], PartitionLine]()
+    for row in run.znode_rows("znode_states"):
+        key = (row["topic"], row["part"])
+        if row["kind"] == "Delete":
+            live.pop(key).end = row["offset"]
+            continue
+        if key not in live:
+            live[key] = PartitionLine(topic=row["topic"], partition=row["part"])
+            reader.lines.append(live[key])
+        span = PartitionSpan(
+            start=row["offset"],
+            leader=row["leader"],
+            isr=tuple(row["isr"]),
+            replicas=tuple(row["replicas"] or row["isr"]),
+            leader_epoch=row["leader_epoch"],
+            partition_epoch=row["version"] or 0,
+            recovering=row["rec"] == 1,
+        )
+        live[key].spans.append(span)
+    for row in run.znode_rows("znode_brokers"):
+        state = "active" if row["kind"] == "Register" else "unregistered"
+        span_of = BrokerSpan(start=row["offset"], state=state, epoch=row["epoch"] or -1)
+        reader.brokers.setdefault(row["broker"], []).append(span_of)
+    lines = sorted(reader.lines, key=lambda line: (line.topic, line.partition, line.spans[0].start))
+    extent = run.extent
+    return Timeline(
+        first=extent.first_offset, end=extent.end_offset, partitions=lines, brokers=reader.brokers
+    )
 
 
 class _Reader:

@@ -30,6 +30,8 @@ from minicluster.verify.rules.trace import (
     replica_events,
     replica_logs,
 )
+from minicluster.verify.rules.znodes import others as znode_others
+from minicluster.verify.rules.znodes import states as znode_states
 
 _LOG_VIEWS: tuple[View, ...] = (
     *partitions.VIEWS,
@@ -56,8 +58,11 @@ _TRACE_VIEWS: tuple[View, ...] = (
     *header.VIEWS,
     *quorum.VIEWS,
 )
-VIEWS = {view.name: view for view in (*_LOG_VIEWS, *_TRACE_VIEWS)}
+_ZNODE_VIEWS: tuple[View, ...] = (*znode_states.VIEWS, *znode_others.VIEWS)
+VIEWS = {view.name: view for view in (*_LOG_VIEWS, *_TRACE_VIEWS, *_ZNODE_VIEWS)}
 LOG_VIEWS = frozenset(view.name for view in _LOG_VIEWS)
+ZNODE_VIEWS = frozenset(view.name for view in _ZNODE_VIEWS)
+ZNODE_RULES = (*znode_states.RULES, *znode_others.RULES)
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(
@@ -85,17 +90,23 @@ RULES: tuple[Rule, ...] = tuple(
             *publishing.RULES,
             *header.RULES,
             *quorum.RULES,
+            *ZNODE_RULES,
         ),
         key=lambda rule: rule.id,
     )
 )
+# Rules over traces that need no metadata log.
+ALSO_ON_ZOOKEEPER = frozenset({"E42", "X1"})
 BY_ID = {rule.id: rule for rule in RULES}
 
 __all__ = [
+    "ALSO_ON_ZOOKEEPER",
     "BY_ID",
     "LOG_VIEWS",
     "RULES",
     "VIEWS",
+    "ZNODE_RULES",
+    "ZNODE_VIEWS",
     "Check",
     "Evidence",
     "Finding",

@@ -26,6 +26,7 @@ class Evidence(StrEnum):
     TRACE = "trace"  # the event trace of a run
     IMAGES = "images"  # the images that nodes published, beside the log
     META = "meta"  # the header of a run
+    ZNODES = "znodes"  # the transaction log of ZooKeeper
 
 
 class Verdict(StrEnum):

@@ -1,7 +1,8 @@
 """Views of a run or a log for people: what each column is, and how Spark computes it.
 
 They are SQL over the tables of facts and over the rules' own folds. Offsets are those of the
-committed metadata log; times are when the record was written, or of a run's virtual clock.
+committed metadata log, or zxids of a run on ZooKeeper; times are when the record was written, or of
+a run's virtual clock.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ Column = tuple[str, str, str]  # name, type, meaning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownView:
-    """One view: its meaning, its columns in order, and its SQL."""
+    """One view: its meaning, its columns in order, and its SQL.
+
+    Shapes:  znodes: SQL for the same columns from a log of ZooKeeper, where it has such rows.
+    """
 
     name: str
     about: str
     columns: tuple[Column, ...]
-    sql: str
+    sql: str = ""
+    znodes: str = ""
 
 
 _PLACE: tuple[Column, ...] = (
@@ -33,6 +38,7 @@ _PARTITION: tuple[Column, ...] = (
 )
 _SELECT = "select x.run, x.offset, t.time"
 _TIME = "left join record_times t on x.run = t.run and x.offset = t.offset"
+_ZNODE = "select run, offset, timestamp_millis(ms)"
 _RECORD_COLUMNS: tuple[Column, ...] = tuple(
     (name, "timestamp" if name == "timestamp" else kind, "as in the record")
     for name, kind in COLUMNS
@@ -85,6 +91,9 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         ),
         sql=f"""{_SELECT}, kind, broker, epoch, registered, fenced, in_controlled_shutdown, active,
           log_dirs, mv from broker_states x {_TIME}""",
+        znodes=f"""{_ZNODE}, kind, broker, epoch, kind = 'Register', kind <> 'Register',
+          cast(null as boolean), kind = 'Register', cast(null as array<string>), cast(null as int)
+          from znode_brokers""",
     ),
     ShownView(
         name="topics",
@@ -105,6 +114,14 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
               count_if(kind = 'Partition') as partitions
             from topics where topic_id is not null group by run, topic_id) x
           left join record_times t on x.run = t.run and x.created_at = t.offset""",
+        znodes="""select run, topic, topic_id, created_at, timestamp_millis(ms),
+          case when gone_kind = 'Delete' then gone_at end, cast(partitions as bigint)
+          from (select *, lead(offset) over life as gone_at, lead(kind) over life as gone_kind
+            from (select run, topic, kind, topic_id, is_new, offset as created_at, offset, ms,
+                max(partitions) over (partition by run, topic) as partitions
+              from znode_topics where is_new or kind = 'Delete')
+            window life as (partition by run, topic order by offset))
+          where is_new""",
     ),
     ShownView(
         name="partitions",
@@ -125,6 +142,12 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         ),
         sql=f"""{_SELECT}, topic, part, topic_id, kind, alive, leader, le, pe, isr, replicas,
           adding, removing, elr, last_elr, rec, directories from partition_states x {_TIME}""",
+        znodes="""select run, offset, timestamp_millis(ms), topic, part,
+          cast(null as string), case when kind = 'Delete' then 'Delete' when p_isr is null
+            then 'Create' else 'Change' end, kind = 'Write', leader, cast(leader_epoch as bigint),
+          cast(version as bigint), isr, replicas, cast(null as array<int>),
+          cast(null as array<int>), cast(null as array<int>), cast(null as array<int>), rec,
+          cast(null as array<string>) from znode_states""",
     ),
     ShownView(
         name="partition_states",
@@ -145,6 +168,12 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
           left join record_times b on x.run = b.run and x.offset = b.offset
           left join record_times e on x.run = e.run and x.next_offset = e.offset
           where x.state""",
+        znodes="""select run, topic, part, offset, next_offset, timestamp_millis(ms),
+          timestamp_millis(next_ms), leader, cast(leader_epoch as bigint), cast(version as bigint),
+          isr, replicas
+          from (select *, lead(offset) over life as next_offset, lead(ms) over life as next_ms
+            from znode_states window life as (partition by run, topic, part order by pos))
+          where kind = 'Write'""",
     ),
     ShownView(
         name="fencing",
@@ -158,6 +187,7 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         ),
         sql=f"""{_SELECT}, broker, fenced, epoch, kind from broker_states x {_TIME}
           where d_fenced is not null and not (coalesce(p_fenced, true) <=> d_fenced)""",
+        znodes=f"{_ZNODE}, broker, kind <> 'Register', epoch, kind from znode_brokers",
     ),
     ShownView(
         name="isr_changes",
@@ -174,6 +204,9 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         sql=f"""{_SELECT}, topic, part, leader, p_isr, isr, array_except(isr, p_isr),
           array_except(p_isr, isr) from partition_states x {_TIME}
           where change and array_sort(isr) <> array_sort(p_isr)""",
+        znodes=f"""{_ZNODE}, topic, part, leader, p_isr, isr, array_except(isr, p_isr),
+          array_except(p_isr, isr) from znode_states
+          where p_isr is not null and array_sort(isr) <> array_sort(p_isr)""",
     ),
     ShownView(
         name="elections",
@@ -188,6 +221,9 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         ),
         sql=f"""{_SELECT}, topic, part, p_leader, leader, le, unclean
           from partition_states x {_TIME} where change and leader <> p_leader""",
+        znodes=f"""{_ZNODE}, topic, part, p_leader, leader, cast(leader_epoch as bigint),
+          leader <> -1 and not array_contains(p_isr, leader)
+          from znode_states where p_isr is not null and leader <> p_leader""",
     ),
     ShownView(
         name="leaders_of_the_quorum",
@@ -199,6 +235,55 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         ),
         sql=f"""{_SELECT}, epoch, elected from (select distinct run, offset, epoch, elected
           from batches where elected is not null) x {_TIME}""",
+    ),
+    ShownView(
+        name="controllers",
+        about="each term of an active controller: of the quorum's leader, or of a broker that is "
+        "the controller on ZooKeeper",
+        columns=(
+            *_PLACE,
+            ("epoch", "int", "epoch of the quorum, or controller epoch"),
+            ("controller", "int", "the active controller"),
+        ),
+        sql=f"""{_SELECT}, epoch, elected from (select distinct run, offset, epoch, elected
+          from batches where elected is not null) x {_TIME}""",
+        znodes=f"{_ZNODE}, epoch, broker from znode_controllers where kind = 'Epoch'",
+    ),
+    ShownView(
+        name="assignments",
+        about="on ZooKeeper: the replicas of each partition as of each write of its topic's znode",
+        columns=(
+            *_PLACE,
+            *_PARTITION,
+            ("topic_id", "string", "id of the topic; null below IBP 2.8"),
+            ("kind", "string", "Write, Delete"),
+            ("replicas", "array<int>", "all replicas, in order of preference"),
+            ("adding", "array<int>", "replicas that a reassignment adds"),
+            ("removing", "array<int>", "replicas that it removes"),
+        ),
+        znodes=f"""{_ZNODE}, topic, part, topic_id, kind, replicas, adding, removing
+          from znode_assignments""",
+    ),
+    ShownView(
+        name="znode_operations",
+        about="on ZooKeeper: each operation of its transaction log",
+        columns=(
+            ("run", "string", "name of the run"),
+            ("zxid", "bigint", "number of its transaction"),
+            ("time", "timestamp", "when it was committed"),
+            ("session", "string", "session of the client"),
+            ("broker", "int", "broker that has this session; null: another client"),
+            ("kind", "string", "create, set, delete, check, error, create_session, close_session"),
+            ("path", "string", "path of the znode"),
+            ("version", "int", "version after it; of a check the expected one"),
+            ("ephemeral", "boolean", "the znode goes with its session"),
+            ("data", "string", "text of the znode"),
+            ("multi_place", "int", "its place in a transaction of several"),
+            ("multi_count", "int", "operations of that transaction"),
+            ("error", "string", "ZooKeeper's error"),
+        ),
+        znodes="""select run, offset, timestamp_millis(ms), session, broker, kind, path, version,
+          ephemeral, data, multi_place, multi_count, error from znode_log""",
     ),
     ShownView(
         name="requests",

@@ -52,19 +52,29 @@ def named_views(
 
     Errors:  UserError for a path that holds nothing to judge.
     """
-    tables = _tables(read_runs(paths, limits))
+    runs = read_runs(paths, limits)
+    tables = _tables(runs)
+    forms = {run.on_zookeeper for run in runs}
     for name, frame in frames(spark, tables, {}, few=False).items():
         frame.createOrReplaceTempView(_PREFIX + name)
     found = {
-        view.name: spark.sql(_text(view, tables)) for view in SHOWN_VIEWS if view.name in names
+        view.name: spark.sql(_text(view, tables, forms))
+        for view in SHOWN_VIEWS
+        if view.name in names
     }
     for name, frame in found.items():
         frame.createOrReplaceTempView(name)
     return found
 
 
-def _text(view: ShownView, tables: Mapping[str, object]) -> str:
-    """The query of a view, with the tables and folds that it needs before it."""
+def _text(view: ShownView, tables: Mapping[str, object], forms: set[bool]) -> str:
+    """The query of a view, with the tables and folds that it needs before it.
+
+    Shapes:  forms: True for a run on ZooKeeper, False for metadata logs.
+    """
+    by_form = {True: view.znodes, False: view.sql}
+    found = [by_form[form] for form in sorted(forms) if by_form[form]]
+    sql = " union all ".join(f"({one})" for one in found or filter(None, by_form.values()))
     parts: dict[str, str] = {}
 
     def need(sql: str) -> None:
@@ -77,10 +87,10 @@ def _text(view: ShownView, tables: Mapping[str, object]) -> str:
             elif name in tables:
                 parts[name] = f"select * from {_PREFIX}{name}"
 
-    need(view.sql)
+    need(sql)
     before = "".join(f"{name} as ({sql}), " for name, sql in parts.items())
     columns = ", ".join(f"`{name}`" for name, _, _ in view.columns)
-    return f"with {before}shown({columns}) as ({view.sql}) select * from shown"
+    return f"with {before}shown({columns}) as ({sql}) select * from shown"
 
 
 def _tables(runs: list[Run]) -> dict[str, pa.Table]:

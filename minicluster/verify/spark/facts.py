@@ -38,6 +38,8 @@ class Facts:
     def add(self, run: Run) -> None:
         """Take in one run: every node's batches, and its committed log if it can be folded."""
         self._add_batches(run)
+        for table, row in run.znodes:
+            self._rows[table].append(row)
         if not run.foldable:
             return
         reader = _Reader(run, self._rows)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from minicluster.verify.zookeeper.columns import COLUMNS as ZNODE_COLUMNS
+
 _INTS = pa.list_(pa.int32())
 _STRINGS = pa.list_(pa.string())
+_TYPES = {
+    "text": pa.string(), "long": pa.int64(), "int": pa.int32(), "ints": _INTS, "flag": pa.bool_(),
+}  # fmt: skip
 
 SCHEMAS: dict[str, pa.Schema] = {
     "partitions": pa.schema(
@@ -95,4 +100,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             "mv": pa.int32(),
         }
     ),
+    **{
+        table: pa.schema({name: _TYPES[kind] for name, kind in columns.items()})
+        for table, columns in ZNODE_COLUMNS.items()
+    },
 }

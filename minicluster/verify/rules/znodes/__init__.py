@@ -1,0 +1,1 @@
+"""Rules over the transaction log of ZooKeeper; offsets are zxids."""

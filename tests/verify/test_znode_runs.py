@@ -1,0 +1,183 @@
+"""Runs on ZooKeeper in Spark: the rules K1 to K13, the verdicts online and there, the views."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.cli import run as run_command
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.verify import Finding, Report, Verdict, verify, views
+from minicluster.verify.rules import ZNODE_RULES
+from minicluster.verify.zookeeper.checker import ZnodeChecker
+from tests.verify import znode_cases as znodes
+from tests.verify.znode_cases import BAD, NEAR, ZnodeRun
+
+pytestmark = pytest.mark.spark
+
+RECORDED = Path(__file__).parents[1] / "data" / "zookeeper-runs"
+RECORDINGS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
+CASES = {case.__name__: case for several in (*BAD.values(), *NEAR.values()) for case in several}
+
+
+def log_lines(folder: Path) -> list[dict[str, Any]]:
+    return list(map(json.loads, (folder / "zookeeper" / "log.jsonl").read_text().splitlines()))
+
+
+def online(folder: Path) -> tuple[list[Finding], dict[str, int]]:
+    """The findings and cases of the checker of a running cluster, line by line."""
+    header = json.loads((folder / "run.json").read_text())
+    checker = ZnodeChecker(
+        InterBrokerProtocol.parse(header["inter_broker_protocol"]),
+        run=folder.name,
+        members_checked=header.get("ineligible_members_refused", True),
+    )
+    for line in log_lines(folder):
+        checker.on_line(line)
+    checker.end(header["ended_at_ms"])
+    return sorted(checker.findings), dict(checker.looked_at)
+
+
+def recorded(name: str, folder: Path) -> Path:
+    """A recording of real servers as a run folder, without the topic of requests made up."""
+    summary = json.loads((RECORDED / name / "summary.json").read_text())
+    text = gzip.decompress((RECORDED / name / "zk.jsonl.gz").read_bytes()).decode()
+    kept = [line for line in text.splitlines() if "/topics/probe" not in line]
+    (folder / "zookeeper").mkdir(parents=True)
+    (folder / "zookeeper" / "log.jsonl").write_text("\n".join(kept))
+    header = {
+        "inter_broker_protocol": summary["inter.broker.protocol.version"],
+        "ineligible_members_refused": summary["release"] > "3.3",
+        "ended_at_ms": json.loads(kept[-1])["ms"],
+    }
+    (folder / "run.json").write_text(json.dumps(header))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, case in CASES.items():
+        case().write(folder / name)
+    for name in RECORDINGS:
+        recorded(name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path, spark: object) -> Report:
+    return verify(*(folder / name for name in (*CASES, *RECORDINGS)))
+
+
+def verdicts(report: Report, run: str) -> dict[str, tuple[Verdict, int]]:
+    return {
+        rule.id: (word, looked)
+        for rule in report.rules
+        for name, word, looked in rule.by_run
+        if name == run
+    }
+
+
+@pytest.mark.parametrize(("rule", "case"), [(r, c) for r, cs in BAD.items() for c in cs])
+def test_a_log_that_breaks_a_rule_is_invalid(
+    rule: str, case: Callable[[], ZnodeRun], report: Report
+) -> None:
+    assert verdicts(report, case.__name__)[rule][0] is Verdict.INVALID
+
+
+@pytest.mark.parametrize(("rule", "case"), [(r, c) for r, cs in NEAR.items() for c in cs])
+def test_a_near_miss_is_valid(rule: str, case: Callable[[], ZnodeRun], report: Report) -> None:
+    word, looked_at = verdicts(report, case.__name__)[rule]
+    assert word is Verdict.VALID and looked_at > 0
+    assert not [finding for finding in report.findings if finding.run == case.__name__]
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_nothing_is_found_in_the_log_of_a_real_cluster(name: str, report: Report) -> None:
+    found = verdicts(report, name)
+    assert not [finding for finding in report.findings if finding.run == name]
+    assert found["K2"][1] >= 190
+    assert {found[rule.id][0] for rule in ZNODE_RULES} <= {Verdict.VALID, Verdict.NO_CASES}
+    assert found["E10"] == (Verdict.NOT_APPLICABLE, 0)
+
+
+@pytest.mark.parametrize("name", [*CASES, *RECORDINGS])
+def test_spark_and_the_checker_of_a_running_cluster_agree(
+    name: str, folder: Path, report: Report
+) -> None:
+    findings, looked_at = online(folder / name)
+    assert sorted(one for one in report.findings if one.run == name) == findings
+    assert {rule: verdicts(report, name)[rule][1] for rule in looked_at} == looked_at
+
+
+def test_every_rule_has_both_logs() -> None:
+    assert sorted(BAD) == sorted(NEAR) == sorted(rule.id for rule in ZNODE_RULES)
+
+
+def test_long_logs_are_judged_by_sparks_own_plans(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, report: Report
+) -> None:
+    """A run with a long trace is judged by Spark's own plans of the same SQL."""
+    names = ("k2_bad", "k5_empty", "k7_bad", "k8_ended_by_controller", "k13_bad", "ibp-3.9")
+    monkeypatch.setattr("minicluster.verify.spark.routing.SHORT_TRACE_BYTES", -1)
+    rules = [rule.id for rule in ZNODE_RULES]
+    planned = verify(*(folder / name for name in names), rules=rules)
+    expected = [one for one in report.findings if one.run in names]
+    assert list(planned.findings) == expected
+    for name in names:
+        found = verdicts(report, name)
+        assert verdicts(planned, name) == {rule: found[rule] for rule in rules}
+
+
+def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path, spark: object) -> None:
+    whole = znodes.k3_near().write(tmp_path / "whole")
+    text = (whole / "zookeeper" / "log.jsonl").read_text()
+    for name, damaged in (("cut", text[:-30]), ("other", text.replace('"zxid"', '"id"'))):
+        folder = znodes.k3_near().write(tmp_path / name)
+        (folder / "zookeeper" / "log.jsonl").write_text(damaged)
+    folder = znodes.k3_near().write(tmp_path / "gone")
+    (folder / "zookeeper" / "log.jsonl").unlink()
+    report = verify(*(tmp_path / name for name in ("whole", "cut", "other", "gone")))
+    assert verdicts(report, "whole")["K3"] == (Verdict.VALID, 2)
+    for name, reason in (("cut", "is no JSON"), ("other", "line 1: "), ("gone", "No such")):
+        assert verdicts(report, name)["K3"] == (Verdict.UNKNOWN, 0)
+        assert any(name in why and reason in why for why in report.rule("K3").reasons)
+
+
+def test_a_cluster_on_zookeeper_is_verified_and_has_views(
+    tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with MiniCluster(mode="zookeeper", inter_broker_protocol="2.6", seed=1) as cluster:
+        orders = cluster.create_topic("orders", partitions=2, replicas=3)
+        cluster.kill(orders[0].followers[0])
+        cluster.wait_until(lambda: len(orders[0].isr) == 2, within="60s")
+        folder = cluster.save(tmp_path / "run")
+    report = verify(folder)
+    assert report.valid and report.rule("K3").looked_at
+    assert "operations of ZooKeeper" in report.to_text()
+    assert "orders-0" in report.to_html()
+
+    shown = views(spark, folder)
+    changes = shown["isr_changes"].where("topic = 'orders' and partition = 0").collect()
+    assert [len(one.left) for one in changes] == [1]
+    (last,) = shown["partition_states"].where("partition = 0 and to_offset is null").collect()
+    assert sorted(last.isr) == sorted(changes[-1].isr)
+    lines = log_lines(folder)
+    assert shown["znode_operations"].count() == len(lines)
+    epochs = [one.epoch for one in shown["controllers"].collect()]
+    assert epochs == list(range(1, len(epochs) + 1))
+    assert {one.broker for one in shown["brokers"].collect()} == {1, 2, 3}
+    (topic,) = shown["topics"].collect()
+    assert (topic.topic, topic.partitions, topic.deleted_at) == ("orders", 2, None)
+
+    capsys.readouterr()
+    assert run_command(["log", str(folder)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(lines)
+    assert any("/brokers/topics/orders/partitions/0/state v1" in line for line in printed)
