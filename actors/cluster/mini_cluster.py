@@ -37,6 +37,7 @@ from minicluster.actors.cluster.conditions import describe, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.run_folder import AT_END, rows_at_end, write_run
+from minicluster.actors.export.kafka_folder import DEFAULT_PORT, Exported, export_run
 from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
 from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.server import Listeners
@@ -353,6 +354,17 @@ class MiniCluster(ClusterRoles):
         with self.rt.exclusive():
             return write_run(self, place)
 
+    def export(self, kafka: str | Path, *, port: int = DEFAULT_PORT) -> Exported:
+        """Write a folder for each node from which Apache Kafka's own nodes start, data included.
+
+        Shapes:  port: that of the first broker; the other nodes follow.
+        Errors:  UserError where the folder is not empty, and for modes that Kafka does not have.
+        """
+        place = _path(kafka, "export")
+        with temporary_folder("run") as folder:
+            run = self.save(folder.path / self.run_id)
+            return export_run(run, place, port=port, now_ms=int(time.time() * 1000))
+
     def ingest(self, path: str | Path, form: str = "parquet") -> Path:
         """Write the committed metadata log to disk while the cluster runs, from its start on.
 
@@ -382,7 +394,9 @@ class MiniCluster(ClusterRoles):
             self.report.leave(Path(path))
             return self.report
         with temporary_folder("run") as folder:
-            self.report = verify(self.save(folder.path / self.run_id))
+            place = folder.path / self.run_id
+            with self.rt.exclusive():
+                self.report = verify(write_run(self, place, brokers=False))
             for source in self.report.sources:
                 source.read()  # the page and the findings show it when the folder is gone
         return self.report

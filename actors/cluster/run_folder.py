@@ -1,4 +1,4 @@
-"""The files of a run: ``run.json``, the controllers' metadata directories, the trace as Parquet."""
+"""The files of a run: ``run.json``, the nodes' log directories, the trace as Parquet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from minicluster.actors.cluster.cluster import ZOOKEEPER, Cluster
+from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER, Cluster
+from minicluster.actors.export.broker_directories import BrokerEnd, archive_name, write_broker
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import replica_rows
@@ -15,6 +16,7 @@ from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
 from minicluster.log.written_files import WRITTEN, written_files
+from minicluster.replica.log_manager import ReplicaStore, log_name
 from minicluster.scenario.scenario import to_yaml
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.version import VERSION
@@ -29,15 +31,16 @@ def write_run(
     *,
     repeat: str | None = None,
     failure: ScenarioFailure | None = None,
+    brokers: bool = True,
 ) -> Path:
     """Write a cluster's run folder; an earlier run in the same place is replaced.
 
     Shapes:  repeat: the trace hash of the same scenario and seed played another time; failure: of
-             the scenario that was played.
+             the scenario that was played; brokers: with their log directories, which no rule reads.
     """
 
     def write(folder: Path) -> dict[str, Any]:
-        header = _write_files(cluster, folder)
+        header = _write_files(cluster, folder, brokers=brokers)
         header["failure"] = None if failure is None else failure.to_dict()
         return header if repeat is None else {**header, "repeat_trace_hash": repeat}
 
@@ -57,7 +60,7 @@ def _running_actors(cluster: Cluster) -> tuple[str, ...]:
     return tuple(name for process in running for name in process.actors)
 
 
-def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
+def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, Any]:
     """Write everything but the header, and return the header."""
     trace_hash = cluster.trace_hash
     end = {table: rows_at_end(cluster, table) for table in AT_END}
@@ -76,6 +79,8 @@ def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
                 timestamp_ms=0,
             ),
         )
+    if brokers and cluster.mode == KRAFT:
+        _write_brokers(cluster, path)
     header = _header(cluster, trace_hash, list(disks))
     if cluster.mode == ZOOKEEPER:
         cluster.zookeeper_log.write(path)
@@ -85,6 +90,32 @@ def _write_files(cluster: Cluster, path: Path) -> dict[str, Any]:
         (path / SCENARIO_NAME).write_text(to_yaml(cluster.scenario), encoding="utf-8")
     header[WRITTEN] = {name: file.to_json() for name, file in written_files(path).items()}
     return header
+
+
+def _write_brokers(cluster: Cluster, path: Path) -> None:
+    """Write the log directories of the brokers; a broker that runs ends cleanly here."""
+    for broker_id in cluster.broker_ids:
+        write_broker(
+            path / archive_name(broker_id),
+            cluster.disks[broker_id],
+            _end_of(cluster, broker_id),
+            log_dirs=cluster.config.log_dirs,
+            cluster_id=cluster.plan.cluster_id,
+        )
+
+
+def _end_of(cluster: Cluster, broker_id: int) -> BrokerEnd:
+    store = ReplicaStore(cluster.disks[broker_id])
+    high_watermarks = dict(store.high_watermarks())
+    epoch = store.previous_epoch
+    process = cluster.processes.get(broker_id)
+    if process is not None and process.replicas is not None:
+        state = process.replicas.machine.state
+        epoch = state.view.broker_epoch
+        for partition in state.partitions.values():
+            name = log_name(partition.topic, partition.partition)
+            high_watermarks[name] = partition.high_watermark
+    return BrokerEnd(epoch=None if epoch < 0 else epoch, high_watermarks=high_watermarks)
 
 
 def _metadata_disks(cluster: Cluster) -> dict[int, Disk]:
@@ -108,6 +139,7 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
         "run_id": cluster.run_id,
         "minicluster": VERSION,
         "seed": cluster.seed,
+        "mode": "outside" if cluster.quorum is not None else cluster.mode,
         "runtime": cluster.runtime_name,
         "wire": cluster.wire,
         "rules": cluster.rules.name,

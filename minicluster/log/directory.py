@@ -32,9 +32,10 @@ from minicluster.log.properties import (
     EPOCH_CHECKPOINT_NAME,
     META_PROPERTIES_NAME,
     PARTITION_METADATA_NAME,
+    epoch_checkpoint_text,
+    meta_properties_text,
+    partition_metadata_text,
     read_properties,
-    write_epoch_checkpoint,
-    write_properties,
 )
 from minicluster.log.quorum_state import (
     QUORUM_STATE_NAME,
@@ -52,7 +53,7 @@ from minicluster.log.segment import (
 )
 from minicluster.log.textfile import write_atomically
 from minicluster.protocol.topics import METADATA_TOPIC
-from minicluster.protocol.uuids import METADATA_TOPIC_ID, format_uuid
+from minicluster.protocol.uuids import METADATA_TOPIC_ID
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 RUN_NAME = "run.json"
@@ -253,24 +254,18 @@ def write_controller_directory(
     """Write a controller's folder as Kafka lays it out."""
     folder = path / METADATA_DIRECTORY
     folder.mkdir(parents=True, exist_ok=True)
-    write_properties(
-        path / META_PROPERTIES_NAME,
-        {
-            "node.id": str(node_id),
-            "directory.id": format_uuid(directory_id),
-            "version": "1",
-            "cluster.id": cluster_id,
-        },
+    identity = meta_properties_text(
+        node_id=node_id, cluster_id=cluster_id, directory_id=directory_id
     )
+    write_atomically(path / META_PROPERTIES_NAME, identity)
     if bootstrap is not None:
         (path / BOOTSTRAP_NAME).write_bytes(bootstrap)
     for base_offset, batches in _segments(log, segment_bytes):
         write_segment(folder / segment_name(base_offset), batches)
     for snapshot_id in sorted(log.snapshots):
         write_checkpoint(folder, snapshot_id, log.snapshots[snapshot_id])
-    write_epoch_checkpoint(folder / EPOCH_CHECKPOINT_NAME, log.epochs.entries)
-    topic_id = format_uuid(METADATA_TOPIC_ID)
-    write_atomically(folder / PARTITION_METADATA_NAME, f"version: 0\ntopic_id: {topic_id}")
+    write_atomically(folder / EPOCH_CHECKPOINT_NAME, epoch_checkpoint_text(log.epochs.entries))
+    write_atomically(folder / PARTITION_METADATA_NAME, partition_metadata_text(METADATA_TOPIC_ID))
     if quorum_state is not None:
         write_quorum_state(folder / QUORUM_STATE_NAME, quorum_state)
 

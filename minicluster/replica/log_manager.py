@@ -190,9 +190,16 @@ class ReplicaStore:
         """Write the epoch of this incarnation for the next one's registration (KIP-966)."""
         self._disk.files[_CLEAN_SHUTDOWN] = broker_epoch
 
+    @property
+    def previous_epoch(self) -> int:
+        """The epoch of a clean shutdown, -1 after a crash."""
+        epoch: int = self._disk.files.get(_CLEAN_SHUTDOWN, -1)
+        return epoch
+
     def take_previous_epoch(self) -> int:
         """The epoch of a clean shutdown, -1 after a crash; reading removes it."""
-        epoch: int = self._disk.files.pop(_CLEAN_SHUTDOWN, -1)
+        epoch = self.previous_epoch
+        self._disk.files.pop(_CLEAN_SHUTDOWN, None)
         return epoch
 
     def fail_directory(self, directory: uuid.UUID) -> tuple[str, ...]:

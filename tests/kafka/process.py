@@ -6,8 +6,9 @@ import base64
 import signal
 import socket
 import subprocess
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.kafka.jars import jars_folder, java
@@ -18,7 +19,7 @@ END_WITHIN_S = 30.0
 PROGRAM_WITHIN_S = 180.0
 
 # A process of the test ends soon and shares the machine with others.
-_JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 BROKER = {
     "process.roles": "broker",
@@ -49,6 +50,61 @@ def free_port() -> int:
     with socket.socket() as taken:
         taken.bind((LOOPBACK, 0))
         return int(taken.getsockname()[1])
+
+
+def free_ports(count: int) -> int:
+    """The first of several ports in a row that no program has now."""
+    while True:
+        first = free_port()
+        if first + count <= 65_536 and all(_is_free(first + n) for n in range(1, count)):
+            return first
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as taken:
+        try:
+            taken.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def wait_for(holds: Callable[[], bool], within_s: float, state: Callable[[], str]) -> None:
+    """Wait until a process of Apache Kafka has come so far."""
+    ends = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < ends, state()
+        time.sleep(0.2)
+
+
+class JavaProgram:
+    """A Java program in one source file that runs until its standard input ends."""
+
+    def __init__(self, program: Path, *arguments: str, folder: Path) -> None:
+        self._log = folder / "java.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*_command(str(program), heap="768m"), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+            )
+
+    def lines(self, beginning: str) -> list[str]:
+        """The lines of its output that begin so."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        return [line for line in lines if line.startswith(beginning)]
+
+    def log_lines(self) -> str:
+        """The latest lines of its output."""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+
+    def kill(self) -> None:
+        """End the program at once."""
+        self._process.kill()
+        self._process.wait(END_WITHIN_S)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
 
 class KafkaProcess:
@@ -126,10 +182,10 @@ class KafkaProcess:
         self._process.send_signal(number)
 
 
-def _command(main_class: str) -> list[str]:
+def _command(main_class: str, *, heap: str = "256m") -> list[str]:
     found = java()
     assert found is not None
-    return [found, *_JAVA_OPTIONS, "-cp", f"{jars_folder()}/*", main_class]
+    return [found, f"-Xmx{heap}", *_JAVA_OPTIONS, "-cp", f"{jars_folder()}/*", main_class]
 
 
 def output_of(program: Path, *arguments: str) -> str:

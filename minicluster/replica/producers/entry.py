@@ -103,3 +103,8 @@ class ProducerStateEntry:
         Source:  ProducerStateManager.writeSnapshot.
         """
         return replace(self, batches=self.batches[-1:])
+
+    def at(self, timestamp: int) -> ProducerStateEntry:
+        """The same state on another clock; one of a snapshot has one batch at most."""
+        batches = tuple(replace(batch, timestamp=timestamp) for batch in self.batches)
+        return replace(self, batches=batches, last_timestamp=timestamp)

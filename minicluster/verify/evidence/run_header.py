@@ -57,9 +57,14 @@ class PerformedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHeader:
-    """The fields of ``run.json`` that a verdict needs; what is missing there is None or empty."""
+    """The fields of ``run.json`` that others need; what is missing there is None or empty."""
 
     seed: int | None = None
+    mode: str | None = None
+    runtime: str | None = None
+    epoch_ms: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    brokers: tuple[int, ...] = ()
     rules: Rules | None = None
     protocol: InterBrokerProtocol | None = None  # of a cluster on ZooKeeper
     ineligible_members_refused: bool = True  # by the controller on ZooKeeper
@@ -113,13 +118,17 @@ class _Reader:
 
     def header(self) -> RunHeader:
         crashes = self._optional("crashes", list, "a list")
-        for name in ("run_id", "metadata_version", "cluster_id", "runtime"):
+        for name in ("run_id", "metadata_version", "cluster_id"):
             self._text(name)
-        for name in ("events", "format", "epoch_ms"):
+        for name in ("events", "format"):
             self._integer(name)
-        self._node_ids("brokers")
         return RunHeader(
             seed=self._seed(),
+            mode=self._text("mode"),
+            runtime=self._text("runtime"),
+            epoch_ms=self._integer("epoch_ms"),
+            config=self._optional("config", dict, "an object") or {},
+            brokers=self._node_ids("brokers") or (),
             rules=self._rules(),
             protocol=self._protocol(),
             ineligible_members_refused=self._content.get("ineligible_members_refused") is not False,

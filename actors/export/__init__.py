@@ -1,0 +1,1 @@
+"""A run as folders that Apache Kafka's own nodes start from."""

@@ -1,0 +1,322 @@
+"""A run as a folder for each node, from which Apache Kafka's own nodes start.
+
+    controller-<id>/   as in the run folder, and server.properties
+    broker-<id>/       server.properties, and the log directories of the run with their indexes
+
+It is written beside its place and renamed once it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+from minicluster.actors.cluster.layout import config_of
+from minicluster.actors.export.broker_directories import archive_name, directory_names
+from minicluster.actors.export.conversion import (
+    Address,
+    TimeShift,
+    coordinator_converted,
+    metadata_converted,
+    shifted,
+)
+from minicluster.actors.export.server_properties import (
+    PROPERTIES_NAME,
+    QuorumAddresses,
+    broker_properties,
+    controller_properties,
+    run_settings,
+)
+from minicluster.errors import UserError
+from minicluster.files import read_bytes
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import CHECKPOINT_SUFFIX
+from minicluster.log.control import control_records
+from minicluster.log.directory import RUN_NAME
+from minicluster.log.errors import InvalidBatch, LogError, NotALog
+from minicluster.log.indexes.segment_indexes import (
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    segment_indexes,
+)
+from minicluster.log.properties import properties_text
+from minicluster.log.segment import LOG_SUFFIX, read_batches
+from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
+from minicluster.protocol.coordinator_records.described import record_types_of
+from minicluster.protocol.records import FeatureLevelRecord, KRaftVersionRecord
+from minicluster.replica.producers.snapshot_file import (
+    SNAPSHOT_SUFFIX,
+    decode_producers,
+    encode_producers,
+)
+from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 9_092
+PORT_MAX = 65_535
+LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3
+
+
+def controller_folder(controller_id: int) -> str:
+    """The folder of a controller."""
+    return f"controller-{controller_id}"
+
+
+def broker_folder(broker_id: int) -> str:
+    """The folder of a broker."""
+    return f"broker-{broker_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """The folders of a run for Apache Kafka.
+
+    Shapes:  note: of what has to be heeded before a start, None of nothing.
+    """
+
+    path: Path
+    controllers: Mapping[int, Address]
+    brokers: Mapping[int, Address]
+    logs: int
+    records: int
+    note: str | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of the brokers, once they run."""
+        return ",".join(f"{host}:{port}" for host, port in self.brokers.values())
+
+    @property
+    def properties(self) -> tuple[Path, ...]:
+        """The ``server.properties`` of all nodes, the controllers' first."""
+        folders = [*map(controller_folder, self.controllers), *map(broker_folder, self.brokers)]
+        return tuple(self.path / folder / PROPERTIES_NAME for folder in folders)
+
+
+@dataclass(slots=True)
+class _Found:
+    """The findings of a pass over all batches."""
+
+    kraft_version: int = 0
+    level: int | None = None
+    folders: set[Path] = field(default_factory=set)
+    records: int = 0
+
+    def see_metadata(self, batch: RecordBatch) -> None:
+        """Take the versions that the log ends with."""
+        for control in control_records(batch):
+            if isinstance(control.message, KRaftVersionRecord):
+                self.kraft_version = max(self.kraft_version, control.message.kraft_version)
+        for versioned in batch.metadata_records:
+            record = versioned.record
+            if isinstance(record, FeatureLevelRecord) and record.name == FEATURE_NAME:
+                self.level = record.feature_level
+
+
+def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int) -> Exported:
+    """Write the folders of a run for Apache Kafka.
+
+    Shapes:  port: that of the first broker; the other nodes follow, the controllers last.
+    Units:   now_ms: the time of day that the end of the run is to have.
+    Errors:  UserError for a run that Kafka cannot start from, and for a place that is taken.
+    """
+    header = _checked_header(run)
+    place = _checked_place(target)
+    nodes = (*header.brokers, *header.controllers)
+    if not 1 <= port <= PORT_MAX + 1 - len(nodes):
+        last = PORT_MAX + 1 - len(nodes)
+        raise UserError(f"port: {port} is not one of 1 to {last}: {len(nodes)} nodes need ports")
+    addresses = {node_id: (HOST, port + number) for number, node_id in enumerate(nodes)}
+    shift = TimeShift(
+        ended_ms=header.ended_at_ms or 0, epoch_ms=header.epoch_ms or 0, now_ms=now_ms
+    )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(f".{place.name[:40]}.writing-{os.getpid()}")
+    try:
+        found = _write(run, header, _Writer(new, place, addresses, shift))
+        new.rename(place)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return Exported(
+        path=target,
+        controllers={node_id: addresses[node_id] for node_id in header.controllers},
+        brokers={node_id: addresses[node_id] for node_id in header.brokers},
+        logs=len(found.folders),
+        records=found.records,
+        note=_note(found.level),
+    )
+
+
+def _checked_header(run: Path) -> RunHeader:
+    """The header of a run that Kafka can start from.
+
+    Errors:  NotALog where there is no run; UserError for one of another kind.
+    """
+    if not run.exists():
+        raise NotALog(f"{run}: there is no such folder")
+    if not (run / RUN_NAME).is_file():
+        raise NotALog(f"{run}: not a run folder: it has no {RUN_NAME}")
+    try:
+        header = read_header(run / RUN_NAME)
+    except DamagedHeader as error:
+        raise NotALog(str(error)) from None
+    if header.mode == "zookeeper":
+        raise UserError(f"{run}: a run of ZooKeeper mode; Apache Kafka's KRaft nodes need a log")
+    if header.mode == "outside":
+        raise UserError(f"{run}: its controllers were of another process, which has their log")
+    parts = [
+        *(run / controller_folder(node_id) for node_id in header.controllers),
+        *(run / archive_name(node_id) for node_id in header.brokers),
+    ]
+    for part in parts:
+        if not part.exists():
+            why = "it is damaged, or of an earlier version; play it again"
+            raise NotALog(f"{run}: it has no {part.name}: {why}")
+    if not header.controllers:
+        raise NotALog(f"{run}: it has no controllers")
+    return header
+
+
+def _checked_place(target: Path) -> Path:
+    """The real path of a place that is free.
+
+    Errors:  UserError for one that is taken.
+    """
+    place = target.resolve()
+    if place.exists() and not place.is_dir():
+        raise UserError(f"{target}: is a file; name a new folder")
+    if place.is_dir() and any(place.iterdir()):
+        raise UserError(f"{target}: the folder is not empty; name a new one")
+    return place
+
+
+def _note(level: int | None) -> str | None:
+    if level is None or level >= LOWEST_LEVEL_OF_KAFKA_4:
+        return None
+    version = MetadataVersion(level)
+    return f"metadata.version {version}: Apache Kafka 4 needs 3.3-IV3; take a release of 3.3 to 3.9"
+
+
+def _write(run: Path, header: RunHeader, writer: _Writer) -> _Found:
+    config = config_of(
+        header.config,
+        brokers=len(header.brokers),
+        controllers=len(header.controllers),
+        threaded=header.runtime == "threaded",
+    )
+    found = writer.found
+    for node_id in header.controllers:
+        writer.controller(run / controller_folder(node_id))
+    quorum = QuorumAddresses(
+        controllers={node_id: writer.addresses[node_id] for node_id in header.controllers},
+        is_dynamic=found.kraft_version > 0,
+    )
+    settings = run_settings(config, header.config)
+    for node_id in header.controllers:
+        folder = controller_folder(node_id)
+        values = controller_properties(node_id, quorum, log_dir=writer.place / folder)
+        writer.put(f"{folder}/{PROPERTIES_NAME}", properties_text(settings | values).encode())
+    for node_id in header.brokers:
+        folder = broker_folder(node_id)
+        writer.broker(run / archive_name(node_id), folder)
+        log_dirs = [writer.place / folder / name for name in directory_names(config.log_dirs)]
+        values = broker_properties(
+            node_id,
+            writer.addresses[node_id],
+            quorum,
+            log_dirs=log_dirs,
+            metadata_log_dir=None
+            if config.metadata_log_dir is None
+            else log_dirs[config.log_dirs.index(config.metadata_log_dir)],
+            rack=config.rack_of(node_id),
+        )
+        writer.put(f"{folder}/{PROPERTIES_NAME}", properties_text(settings | values).encode())
+    return found
+
+
+class _Writer:
+    """A folder in the making; its files name the place that it is renamed to."""
+
+    def __init__(
+        self, new: Path, place: Path, addresses: Mapping[int, Address], shift: TimeShift
+    ) -> None:
+        self.new = new
+        self.place = place
+        self.addresses = addresses
+        self.found = _Found()
+        self._shift = shift
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write one file."""
+        path = self.new / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def controller(self, source: Path) -> None:
+        """Write the metadata log and the snapshots of a controller."""
+        paths = [path for path in source.rglob("*") if path.is_file()]
+        # Snapshots come first: the levels at the end of the log are the last.
+        for path in sorted(paths, key=lambda one: (one.suffix == LOG_SUFFIX, one)):
+            name = f"{source.name}/{path.relative_to(source).as_posix()}"
+            content = read_bytes(path)
+            if path.suffix in (LOG_SUFFIX, CHECKPOINT_SUFFIX):
+                is_snapshot = path.suffix == CHECKPOINT_SUFFIX
+                batches = read_batches(path, content, whole=is_snapshot).batches
+                content = b"".join(self._metadata(placed.batch).encoded for placed in batches)
+            self.put(name, content)
+
+    def _metadata(self, batch: RecordBatch) -> RecordBatch:
+        self.found.see_metadata(batch)
+        return metadata_converted(batch, self._shift, self.addresses)
+
+    def broker(self, source: Path, folder: str) -> None:
+        """Write the log directories of a broker.
+
+        Errors:  LogError for a damaged archive.
+        """
+        try:
+            with ZipFile(source) as archive:
+                for name in archive.namelist():
+                    self._broker_file(source, name, folder, archive.read(name))
+        except BadZipFile as error:
+            raise LogError(f"{source}: damaged: {error}") from None
+
+    def _broker_file(self, source: Path, name: str, folder: str, content: bytes) -> None:
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise LogError(f"{source}: {name!r} leads out of the folder")
+        match Path(name).suffix:
+            case suffix if suffix == LOG_SUFFIX:
+                self._segment(source / name, f"{folder}/{name}", content)
+                return
+            case suffix if suffix == SNAPSHOT_SUFFIX:
+                content = self._snapshot(source / name, content)
+        self.put(f"{folder}/{name}", content)
+
+    def _segment(self, path: Path, name: str, content: bytes) -> None:
+        types = record_types_of(path)
+        batches = [
+            shifted(placed.batch, self._shift)
+            if types is None
+            else coordinator_converted(placed.batch, self._shift, types)
+            for placed in read_batches(path, content).batches
+        ]
+        stem = name.removesuffix(LOG_SUFFIX)
+        indexes = segment_indexes(int(path.stem), batches)
+        self.put(name, b"".join(batch.encoded for batch in batches))
+        self.put(stem + OFFSET_INDEX_SUFFIX, indexes.offsets)
+        self.put(stem + TIME_INDEX_SUFFIX, indexes.times)
+        self.found.folders.add(path.parent)
+        self.found.records += sum(batch.count for batch in batches)
+
+    def _snapshot(self, path: Path, content: bytes) -> bytes:
+        try:
+            producers = decode_producers(content)
+        except InvalidBatch as error:
+            raise LogError(f"{path}: {error}") from None
+        moved = (one.at(self._shift.moved(one.last_timestamp)) for one in producers)
+        return encode_producers(moved)

@@ -1,0 +1,51 @@
+"""The command ``export``: a run for Apache Kafka's own nodes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from minicluster.cli.options import path_type
+from minicluster.cli.terminal import complain, print_line
+
+FIRST_PORT = 9_092
+
+
+@click.command("export")
+@click.argument("run", type=path_type)
+@click.option(
+    "--kafka",
+    "target",
+    type=path_type,
+    required=True,
+    metavar="DIR",
+    help="A new folder; each node gets a folder in it.",
+)
+@click.option(
+    "--port",
+    type=int,
+    default=FIRST_PORT,
+    show_default=True,
+    help="The port of the first broker; the other nodes follow, the controllers last.",
+)
+def export_command(run: Path, target: Path, port: int) -> int:
+    """Write RUN (a run folder) as folders from which Apache Kafka's own nodes start.
+
+    The metadata log, the brokers' logs with their checkpoints, and a server.properties for each
+    node on this machine. The end of the run becomes the present, so that Kafka keeps its records.
+    """
+    from minicluster.actors.export.kafka_folder import export_run
+
+    exported = export_run(run, target, port=port, now_ms=int(time.time() * 1000))
+    nodes = f"{len(exported.controllers)} controllers, {len(exported.brokers)} brokers"
+    print_line(f"wrote    {target}: {nodes}, {exported.logs} logs of {exported.records} records")
+    print_line(
+        f"start    for f in {target.resolve()}/*/server.properties; do "
+        'bin/kafka-server-start.sh -daemon "$f"; done'
+    )
+    print_line(f"connect  bootstrap.servers={exported.bootstrap_servers}")
+    if exported.note is not None:
+        complain(exported.note)
+    return 0

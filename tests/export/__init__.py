@@ -1,0 +1,1 @@
+"""A run as folders of Apache Kafka's own nodes."""
