@@ -34,6 +34,8 @@ CONFIG = {
     "broker.session.timeout.ms": "6s",
     "auto.leader.rebalance.enable": False,
     "min.insync.replicas": 2,
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
 }
 
 
@@ -87,6 +89,8 @@ def test_server_properties_of_a_broker(story: Story) -> None:
         "broker.session.timeout.ms": "6000",
         "group.initial.rebalance.delay.ms": "0",
         "min.insync.replicas": "2",
+        "offsets.topic.num.partitions": "2",
+        "transaction.state.log.num.partitions": "2",
         "process.roles": "broker",
         "node.id": "2",
         "listeners": "PLAINTEXT://127.0.0.1:20001",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import confluent_kafka
@@ -25,7 +25,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 START_NODES = Path(__file__).with_name("java") / "StartNodes.java"
 UP_WITHIN_S = 240.0
-CONFIG = {"log.dirs": "d0,d1", "offsets.topic.num.partitions": 2}
+CONFIG = {
+    "log.dirs": "d0,d1",
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+}
 
 
 class Story:
@@ -42,7 +46,10 @@ class Story:
             cluster.transaction(orders, id="t", count=6)
             cluster.transaction(orders, id="t", count=3, end="abort")
             cluster.consume(orders, group="g", count=12)
-            cluster.bounce(orders[0].leader, down="20s")
+            killed = cluster.brokers[0]
+            cluster.kill(killed)
+            cluster.wait_until(lambda: killed.is_fenced, within="20s")
+            cluster.restart(killed)
             cluster.wait_until(orders.fully_in_sync, within="100s")
             cluster.snapshot(cluster.controllers)
             cluster.fail_over()
@@ -50,7 +57,7 @@ class Story:
             assert all(outcome.ok for outcome in [*before, *after])
             self.image: MetadataImage = cluster.image
             read = cluster.consume(orders, group="all", count=45, isolation="read_committed")
-            self.values = sorted((record.value or b"").decode() for record in read)
+            self.values = sorted(record.value for record in read)
             self.committed = committed_here(cluster, "g")
             self.exported: Exported = cluster.export(self.kafka, port=free_ports(6))
 
@@ -73,9 +80,10 @@ def story(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Story]:
 
 def test_it_comes_up_with_the_metadata_and_the_data_of_the_run(story: Story) -> None:
     admin = AdminClient({"bootstrap.servers": story.servers})
-    in_sync: Callable[[], bool] = lambda: all(
-        sorted(partition.isrs) == [1, 2, 3] for partition in partitions(admin).values()
-    )
+
+    def in_sync() -> bool:
+        return all(sorted(each.isrs) == [1, 2, 3] for each in partitions(admin).values())
+
     wait_for(in_sync, UP_WITHIN_S, lambda: str(partitions(admin)))
 
     topic = story.image.topics.named("orders")
