@@ -116,7 +116,7 @@ def _control(message: Any, shift: TimeShift, addresses: Mapping[int, Address]) -
 
 def _placed(versioned: VersionedRecord, addresses: Mapping[int, Address]) -> VersionedRecord:
     """A registration at the address of its node; any other record as it is."""
-    record = versioned.record
+    record: Any = versioned.record
     match record:
         case RegisterBrokerRecord(broker_id=node_id) if node_id in addresses:
             points = _endpoints(record.end_points, node_id, addresses)
@@ -161,14 +161,15 @@ def _value(record: Record, shift: TimeShift, types: RecordTypes) -> bytes | None
         return record.value
     if read is None or read.value is None:
         return record.value
+    value: Any = read.value
     times = {
         name: shift.moved(found)
         for name in _TIMES_OF_COORDINATORS
-        if isinstance(found := getattr(read.value, name, None), int) and found > 0
+        if isinstance(found := getattr(value, name, None), int) and found > 0
     }
     if not times:
         return record.value
-    return encode_coordinator_record(replace(read, value=replace(read.value, **times)))[1]
+    return encode_coordinator_record(replace(read, value=replace(value, **times)))[1]
 
 
 def _later(
