@@ -209,6 +209,10 @@ class Rules:
     high_watermark_falls_to_batch_base: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z60"}
     )
+    # A follower ignores the high watermark of a response that it truncates by, or whose leader
+    # epoch has passed, and the fetch session counts it as sent: an old one stays until the next
+    # (AbstractFetcherThread.processFetchRequest, CachedPartition.maybeUpdateResponseData).
+    ignored_fetch_is_not_repeated: bool = field(default=False, metadata={"bug": True})
 
     # A subscription of a classic member with a length beyond its end keeps the generation from
     # beginning, and the sessions of those who wait do not end (ClassicGroup.initNextGeneration).

@@ -313,7 +313,11 @@ class ReplicaManagerMachine:
             elif is_compacted == (name == CLEANER_TIMER):
                 if is_compacted:
                     compact(partition, now_ms)
+                log_start = partition.log_start_offset
                 delete_old_segments(partition, now_ms)
+                if partition.log_start_offset != log_start:
+                    for fetcher in self.state.fetchers.values():
+                        fetcher.log_start_moved(partition.key)
         interval_ms = {
             RETENTION_TIMER: config.retention_check_interval_ms,
             CLEANER_TIMER: config.cleaner_backoff_ms,

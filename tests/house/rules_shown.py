@@ -161,6 +161,11 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/replica/test_partition_log.py::"
         "test_the_high_watermark_stays_above_a_log_start_inside_a_batch",
     ),
+    "ignored_fetch_is_not_repeated": (
+        "tests/replica/test_follower_sessions.py::"
+        "test_what_was_ignored_is_sent_again_by_a_leader_that_counts_it_as_sent",
+        "tests/replica/test_follower_sessions.py::test_what_came_with_a_diverging_epoch_is_sent_again",
+    ),
     "late_begin_acknowledgement_is_fatal": (
         "tests/quorum/test_rows_voters.py::"
         "test_z57_a_late_begin_acknowledgement_of_a_removed_voter_changes_nothing",

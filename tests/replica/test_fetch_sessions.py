@@ -77,7 +77,9 @@ class Client:
 
     @property
     def open_sessions(self) -> int:
-        return len(self.cluster.managers[1].state.fetch_sessions)
+        """The sessions beside those of the followers."""
+        shards = self.cluster.managers[1].state.fetch_sessions.shards
+        return sum(not s.privileged for shard in shards for s in shard.sessions.values())
 
 
 def partitions(response: Any) -> list[tuple[uuid.UUID, int, int]]:

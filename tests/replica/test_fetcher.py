@@ -24,6 +24,7 @@ from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.rules import Rules
 
 ORDERS, BILLS = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
 EPOCH_7 = 7
@@ -55,12 +56,15 @@ class Story:
         *replicas: Partition,
         faults: Faults = Faults.NONE,
         config: FetcherConfig | None = None,
+        rules: Rules = Rules.KAFKA_4_3,
     ) -> None:
         self.now_ms = 0
         self.hits: list[str] = []
         fetching = config or FetcherConfig()
         self.context = BrokerContext(
-            ReplicaManagerConfig(broker_id=2, traced=False, fetcher=fetching), faults=faults
+            ReplicaManagerConfig(broker_id=2, traced=False, fetcher=fetching),
+            faults=faults,
+            rules=rules,
         )
         self.context.view = BrokerView(42)
         self.fetcher = Fetcher(self.context, leader_id=1)
@@ -122,15 +126,19 @@ class Story:
         self.see()
 
 
-def fetch_response(data: dict[uuid.UUID, dict[str, Any]]) -> FetchResponse:
+def fetch_response(
+    data: dict[uuid.UUID, dict[str, Any]], *, session_id: int = 0, error: int = 0
+) -> FetchResponse:
     return FetchResponse(
+        session_id=session_id,
+        error_code=error,
         responses=tuple(
             FetchResponse.FetchableTopicResponse(
                 topic_id=topic_id,
                 partitions=(FetchResponse.PartitionData(partition_index=0, **fields),),
             )
             for topic_id, fields in data.items()
-        )
+        ),
     )
 
 

@@ -3,11 +3,12 @@
     TRUNCATING --epoch end known--> FETCHING --diverging epoch--> FETCHING or TRUNCATING
     FETCHING --OFFSET_OUT_OF_RANGE--> LATEST_OFFSET --leader is longer--> EARLIEST_OFFSET
 
-One request is in flight at a time. A partition whose fetch was refused waits out a back-off.
+One request is in flight at a time. A fetch names the partitions that have changed since the last
+one (KIP-227). A partition whose fetch was refused waits out a back-off, out of the session.
 
-Leaves out: fetch sessions, tiered storage, throttling.
-Source:     KIP-101, KIP-279, KIP-320, KIP-595 (truncation on fetch); AbstractFetcherThread,
-            ReplicaFetcherThread.
+Leaves out: tiered storage, throttling.
+Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
+            AbstractFetcherThread, ReplicaFetcherThread.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching import leader_endpoint as endpoint
+from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler
 from minicluster.replica.fetching.fetch_state import FetchState, Phase
 from minicluster.replica.fetching.truncation import (
     truncate_to,
@@ -32,7 +34,15 @@ from minicluster.replica.fetching.truncation import (
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate_fully
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.sessions.fetch_session import INVALID_SESSION_ID
 from minicluster.replica.state.broker_context import BrokerContext
+
+# The next request opens another session at once; all else backs off.
+_SESSION_IS_LOST = (
+    ErrorCode.NONE,  # its partitions were not those of the session
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+)
 
 
 class Fetcher:
@@ -49,11 +59,12 @@ class Fetcher:
         self.leader_id = leader_id
         self.states: dict[Key, FetchState] = {}
         self.timer = f"fetcher-{leader_id}"
+        self._session = FetchSessionHandler()
+        self._pending: dict[Key, None] = {}  # those that the session has not as they are
         self._in_flight: tuple[int, Phase] | None = None
-        self._sent: dict[Key, tuple[int, int]] = {}  # (offset, leader epoch) of the last request
-        self._request: FetchRequest | None = None  # the last fetch, while nothing has changed
+        self._looked_up: dict[Key, tuple[int, int]] = {}  # (offset, leader epoch) when looked up
+        self._request: FetchRequest | None = None  # the last full fetch, while nothing has changed
         self._request_of: tuple[int, FetcherConfig] | None = None  # its broker epoch and config
-        self._request_until_ms: int | None = None  # the end of the first back-off
         self._timer_ms: int | None = None
 
     # --- partitions ---------------------------------------------------------------------------
@@ -61,13 +72,18 @@ class Fetcher:
     def add(self, partition: Partition) -> None:
         """Fetch a partition in its present leader epoch."""
         self.states[partition.key] = FetchState.of(partition)
-        self._request = None
+        self._pending[partition.key] = None
 
     def remove(self, key: Key) -> bool:
         """Stop fetching a partition; a response on its way is ignored."""
-        self._request = None
-        self._sent.pop(key, None)
+        self._pending[key] = None
+        self._looked_up.pop(key, None)
         return self.states.pop(key, None) is not None
+
+    def log_start_moved(self, key: Key) -> None:
+        """Send the new log start of a partition, if it is fetched here."""
+        if key in self.states:
+            self._pending[key] = None
 
     @property
     def is_idle(self) -> bool:
@@ -87,38 +103,27 @@ class Fetcher:
         """
         if self._in_flight is not None:
             return
-        context = self.context
-        config, broker_epoch = context.fetcher_config, context.view.broker_epoch
-        until_ms = self._request_until_ms
-        if (
-            self._request is not None
-            and self._request_of == (broker_epoch, config)
-            and (until_ms is None or now_ms < until_ms)
-        ):
-            self._send(Phase.FETCHING, self._request)
-            return
-        truncating = list(self._truncate_without_epochs(now_ms))
-        if truncating:
-            request = endpoint.epoch_request(self.states, truncating, context.broker_id)
-            self._send_new(Phase.TRUNCATING, truncating, request)
-            return
-        for phase in (Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET):
-            ready = self._ready(phase, now_ms)
-            if ready:
-                lookup = endpoint.list_offsets_request(self.states, ready, context.broker_id, phase)
-                self._send_new(phase, ready, lookup)
+        if self._pending:
+            truncating = list(self._truncate_without_epochs(now_ms))
+            if truncating:
+                request = endpoint.epoch_request(self.states, truncating, self.context.broker_id)
+                self._look_up(Phase.TRUNCATING, truncating, request)
                 return
-        ready = self._ready(Phase.FETCHING, now_ms)
-        waiting = [s.delayed_until_ms for s in self.states.values() if s.delayed_until_ms > now_ms]
-        until_ms = min(waiting, default=None)
-        if not ready:
-            self._set_timer(until_ms)
-            return
-        fetch = endpoint.fetch_request(self.states, ready, context.broker_id, broker_epoch, config)
-        self._set_timer(None)
-        self._send_new(Phase.FETCHING, ready, fetch)
-        self._request, self._request_of = fetch, (broker_epoch, config)
-        self._request_until_ms = until_ms
+            for phase in (Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET):
+                ready = self._ready(phase, now_ms)
+                if ready:
+                    broker_id = self.context.broker_id
+                    lookup = endpoint.list_offsets_request(self.states, ready, broker_id, phase)
+                    self._look_up(phase, ready, lookup)
+                    return
+        fetch = self._fetch_request(now_ms)
+        if fetch is not None:
+            self._set_timer(None)
+            self._send(Phase.FETCHING, fetch)
+        else:
+            states = [self.states[key] for key in self._pending if key in self.states]
+            waiting = [s.delayed_until_ms for s in states if s.delayed_until_ms > now_ms]
+            self._set_timer(min(waiting, default=None))
 
     def on_timer(self, now_ms: int) -> None:
         """A back-off has ended."""
@@ -132,39 +137,86 @@ class Fetcher:
         phase = self._in_flight[1]
         self._in_flight = None
         if phase is Phase.FETCHING:
-            if response.error_code != ErrorCode.NONE:
-                self._delay(list(self._sent), now_ms)
-            for key, data in endpoint.fetched(response, self._sent_by_name):
-                self._on_fetched(key, data, now_ms)
+            self._on_fetch_response(response, now_ms)
         elif phase is Phase.TRUNCATING:
-            for key, data in endpoint.epoch_ends(response, self._sent_by_name()):
+            for key, data in endpoint.epoch_ends(response, self._looked_up_by_name()):
                 self._on_epoch_end(key, data, now_ms)
         else:
-            for key, data in endpoint.offsets(response, self._sent_by_name()):
+            for key, data in endpoint.offsets(response, self._looked_up_by_name()):
                 self._on_offset(key, data, phase, now_ms)
         self.poll(now_ms)
 
-    def _sent_by_name(self) -> dict[tuple[str, int], Key]:
+    def _looked_up_by_name(self) -> dict[tuple[str, int], Key]:
         """The partitions of the request in flight, as responses without topic ids name them."""
-        states = self.states
-        return {(states[key].partition.topic, key[1]): key for key in self._sent if key in states}
+        found = [(key, self.states.get(key)) for key in self._looked_up]
+        return {(state.partition.topic, key[1]): key for key, state in found if state is not None}
 
     def on_failure(self, correlation_id: int, now_ms: int) -> None:
         """No response will come; all partitions of the request back off."""
         if self._in_flight is None or self._in_flight[0] != correlation_id:
             return
+        phase = self._in_flight[1]
         self._in_flight = None
-        self._delay(list(self._sent), now_ms)
+        if phase is Phase.FETCHING:
+            self._session.on_failure()
+            self._delay(list(self._session.partitions), now_ms)
+        else:
+            self._delay(list(self._looked_up), now_ms)
         self.poll(now_ms)
 
     # --- requests -----------------------------------------------------------------------------
 
     def _ready(self, phase: Phase, now_ms: int) -> list[Key]:
+        pending = ((key, self.states.get(key)) for key in self._pending)
         return [
             key
-            for key, state in self.states.items()
-            if state.phase is phase and state.delayed_until_ms <= now_ms
+            for key, state in pending
+            if state is not None and state.phase is phase and state.delayed_until_ms <= now_ms
         ]
+
+    def _fetch_request(self, now_ms: int) -> FetchRequest | None:
+        """The next fetch; None where no partition is fetched now.
+
+        Source:  RemoteLeaderEndPoint.buildFetch.
+        """
+        if not self.states:
+            return None
+        context, session = self.context, self._session
+        request_of = context.view.broker_epoch, context.fetcher_config
+        if (
+            self._request is not None
+            and session.id == INVALID_SESSION_ID
+            and not self._pending
+            and self._request_of == request_of
+        ):
+            return self._request
+        self._request = None
+        to_send, to_forget = session.update(self._changes(now_ms))
+        if not session.partitions and not to_forget:
+            return None
+        fetch = endpoint.fetch_request(session, to_send, to_forget, context.broker_id, *request_of)
+        if session.id == INVALID_SESSION_ID:
+            self._request, self._request_of = fetch, request_of
+        return fetch
+
+    def _changes(self, now_ms: int) -> list[tuple[Key, tuple[str, Any] | None]]:
+        """The pending partitions with what is to be fetched; those that are ready are pending no
+        longer.
+        """
+        changes: list[tuple[Key, tuple[str, Any] | None]] = []
+        max_bytes = self.context.fetcher_config.partition_max_bytes
+        for key in list(self._pending):
+            state = self.states.get(key)
+            if state is None or (
+                state.phase is Phase.FETCHING and state.delayed_until_ms <= now_ms
+            ):
+                del self._pending[key]
+            if state is None or key in self._pending:
+                changes.append((key, None))
+            else:
+                named = state.partition.topic, endpoint.fetch_partition(key, state, max_bytes)
+                changes.append((key, named))
+        return changes
 
     def _truncate_without_epochs(self, now_ms: int) -> Iterator[Key]:
         """Truncate logs without epochs at their high watermark; the others need a request.
@@ -177,11 +229,9 @@ class Fetcher:
                 yield key
             else:
                 truncate_to_high_watermark(state)
-                self._request = None
 
-    def _send_new(self, phase: Phase, keys: Iterable[Key], request: Any) -> None:
-        self._request = None
-        self._sent = {k: (self.states[k].offset, self.states[k].leader_epoch) for k in keys}
+    def _look_up(self, phase: Phase, keys: Iterable[Key], request: Any) -> None:
+        self._looked_up = {k: (self.states[k].offset, self.states[k].leader_epoch) for k in keys}
         self._send(phase, request)
 
     def _send(self, phase: Phase, request: Any) -> None:
@@ -206,32 +256,50 @@ class Fetcher:
 
     # --- responses ----------------------------------------------------------------------------
 
-    def _current(self, key: Key) -> FetchState | None:
-        """The partition's state, unless it has changed since the request was sent."""
-        state = self.states.get(key)
-        if state is None or self._sent.get(key) != (state.offset, state.leader_epoch):
-            return None
-        return state
+    def _on_fetch_response(self, response: Any, now_ms: int) -> None:
+        """Take the partitions of a response; where the session has failed, there are none.
+
+        Source:  RemoteLeaderEndPoint.fetch, AbstractFetcherThread.processFetchRequest.
+        """
+        session = self._session
+        fetched = list(endpoint.fetched(response, session.keys_by_name))
+        if session.on_response(response, (key for key, _ in fetched)):
+            for key, data in fetched:
+                self._on_fetched(key, data, now_ms)
+        elif response.error_code not in _SESSION_IS_LOST:
+            self._delay(list(session.partitions), now_ms)
 
     def _on_fetched(self, key: Key, data: Any, now_ms: int) -> None:
         """Append what was fetched, or react to an error or to diverging logs.
 
         Source:  AbstractFetcherThread.processFetchRequest.
         """
-        state = self._current(key)
-        if state is None or state.phase is not Phase.FETCHING:
+        state = self.states.get(key)
+        _, sent = self._session.partitions[key]
+        if state is None:
+            return
+        position = sent.fetch_offset, sent.current_leader_epoch
+        if position != (state.offset, state.leader_epoch) or state.phase is not Phase.FETCHING:
+            self._fetch_ignored_again()
             return
         error = data.error_code
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            state.phase, self._request = Phase.LATEST_OFFSET, None
+            state.phase = Phase.LATEST_OFFSET
+            self._pending[key] = None
         elif error != ErrorCode.NONE:
             self._on_error(key, error, now_ms)
         elif data.diverging_epoch.epoch >= 0:
             diverging = data.diverging_epoch
-            self._request = None
+            self._pending[key] = None
+            self._fetch_ignored_again()
             truncate_to_epoch_end(self, state, diverging.epoch, diverging.end_offset)
         else:
             self._append(key, state, data, now_ms)
+
+    def _fetch_ignored_again(self) -> None:
+        """Open another session: the leader counts a high watermark as sent that was ignored."""
+        if not self.context.rules.ignored_fetch_is_not_repeated:
+            self._session.on_failure()
 
     def _append(self, key: Key, state: FetchState, data: Any, now_ms: int) -> None:
         partition = state.partition
@@ -257,7 +325,7 @@ class Fetcher:
         if appended.high_watermark_changed:
             self.context.delayed.check_and_complete_all(key, now_ms)
         if partition.log_end_offset != state.offset or partition.log_start_offset != log_start:
-            self._request = None
+            self._pending[key] = None
             state.resume(partition.log_end_offset)
 
     def _on_error(self, key: Key, error: int, now_ms: int) -> None:
@@ -275,11 +343,18 @@ class Fetcher:
         self.context.effects.append(FetchFailed(key[0], key[1], reason))
 
     def _delay(self, keys: list[Key], now_ms: int) -> None:
-        self._request = None
         for key in keys:
             if key in self.states:
+                self._pending[key] = None
                 backoff_ms = self.context.fetcher_config.backoff_ms
                 self.states[key].delayed_until_ms = now_ms + backoff_ms
+
+    def _current(self, key: Key) -> FetchState | None:
+        """The partition's state, unless it has changed since it was looked up."""
+        state = self.states.get(key)
+        if state is None or self._looked_up.get(key) != (state.offset, state.leader_epoch):
+            return None
+        return state
 
     def _on_epoch_end(self, key: Key, data: Any, now_ms: int) -> None:
         state = self._current(key)

@@ -1,7 +1,8 @@
 """The requests of a fetcher to its leader, and their responses by partition.
 
-Versions: Fetch v4 to v17: topics by id from v13 on; replica id and broker epoch in a tagged field
-          from v15 on (KIP-903). ListOffsets and OffsetForLeaderEpoch have topics by name.
+Versions: Fetch v4 to v17: in a session from v7 on (KIP-227); topics by id from v13 on; replica id
+          and broker epoch in a tagged field from v15 on (KIP-903). ListOffsets and
+          OffsetForLeaderEpoch have topics by name.
 Source:   RemoteLeaderEndPoint.
 """
 
@@ -18,40 +19,50 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig
+from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler
 from minicluster.replica.fetching.fetch_state import FetchState, Phase, or_undefined
 from minicluster.replica.partition.reads import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.sessions.fetch_session import FINAL_EPOCH
 
+_SESSIONS = 7
+_TOPIC_IDS = 13
 _REPLICA_STATE = 15
 
 States = Mapping[Key, FetchState]
 
 
+def fetch_partition(key: Key, state: FetchState, max_bytes: int) -> FetchRequest.FetchPartition:
+    """The fetch of one partition."""
+    return FetchRequest.FetchPartition(
+        partition=key[1],
+        current_leader_epoch=state.leader_epoch,
+        fetch_offset=state.offset,
+        last_fetched_epoch=state.last_fetched_epoch,
+        log_start_offset=state.partition.log_start_offset,
+        partition_max_bytes=max_bytes,
+    )
+
+
 def fetch_request(
-    states: States, keys: Iterable[Key], broker_id: int, broker_epoch: int, config: FetcherConfig
+    session: FetchSessionHandler,
+    to_send: Iterable[Key],
+    to_forget: Iterable[tuple[Key, str]],
+    broker_id: int,
+    broker_epoch: int,
+    config: FetcherConfig,
 ) -> FetchRequest:
-    """Fetch some partitions, without a fetch session."""
+    """The next request of a session."""
+    version = config.fetch_version
     topics = []
-    for topic_id, group in groupby(sorted(keys), key=lambda key: key[0]):
-        partitions = []
-        for key in group:
-            state = states[key]
-            partitions.append(
-                FetchRequest.FetchPartition(
-                    partition=key[1],
-                    current_leader_epoch=state.leader_epoch,
-                    fetch_offset=state.offset,
-                    last_fetched_epoch=state.last_fetched_epoch,
-                    log_start_offset=state.partition.log_start_offset,
-                    partition_max_bytes=config.partition_max_bytes,
-                )
-            )
+    for topic_id, group in groupby(sorted(to_send), key=lambda key: key[0]):
+        named = [session.partitions[key] for key in group]
         topics.append(
             FetchRequest.FetchTopic(
-                topic=state.partition.topic, topic_id=topic_id, partitions=tuple(partitions)
+                topic=named[0][0], topic_id=topic_id, partitions=tuple(data for _, data in named)
             )
         )
-    in_state = config.fetch_version >= _REPLICA_STATE
+    in_state = version >= _REPLICA_STATE
     return FetchRequest(
         replica_id=-1 if in_state else broker_id,
         replica_state=FetchRequest.ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch)
@@ -60,9 +71,29 @@ def fetch_request(
         max_wait_ms=config.max_wait_ms,
         min_bytes=config.min_bytes,
         max_bytes=config.max_bytes,
-        session_id=0,
-        session_epoch=-1,
+        session_id=session.id,
+        session_epoch=session.epoch if version >= _SESSIONS else FINAL_EPOCH,
         topics=tuple(topics),
+        forgotten_topics_data=_forgotten(session, to_forget, version),
+    )
+
+
+def _forgotten(
+    session: FetchSessionHandler, to_forget: Iterable[tuple[Key, str]], version: int
+) -> tuple[FetchRequest.ForgottenTopic, ...]:
+    """The partitions to forget.
+
+    Where topics have names only, a topic that was made anew replaces the old one in the session.
+    """
+    if version < _TOPIC_IDS:
+        present = session.keys_by_name()
+        to_forget = [(key, name) for key, name in to_forget if (name, key[1]) not in present]
+    by_topic = groupby(sorted(to_forget), key=lambda item: (item[0][0], item[1]))
+    return tuple(
+        FetchRequest.ForgottenTopic(
+            topic=name, topic_id=topic_id, partitions=tuple(key[1] for key, _ in group)
+        )
+        for (topic_id, name), group in by_topic
     )
 
 

@@ -95,9 +95,7 @@ class FetchSessionCache:
     """The shards; new sessions go to one after the other."""
 
     def __init__(self, slots: int, seed: str) -> None:
-        self._shards = tuple(
-            FetchSessionCacheShard(n, slots // SHARDS, seed) for n in range(SHARDS)
-        )
+        self.shards = tuple(FetchSessionCacheShard(n, slots // SHARDS, seed) for n in range(SHARDS))
         self._next = 0
 
     def find(self, session_id: int) -> FetchSession | None:
@@ -113,16 +111,13 @@ class FetchSessionCache:
 
     def next_shard(self) -> FetchSessionCacheShard:
         """The shard of the next new session."""
-        shard = self._shards[self._next % SHARDS]
+        shard = self.shards[self._next % SHARDS]
         self._next += 1
         return shard
 
-    def __len__(self) -> int:
-        return sum(len(shard.sessions) for shard in self._shards)
-
     def _shard(self, session_id: int) -> FetchSessionCacheShard | None:
         number = session_id // _ID_RANGE
-        return self._shards[number] if 0 <= number < SHARDS else None
+        return self.shards[number] if 0 <= number < SHARDS else None
 
 
 def touch(session: FetchSession, now_ms: int) -> None:
