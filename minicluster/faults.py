@@ -192,6 +192,9 @@ class Faults:
     s52_two_owners: bool = _switch(
         "S52", "a group coordinator gives all members the assignment of the first one"
     )
+    s54_offset_of_transaction_forgotten: bool = _switch(
+        "S54", "the coordinator of a group accepts the offsets of transactions and writes none"
+    )
     s53_offset_too_high: bool = _switch(
         "S53", "a group coordinator gives a committed offset that is one too high"
     )

@@ -17,6 +17,7 @@ from minicluster.clients.client import Client, TopicPartition
 from minicluster.clients.consumer import Consumer
 from minicluster.clients.reader import ConsumedRecord
 from minicluster.clients.transactional_producer import Transaction, TransactionalProducer
+from minicluster.clients.transformer import BeginTransaction, Transformer
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.lazy_dataclass import dataclass
 
@@ -62,20 +63,24 @@ class ClientActor(ClusterActor):
     def perform(self, effects: Iterable[Effect]) -> None:
         """Perform the effects of the machine."""
         for effect in effects:
-            if isinstance(effect, Send):
-                self.network.request(
-                    src=CLIENT_ID,
-                    dst=effect.to,
-                    body=effect.request,
-                    version=effect.version,
-                    caller=self,
-                    correlation_id=effect.correlation_id,
-                    timeout_ms=effect.timeout_ms,
-                    client_id=self.client.name,
-                )
-            elif isinstance(effect, SetTimer):
-                number = self._timers[effect.name] = self._timers.get(effect.name, 0) + 1
-                self.after(max(0, effect.at_ms - self.now()), _Wakeup(effect.name, number))
+            self.perform_one(effect)
+
+    def perform_one(self, effect: Effect) -> None:
+        """Perform one effect."""
+        if isinstance(effect, Send):
+            self.network.request(
+                src=CLIENT_ID,
+                dst=effect.to,
+                body=effect.request,
+                version=effect.version,
+                caller=self,
+                correlation_id=effect.correlation_id,
+                timeout_ms=effect.timeout_ms,
+                client_id=self.client.name,
+            )
+        elif isinstance(effect, SetTimer):
+            number = self._timers[effect.name] = self._timers.get(effect.name, 0) + 1
+            self.after(max(0, effect.at_ms - self.now()), _Wakeup(effect.name, number))
 
 
 class ConsumerActor(ClientActor):
@@ -90,6 +95,37 @@ class ConsumerActor(ClientActor):
             self.perform(self.client.stop(self.now()))
         else:
             super().on_message(message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    transaction: Transaction
+
+
+class TransformerActor(ConsumerActor):
+    """A member of a group that transforms, beside the actor of its producer."""
+
+    client: Transformer
+
+    def __init__(
+        self, machine: Transformer, network: Network, producer: TransactionalProducerActor
+    ) -> None:
+        super().__init__(machine, network)
+        self._producer = producer
+
+    def on_message(self, message: Any) -> None:
+        if isinstance(message, _Ended):
+            self.perform(self.client.on_transaction_end(message.transaction, self.now()))
+        else:
+            super().on_message(message)
+
+    def perform_one(self, effect: Effect) -> None:
+        if isinstance(effect, BeginTransaction):
+            transaction = effect.transaction
+            transaction.on_end = lambda: self.deliver(_Ended(transaction))
+            self._producer.deliver(transaction)
+        else:
+            super().perform_one(effect)
 
 
 class ConsumerGroup:

@@ -129,6 +129,7 @@ class MiniCluster(ClusterRoles):
     pause_load = records.pause_load
     consume = clients.consume
     transaction = clients.transaction
+    transform = clients.transform
 
     admin = requests.admin
 

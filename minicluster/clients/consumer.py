@@ -5,7 +5,7 @@ member ──assignment──▶ committed offsets ──▶ reads ──records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from minicluster.clients.classic_member import ClassicMember
@@ -98,6 +98,11 @@ class Consumer(Client):
             return
         self._is_committing, self._after_commit = False, None
         self._reader.positions, self.committed = {}, {}
+        if places:
+            self._begin(member, places, now_ms)
+
+    def _begin(self, member: Membership, places: Iterable[TopicPartition], now_ms: int) -> None:
+        """Read from the committed offsets on."""
 
         def begin(offsets: dict[TopicPartition, int] | None, at_ms: int) -> None:
             if self._is_stopping:
@@ -108,8 +113,7 @@ class Consumer(Client):
             self.committed = offsets
             self.find_leaders(self.config.topics, lambda _: self._reader.start(offsets), at_ms)
 
-        if places:
-            fetch_offsets(self, member, places, begin, now_ms)
+        fetch_offsets(self, member, places, begin, now_ms)
 
     def _on_revoked(self, then: Callable[[int], None], now_ms: int) -> None:
         self._reader.stop()

@@ -8,7 +8,11 @@ from typing import Any
 from minicluster.clients.client import BACKOFF_MS, COORDINATOR_ERRORS, GROUP, Client, TopicPartition
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
+from minicluster.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+)
 
 _FETCH_VERSION = 9
 _COMMIT_VERSION = 9
@@ -91,6 +95,47 @@ def fetch_offsets(
     again(now_ms)
 
 
+def first_error(response: Any | None) -> ErrorCode:
+    """The first error of a response to a commit, NETWORK_EXCEPTION without one."""
+    if response is None:
+        return ErrorCode.NETWORK_EXCEPTION
+    codes = [p.error_code for topic in response.topics for p in topic.partitions]
+    return ErrorCode.for_code(next((code for code in codes if code), 0))
+
+
+def transactional_commit(
+    transactional_id: str,
+    producer: tuple[int, int],
+    member: Membership,
+    offsets: Mapping[TopicPartition, int],
+) -> TxnOffsetCommitRequest:
+    """The request that writes offsets in a transaction.
+
+    Shapes:  producer: id and epoch.
+    """
+    kind = TxnOffsetCommitRequest
+    return kind(
+        transactional_id=transactional_id,
+        group_id=member.group,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        generation_id=member.generation,
+        member_id=member.member_id,
+        topics=tuple(
+            kind.TxnOffsetCommitRequestTopic(
+                name=topic,
+                partitions=tuple(
+                    kind.TxnOffsetCommitRequestPartition(
+                        partition_index=index, committed_offset=offsets[topic, index]
+                    )
+                    for index in indexes
+                ),
+            )
+            for topic, indexes in _by_topic(offsets).items()
+        ),
+    )
+
+
 def commit_offsets(
     client: Client,
     member: Membership,
@@ -119,10 +164,7 @@ def commit_offsets(
     )
 
     def on_end(response: Any | None, at_ms: int) -> None:
-        error = ErrorCode.NETWORK_EXCEPTION
-        if response is not None:
-            codes = [p.error_code for topic in response.topics for p in topic.partitions]
-            error = ErrorCode.for_code(next((code for code in codes if code), 0))
+        error = first_error(response)
         if response is None or error in COORDINATOR_ERRORS:
             client.forget_coordinators()
         then(error, at_ms)

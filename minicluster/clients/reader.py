@@ -139,6 +139,8 @@ class Reader:
                     seen += self._seen(place, data)
         if self.positions != before:  # perhaps past markers alone
             self._on_records(seen, now_ms)
+            if turn != self._turn:  # it was stopped
+                return
         if is_lost:
             self._look_for_leaders(now_ms)
         elif reset:

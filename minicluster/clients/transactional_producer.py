@@ -3,33 +3,38 @@
     InitProducerId ──▶ records ──▶ EndTxn ──▶ records …        version 2 (KIP-890): an epoch each
                    ──▶ AddPartitionsToTxn ──▶ records ──▶ …    before: one epoch for all
 
-A producer whose transaction is in an unknown state begins anew with InitProducerId, which ends any
-open transaction.
+The offsets of a group are written behind the records (TxnOffsetCommit), before version 2 after an
+AddOffsetsToTxn. A producer whose transaction is in an unknown state begins anew with
+InitProducerId, which ends any open transaction.
 
-Source:  KIP-98, KIP-360, KIP-890; TransactionManager, Sender.
+Source:  KIP-98, KIP-360, KIP-447, KIP-890; TransactionManager, Sender.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
 from minicluster.clients.client import (
     BACKOFF_MS,
     COORDINATOR_ERRORS,
+    GROUP,
     TRANSACTION,
     Client,
     OnEnd,
+    Then,
     TopicPartition,
 )
+from minicluster.clients.offsets import Membership, first_error, transactional_commit
 from minicluster.effects import Effect
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
+    AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     ApiVersionsRequest,
     EndTxnRequest,
@@ -43,6 +48,8 @@ _BUMPED_FROM = 2
 _INIT_VERSION, _ADD_VERSION = 5, 3
 _PRODUCE_VERSIONS = {False: 11, True: 12}
 _END_VERSIONS = {False: 4, True: 5}
+_ADD_OFFSETS_VERSION = 3
+_OFFSETS_VERSIONS = {False: 4, True: 5}
 
 Outcome = Literal["committed", "aborted", "unknown"]
 _TRIED_AGAIN = COORDINATOR_ERRORS | {
@@ -64,6 +71,10 @@ _LED_ELSEWHERE = frozenset(
 )
 _ABORTED_THEN = frozenset(
     {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
         ErrorCode.INVALID_TXN_STATE,
         ErrorCode.TRANSACTION_ABORTABLE,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -77,11 +88,15 @@ class Transaction:
     """Records to write as one, and how that ended.
 
     Shapes:  records: partition and value each, written in their order. commits: None leaves the
-             transaction open. written: the offsets that were acknowledged.
+             transaction open. offsets: of a group, by one of its members. on_end: called once,
+             when the outcome is there. written: the offsets that were acknowledged.
     """
 
     records: Sequence[tuple[TopicPartition, str]]
     commits: bool | None = True
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    member: Membership | None = None
+    on_end: Callable[[], None] = lambda: None
     outcome: Outcome | None = None
     written: dict[str, int] = field(default_factory=dict)
 
@@ -113,6 +128,7 @@ class TransactionalProducer(Client):
         self._producer_id, self._epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = {}
         self._added: set[TopicPartition] = set()
+        self._has_offsets = False  # the group's coordinator has those of this transaction
 
     def begin(self, transaction: Transaction, now_ms: int) -> list[Effect]:
         """Write a transaction, after those that wait already."""
@@ -132,10 +148,11 @@ class TransactionalProducer(Client):
             return
         self._to_send = deque(self._current.records)
         self._added = set()
+        self._has_offsets = False
         if self._bumps is None:
             self._find_version(now_ms)
         elif self._producer_id < 0:
-            self._init(now_ms)
+            self._init(self._find, now_ms)
         else:
             self._find(now_ms)
 
@@ -153,25 +170,28 @@ class TransactionalProducer(Client):
                 return
             levels = {f.name: f.max_version_level for f in response.finalized_features}
             self._bumps = levels.get(_TRANSACTION_VERSION, 0) >= _BUMPED_FROM
-            self._init(at_ms)
+            self._init(self._find, at_ms)
 
         self.send(self.any_broker(), request, 4, on_end, TIMEOUT_MS)
 
-    def _init(self, now_ms: int) -> None:
+    def _init(self, then: Then, now_ms: int) -> None:
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms
         )
+
+        def again(at_ms: int) -> None:
+            self._init(then, at_ms)
 
         def on_end(response: Any | None, at_ms: int) -> None:
             error = _error(response)
             if response is None or error != ErrorCode.NONE:
                 if error in COORDINATOR_ERRORS or response is None:
                     self.forget_coordinators()
-                self.after("init", BACKOFF_MS, self._init, at_ms)
+                self.after("init", BACKOFF_MS, again, at_ms)
                 return
             self._producer_id, self._epoch = response.producer_id, response.producer_epoch
             self._sequences.clear()
-            self._find(at_ms)
+            then(at_ms)
 
         self._to_coordinator(request, _INIT_VERSION, on_end, now_ms)
 
@@ -187,6 +207,8 @@ class TransactionalProducer(Client):
         if not self._to_send:
             if transaction.commits is None:
                 self._settle("unknown", now_ms)
+            elif transaction.member is not None and not self._has_offsets:
+                self._add_offsets(transaction.member, now_ms)
             else:
                 self._end_txn(transaction.commits, now_ms)
             return
@@ -258,6 +280,57 @@ class TransactionalProducer(Client):
         version = _PRODUCE_VERSIONS[bool(self._bumps)]
         self.send(self.leaders[place], request, version, on_end, TIMEOUT_MS + BACKOFF_MS)
 
+    # --- offsets ------------------------------------------------------------------------------
+
+    def _add_offsets(self, member: Membership, now_ms: int) -> None:
+        """Add the partition of the group's offsets, and then them; the coordinator adds it itself
+        from version 2 on.
+        """
+        if self._bumps:
+            self._write_offsets(now_ms)
+            return
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            group_id=member.group,
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            error = _error(response)
+            if error == ErrorCode.NONE:
+                self._write_offsets(at_ms)
+            else:
+                self._refused(error, self._send_next, at_ms)
+
+        self._to_coordinator(request, _ADD_OFFSETS_VERSION, on_end, now_ms)
+
+    def _write_offsets(self, now_ms: int) -> None:
+        assert self._current is not None and self._current.member is not None
+        member = self._current.member
+        request = transactional_commit(
+            self.transactional_id,
+            (self._producer_id, self._epoch),
+            member,
+            self._current.offsets,
+        )
+
+        def on_end(response: Any | None, at_ms: int) -> None:
+            error = first_error(response)
+            if error == ErrorCode.NONE:
+                self._has_offsets = True
+                self._send_next(at_ms)
+            else:
+                self._refused(error, self._send_next, at_ms)
+
+        version = _OFFSETS_VERSIONS[bool(self._bumps)]
+        self.with_coordinator(
+            member.group,
+            GROUP,
+            lambda node, _: self.send(node, request, version, on_end, TIMEOUT_MS),
+            now_ms,
+        )
+
     # --- the end ------------------------------------------------------------------------------
 
     def _end_txn(self, commits: bool, now_ms: int) -> None:
@@ -292,11 +365,12 @@ class TransactionalProducer(Client):
     def _refused(self, error: ErrorCode, again: Any, now_ms: int) -> None:
         """Try again, abort, or begin anew, by the error."""
         if error in _TRIED_AGAIN:
-            if error in COORDINATOR_ERRORS:
+            if error in COORDINATOR_ERRORS or error == ErrorCode.NETWORK_EXCEPTION:
                 self.forget_coordinators()
             self.after("again", BACKOFF_MS, again, now_ms)
         elif error in _ABORTED_THEN:
             self._to_send.clear()
+            self._has_offsets = True
             self._end_txn(False, now_ms)
         else:
             self._begin_anew(now_ms)
@@ -304,12 +378,18 @@ class TransactionalProducer(Client):
     def _begin_anew(self, now_ms: int) -> None:
         """Give the transaction up, with a new epoch for the next one."""
         self._producer_id = -1
-        self._settle("unknown", now_ms)
+        assert self._current is not None
+        if self._current.member is None:
+            self._settle("unknown", now_ms)
+        else:  # its offsets are to be read again, and the open transaction would hold them back
+            self._init(lambda at_ms: self._settle("unknown", at_ms), now_ms)
 
     def _settle(self, outcome: Outcome, now_ms: int) -> None:
         assert self._current is not None
-        self._current.outcome = outcome
+        ended = self._current
+        ended.outcome = outcome
         self._next(now_ms)
+        ended.on_end()
 
     def _to_coordinator(self, request: Any, version: int, on_end: OnEnd, now_ms: int) -> None:
         self.with_coordinator(

@@ -14,6 +14,7 @@ from minicluster.scenario.errors import ScenarioError
 _ALL: tuple[type[Action], ...] = (
     topics.CreateTopic, topics.DeleteTopic, topics.RecreateTopic, topics.AddPartitions,
     topics.Reassign, topics.SetConfig, topics.Produce, clients.Consume, clients.Transaction,
+    clients.Transform,
     network.Cut, network.Partition,
     network.Isolate, network.Heal, network.Delay, network.Loss, network.Duplicate,
     network.Reorder, network.Hold, network.Release, nodes.Pause, nodes.Resume, nodes.Kill,

@@ -1,15 +1,18 @@
 """Groups and transactions under chaos: nothing is lost, doubled, or seen before it is committed.
 
 Two producers write transactions, of which every third is aborted; four members read what is
-committed. Meanwhile coordinators and leaders are killed, paused or isolated.
+committed, and two others write it to another topic, exactly once. Meanwhile coordinators and
+leaders are killed, paused or isolated.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from minicluster.actors.cluster.group_clients import ConsumerGroup
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.clients.transactional_producer import Transaction
+from minicluster.clients.transformer import written_value
 from minicluster.errors import UserError
 from minicluster.scenario.nemesis import Draws
 
@@ -53,6 +56,10 @@ def play(seed: int, disturbances: int) -> None:
         ]
         protocol = "classic" if draws.flip("protocol") else "consumer"
         cluster.consume("alpha", members=4, isolation="read_committed", protocol=protocol)
+        if draws.flip("transforms"):
+            cluster.create_topic("beta", partitions=1, replicas=3, min_isr=2)
+            kind = "classic" if draws.flip("transforms/protocol") else "consumer"
+            cluster.transform("alpha", to="beta", members=2, protocol=kind, abort_every=4)
         cluster.run_for("1s")
         for number in range(disturbances):
             disturb(cluster, draws, number)
@@ -67,7 +74,7 @@ def play(seed: int, disturbances: int) -> None:
 
 
 def _judge(cluster: MiniCluster, written: list[Transaction]) -> None:
-    (group,) = cluster.groups
+    group, *transforms = cluster.groups
     sure = {value for t in written if t.outcome == "committed" for _, value in t.records}
     cluster.consume("alpha", group="last", isolation="read_committed")
     last = cluster.groups[-1]
@@ -83,6 +90,19 @@ def _judge(cluster: MiniCluster, written: list[Transaction]) -> None:
         assert own <= seen or not own & seen, f"seen in part: {transaction}"
     cluster.wait_until(lambda: {r.value for r in group.records} >= seen, within="120s")
     assert {r.value for r in group.records} == seen, "seen, and not committed"
+    if transforms:
+        places = sorted(written_value(record) for record in last.records)
+        _judge_transform(cluster, transforms[0], places)
+
+
+def _judge_transform(cluster: MiniCluster, transform: ConsumerGroup, places: list[str]) -> None:
+    """Each committed record is in the other topic, once."""
+    cluster.wait_until(lambda: len({*transform.records}) >= len(places), within="180s")
+    cluster.consume("beta", group="of beta", isolation="read_committed")
+    written = cluster.groups[-1]
+    cluster.wait_until(lambda: written.count >= len(places), within="120s")
+    cluster.run_for("2s")
+    assert sorted(record.value for record in written.records) == places
 
 
 @pytest.mark.parametrize("seed", QUICK_SEEDS)

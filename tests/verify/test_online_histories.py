@@ -11,6 +11,7 @@ from minicluster.verify.online.histories import (
     OF_GROUPS,
     OF_PRODUCERS,
     OF_TRANSACTIONS,
+    OF_TRANSFORMS,
     OF_WHOLE_GROUPS,
     judge_histories,
     rules_of_histories,
@@ -21,7 +22,10 @@ from tests.verify.trace_cases_clients import client
 
 Case = Callable[[], RunBuilder]
 
-ALL = (*OF_CONSUMERS, *OF_WHOLE_GROUPS, *OF_GROUPS, *OF_PRODUCERS, *OF_TRANSACTIONS)
+ALL = (
+    *(*OF_CONSUMERS, *OF_WHOLE_GROUPS, *OF_GROUPS),
+    *(*OF_PRODUCERS, *OF_TRANSACTIONS, *OF_TRANSFORMS),
+)
 BAD = [(rule, case) for rule in ALL for case in cases.BAD[rule]]
 NEAR = [(rule, case) for rule in ALL for case in cases.NEAR[rule]]
 

@@ -383,6 +383,34 @@ def h7_near() -> RunBuilder:
     return batch(batch(batch(run, 0), 1, epoch=1), 2, producer=8)
 
 
+def transformed(run: RunBuilder, at: int, of: int, marker: str = "commit") -> RunBuilder:
+    """The record of a place, written to the same topic in a transaction."""
+    holds(run, 1, {at: f"orders-0@{of} v{of}"})
+    return batch(batch(run, at), at + 1, marker)
+
+
+def passed(run: RunBuilder, upto: int) -> RunBuilder:
+    """The group has read up to an offset, and has committed that in a transaction."""
+    poll(own(run, "m1"), "m1", *range(upto))
+    member = {"client_id": "its producer", "connection": None}
+    member |= {"producer_id": 7, "producer_epoch": 0}
+    return ended(offset(run, "pending", upto, **member))
+
+
+def h9_twice() -> RunBuilder:
+    return transformed(transformed(passed(history(), 1), 6, 0), 8, 0)
+
+
+def h9_not_written() -> RunBuilder:
+    return transformed(passed(history(), 2), 6, 0)
+
+
+def h9_near() -> RunBuilder:
+    """A transaction was aborted; what is read behind the committed offset is not written yet."""
+    run = transformed(transformed(passed(history(), 1), 6, 0, "abort"), 8, 0)
+    return reads(run, "m1", 1)
+
+
 BAD: dict[str, tuple[Case, ...]] = {
     "F7": (f7_bad,),
     "F10": (f10_bad,),
@@ -395,6 +423,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "H6": (h6_bad, h6_missing),
     "H7": (h7_bad, h7_acknowledged),
     "H8": (h8_bad,),
+    "H9": (h9_twice, h9_not_written),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "F7": (f7_near, f7_two_leaders, f7_offsets_fetched),
@@ -408,4 +437,5 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "H6": (h6_near,),
     "H7": (h7_near,),
     "H8": (h8_near,),
+    "H9": (h9_near,),
 }

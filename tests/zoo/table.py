@@ -100,6 +100,7 @@ PLANTS = _plants(
     ("S51", "tests/zoo/members", "H1"),
     ("S52", "tests/zoo/members", "H2"),
     ("S53", "tests/zoo/members", "F10"),
+    ("S54", "tests/zoo/transforms", "H1 H9"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 

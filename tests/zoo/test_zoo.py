@@ -19,13 +19,17 @@ from minicluster.verify.online.histories import (
     OF_GROUPS,
     OF_PRODUCERS,
     OF_TRANSACTIONS,
+    OF_TRANSFORMS,
     OF_WHOLE_GROUPS,
 )
 from tests.house import zoo_page
 from tests.zoo.table import LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
-HISTORIES = {*OF_CONSUMERS, *OF_WHOLE_GROUPS, *OF_GROUPS, *OF_PRODUCERS, *OF_TRANSACTIONS}
+HISTORIES = {
+    *(*OF_CONSUMERS, *OF_WHOLE_GROUPS, *OF_GROUPS),
+    *(*OF_PRODUCERS, *OF_TRANSACTIONS, *OF_TRANSFORMS),
+}
 OF_HISTORIES = [plant for plant in PLANTS if {*plant.primary} & HISTORIES]
 LINE = "{:4} {:7} {:12} {:12} {}"
 

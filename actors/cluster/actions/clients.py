@@ -1,6 +1,8 @@
-"""The actions of consumers in groups and of transactional producers."""
+"""The actions of consumers in groups, of transactional producers, and of both as one."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.group_clients import (
@@ -8,15 +10,17 @@ from minicluster.actors.cluster.group_clients import (
     ConsumerGroup,
     TransactionalProducerActor,
     TransactionLoad,
+    TransformerActor,
 )
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.clients.consumer import Consumer, ConsumerConfig
 from minicluster.clients.reader import ConsumedRecord
 from minicluster.clients.transactional_producer import Transaction, TransactionalProducer
+from minicluster.clients.transformer import Transformer
 from minicluster.durations import LONGEST_MS, format_duration
 from minicluster.errors import UserError
 from minicluster.scenario.actions import clients as declared
-from minicluster.scenario.actions.arguments import read_duration
+from minicluster.scenario.actions.arguments import Duration, read_duration
 
 WITHIN = "60s"
 LEAVE_WITHIN_MS = 30_000
@@ -32,12 +36,9 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
         protocol=do.protocol,
     )
     group = ConsumerGroup([_consumer(cluster, config) for _ in range(do.members)])
-    group.start()
     if do.count is None:
-        cluster.groups.append(group)
-        if do.lasting is not None:
-            group.stop(after_ms=ms(do.lasting))
-        return group
+        return _in_background(cluster, group, do.lasting)
+    group.start()
     wanted = do.count
     within_ms = ms(read_duration(do.within or WITHIN, "consume: within"))
     has_all = cluster.run_until(lambda: group.count >= wanted, within_ms)
@@ -53,10 +54,8 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
 @performs(declared.Transaction)
 def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transaction]:
     topic = str(do.topic)
-    known = cluster.image.topics.named(topic)
-    if known is None:
-        raise UserError(f"transaction: there is no topic {topic}")
-    producer, partitions = _producer(cluster, do.id, do.client), len(known.partitions)
+    partitions = _partitions(cluster, topic, "transaction")
+    producer = _producer(cluster, do.id, do.client)
     if do.rate is not None:
         lasting_ms = LONGEST_MS if do.lasting is None else ms(do.lasting)
         load = TransactionLoad(
@@ -82,10 +81,57 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
     return [one]
 
 
+@performs(declared.Transform)
+def transform(cluster: ClusterRoles, do: declared.Transform) -> ConsumerGroup:
+    to = str(do.to), _partitions(cluster, str(do.to), "transform")
+    config = ConsumerConfig(
+        group=do.group, topics=(str(do.topic),), read_committed=True, protocol=do.protocol
+    )
+    group = ConsumerGroup(
+        [_transformer(cluster, config, to, do.abort_every) for _ in range(do.members)]
+    )
+    return _in_background(cluster, group, do.lasting)
+
+
+def _in_background(
+    cluster: ClusterRoles, group: ConsumerGroup, lasting: Duration | None
+) -> ConsumerGroup:
+    group.start()
+    cluster.groups.append(group)
+    if lasting is not None:
+        group.stop(after_ms=ms(lasting))
+    return group
+
+
+def _partitions(cluster: ClusterRoles, topic: str, action: str) -> int:
+    known = cluster.image.topics.named(topic)
+    if known is None:
+        raise UserError(f"{action}: there is no topic {topic}")
+    return len(known.partitions)
+
+
 def _consumer(cluster: ClusterRoles, config: ConsumerConfig) -> ConsumerActor:
-    name = f"{config.group}-{len(cluster.members) + 1}"
+    name = _member_name(cluster, config)
     machine = Consumer(name, cluster.broker_ids, config)
-    cluster.rt.spawn(ConsumerActor, name, machine, cluster.network)
+    return _member(cluster, name, ConsumerActor, machine)
+
+
+def _transformer(
+    cluster: ClusterRoles, config: ConsumerConfig, to: tuple[str, int], abort_every: int | None
+) -> ConsumerActor:
+    name = _member_name(cluster, config)
+    machine = Transformer(name, cluster.broker_ids, config, to=to, abort_every=abort_every)
+    return _member(cluster, name, TransformerActor, machine, _producer(cluster, name, None))
+
+
+def _member_name(cluster: ClusterRoles, config: ConsumerConfig) -> str:
+    return f"{config.group}-{len(cluster.members) + 1}"
+
+
+def _member(
+    cluster: ClusterRoles, name: str, kind: type[ConsumerActor], machine: Consumer, *more: Any
+) -> ConsumerActor:
+    cluster.rt.spawn(kind, name, machine, cluster.network, *more)
     actor = cluster.rt.actor(name)
     assert isinstance(actor, ConsumerActor)
     cluster.members.append(actor)

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from minicluster.coordinator.group.requests import offset_commit, offset_fetch, sync_group
+from minicluster.coordinator.group.requests import (
+    offset_commit,
+    offset_fetch,
+    sync_group,
+    txn_offset_commit,
+)
 from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.planting import plant
@@ -20,6 +25,14 @@ def _s51(right: Right, state: CoordinatorState, result: Result) -> Result:
     if not result.records:
         return result
     state.hit("S51")
+    return replace(result, records=())
+
+
+@plant(txn_offset_commit.written, "s54_offset_of_transaction_forgotten")
+def _s54(right: Right, state: CoordinatorState, result: Result) -> Result:
+    if not result.records:
+        return result
+    state.hit("S54")
     return replace(result, records=())
 
 

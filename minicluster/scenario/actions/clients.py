@@ -1,4 +1,4 @@
-"""The actions of consumers in groups and of transactional producers."""
+"""The actions of consumers in groups, of transactional producers, and of both as one."""
 
 from __future__ import annotations
 
@@ -79,3 +79,23 @@ class Transaction(Action):
                     raise UserError(f"transaction: {name} needs a rate: transactions per second")
         elif self.within is not None or self.end != "commit":
             raise UserError("transaction: within and end do not go with a rate")
+
+
+@dataclass(frozen=True, slots=True)
+class Transform(Action):
+    """Consume a topic in a group and write each record to another one, exactly once.
+
+    Shapes:  -> the records whose transactions are committed; the list fills. Each member writes
+             what it has read, with its offsets, in transactions of its own, of which each
+             ``abort_every``-th is aborted, for ``lasting`` or to the end of the run. It reads
+             with read_committed.
+    """
+
+    topic: TopicName
+    to: TopicName
+    _: KW_ONLY
+    group: Text = "transform"
+    members: Members = 1
+    protocol: GroupProtocol = "classic"
+    abort_every: EVERY | None = None
+    lasting: Duration | None = None

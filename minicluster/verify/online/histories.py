@@ -25,6 +25,7 @@ OF_GROUPS = ("H1", "H2")
 OF_CONSUMERS = ("F7", "F12")
 OF_WHOLE_GROUPS = ("F10",)
 OF_PRODUCERS = ("H8",)
+OF_TRANSFORMS = ("H9",)
 OF_TRANSACTIONS = ("H3", "H4", "H5", "H6", "H7")
 _LOSSES = "electable_replicas"  # a view of Spark's; here a table of the partitions that lost some
 
@@ -42,6 +43,8 @@ def rules_of_histories(client_records: Rows) -> tuple[str, ...]:
             rules += OF_WHOLE_GROUPS
     if "read" in names:
         rules += OF_PRODUCERS
+    if ("pending", True) in kinds:
+        rules += OF_TRANSFORMS
     if "init" in names:
         rules += OF_TRANSACTIONS
     return tuple(rules)

@@ -29,6 +29,7 @@ from minicluster.verify.rules.trace import (
     quorum,
     replica_events,
     replica_logs,
+    transforms,
 )
 from minicluster.verify.rules.znodes import others as znode_others
 from minicluster.verify.rules.znodes import states as znode_states
@@ -54,6 +55,7 @@ _TRACE_VIEWS: tuple[View, ...] = (
     *groups.VIEWS,
     *producers.VIEWS,
     *histories.VIEWS,
+    *transforms.VIEWS,
     *publishing.VIEWS,
     *header.VIEWS,
     *quorum.VIEWS,
@@ -87,6 +89,7 @@ RULES: tuple[Rule, ...] = tuple(
             *groups.RULES,
             *producers.RULES,
             *histories.RULES,
+            *transforms.RULES,
             *publishing.RULES,
             *header.RULES,
             *quorum.RULES,

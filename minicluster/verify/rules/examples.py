@@ -192,6 +192,8 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
            "a batch of epoch 2 is refused with INVALID_PRODUCER_EPOCH"),
     "H8": ("one sequence number of a producer's epoch is read at 7 and at 9",
            "its user sends one value twice, and it is read at 7 and at 9"),
+    "H9": ("a transforming group wrote the record of one place at 7 and at 9",
+           "the transaction of the one at 7 was aborted"),
     "X1": ("the scenario played twice from its seed leaves two trace hashes",
            "played from two seeds it leaves two trace hashes"),
 }  # fmt: skip

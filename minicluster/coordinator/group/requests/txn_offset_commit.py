@@ -24,6 +24,7 @@ from minicluster.coordinator.group.state.coordinator_state import Context, Coord
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.internal_log import Producer
 from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from minicluster.protocol.uuids import ZERO_UUID
@@ -69,7 +70,7 @@ def handle_txn_offset_commit(
             if refusal.error == ErrorCode.STALE_MEMBER_EPOCH:  # which no version has
                 raise OperationError(ErrorCode.ILLEGAL_GENERATION) from refusal
             raise
-        return Result(records=records, response=errors)
+        return written(state, Result(records=records, response=errors))
 
     if not request.group_id:
         done((), ErrorCode.INVALID_GROUP_ID, None)
@@ -78,6 +79,12 @@ def handle_txn_offset_commit(
         request.transactional_id, request.producer_id, request.producer_epoch, version
     )
     state.write_transactional(request.group_id, producer, operation, done, now_ms)
+
+
+@step
+def written(state: CoordinatorState, result: Result) -> Result:
+    """The offsets as they are written."""
+    return result
 
 
 def _known_topics(
