@@ -30,9 +30,9 @@ from minicluster.actors.nodes.replica_manager import (
 )
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.nodes.zk_replica_manager import (
-    IsrWritten,
     RegisteredEpoch,
-    WriteIsr,
+    WriteToZooKeeper,
+    WrittenToZooKeeper,
     ZkReplicaManager,
 )
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
@@ -51,6 +51,8 @@ from minicluster.broker.zookeeper.delayed_topic_operations import DelayedTopicOp
 from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, IsrWriter
 from minicluster.broker.zookeeper.isr_writer import TIMER as ISR_TIMER
 from minicluster.broker.zookeeper.process_lane import ProcessLane
+from minicluster.broker.zookeeper.producer_ids import allocate_producer_ids
+from minicluster.broker.zookeeper.refusals import refusal_of
 from minicluster.broker.zookeeper.registration import (
     REGISTER_AGAIN,
     REGISTER_BACKOFF_MS,
@@ -73,8 +75,8 @@ from minicluster.metadata.supported_features import supported_features
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
+    AllocateProducerIdsRequest,
     AlterPartitionRequest,
-    AlterPartitionResponse,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
@@ -197,10 +199,18 @@ class ZkBroker(Shell):
                 self._control.run(read_configs([]), lambda _: self._update(packet))
             case _ if isinstance(body, CONTROLLER_REQUESTS):
                 self.perform(self.controller.on_request(packet, body, version, self.now()))
-            case _ if isinstance(body, ADMIN_REQUESTS) and self.controller.state.is_active:
-                self._administrate(packet)
             case _:
-                self.perform(self.apis.on_request(packet, body, version, self.now()))
+                self._of_client(packet, body, version)
+
+    def _of_client(self, packet: Packet, request: Any, version: int) -> None:
+        is_controller = self.controller.state.is_active
+        refusal = refusal_of(request, version, is_controller=is_controller)
+        if refusal is not None:
+            self.network.respond(packet, refusal)
+        elif isinstance(request, ADMIN_REQUESTS):
+            self._administrate(packet)
+        else:
+            self.perform(self.apis.on_request(packet, request, version, self.now()))
 
     def on_response(self, completion: Completion) -> None:
         number = completion.exchange.correlation_id
@@ -239,7 +249,10 @@ class ZkBroker(Shell):
                 if not self._listening:
                     self._listening = True
                     self.network.listen(self.node_id)
-            case WriteIsr(number, request):
+            case WriteToZooKeeper(number, AllocateProducerIdsRequest()):
+                process = allocate_producer_ids(self.node_id)
+                self._own.run(process, lambda response: self._written(number, response))
+            case WriteToZooKeeper(number, AlterPartitionRequest() as request):
                 self._write_isr(number, request)
             case DirectoryLost():
                 event = encode_log_dir_event(self.node_id)
@@ -397,18 +410,18 @@ class ZkBroker(Shell):
         )
         self._complete_topic_operations()
 
-    # Below IBP 2.7-IV2.
+    # Requests to the controller, below the levels that have them.
 
     def _write_isr(self, number: int, request: AlterPartitionRequest) -> None:
         topics = self.requests.image.topics.by_id
         names: dict[object, str] = {topic_id: topic.name for topic_id, topic in topics.items()}
         epochs = {p: state.controller_epoch for p, state in self.requests.hosted.items()}
         process = self.isr.write(request, names, epochs, self.now())
-        self._isr.run(process, lambda response: self._isr_written(number, response))
+        self._isr.run(process, lambda response: self._written(number, response))
 
-    def _isr_written(self, number: int, response: AlterPartitionResponse) -> None:
+    def _written(self, number: int, response: Any) -> None:
         self._hits_of_writer()
-        self.replicas.deliver(IsrWritten(number, response))
+        self.replicas.deliver(WrittenToZooKeeper(number, response))
 
     def _hits_of_writer(self) -> None:
         self.perform(fx.FaultHit(fault) for fault in self.isr.take_hits())

@@ -1,7 +1,7 @@
-"""The replica manager of a broker on ZooKeeper: ISR changes by the level of the brokers.
+"""The replica manager of a broker on ZooKeeper: what it writes itself by the level of the brokers.
 
-From IBP 2.7-IV2 on they go to the controller (KIP-497), in the version of the level. Below it the
-broker writes them into ZooKeeper itself.
+From IBP 2.7-IV2 on, ISR changes go to the controller (KIP-497), in the version of the level; from
+3.0 on, requests for producer ids do (KIP-730). Below these the broker writes the znodes itself.
 """
 
 from __future__ import annotations
@@ -17,24 +17,29 @@ from minicluster.actors.nodes.shell import NodeContext
 from minicluster.broker.zookeeper.by_protocol import request_by_protocol, response_with_ids
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
+from minicluster.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 
 
 @dataclass(frozen=True, slots=True)
-class WriteIsr:
-    """Write the ISRs of a request into ZooKeeper."""
+class WriteToZooKeeper:
+    """Do in ZooKeeper what a newer broker requests of the controller."""
 
     correlation_id: int
-    request: AlterPartitionRequest
+    request: AlterPartitionRequest | AllocateProducerIdsRequest
 
 
 @dataclass(frozen=True, slots=True)
-class IsrWritten:
-    """The response to the write of an ISR."""
+class WrittenToZooKeeper:
+    """The response in the place of the controller's."""
 
     correlation_id: int
-    response: AlterPartitionResponse
+    response: AlterPartitionResponse | AllocateProducerIdsResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +64,10 @@ class ZkReplicaManager(ReplicaManager):
         match message:
             case RegisteredEpoch(epoch):
                 self._broker_epoch = epoch
-            case IsrWritten(correlation_id, response):
-                self._replicate(self.machine.on_response(correlation_id, response, self.now()))
+            case WrittenToZooKeeper(number, AllocateProducerIdsResponse() as response):
+                self._coordinate(self.transactions.on_response(number, response, self.now()))
+            case WrittenToZooKeeper(number, response):
+                self._replicate(self.machine.on_response(number, response, self.now()))
             case _:
                 super().on_message(message)
 
@@ -73,15 +80,25 @@ class ZkReplicaManager(ReplicaManager):
         super().on_response(completion)
 
     def _send_by_protocol(self, send: fx.Send) -> None:
-        request = send.request
-        if isinstance(request, AlterReplicaStateRequest):
-            self._send(replace(send, request=replace(request, broker_epoch=self._broker_epoch)))
-        elif not isinstance(request, AlterPartitionRequest):
-            self._send(send)
-        elif self._protocol.alter_partition_supported:
-            topics = self.machine.state.image.topics.by_id
-            names = {topic_id: topic.name for topic_id, topic in topics.items()}
-            sent, version = request_by_protocol(request, self._protocol, names, self._broker_epoch)
-            self._send(replace(send, request=sent, version=version))
-        else:
-            self._send_to_broker(WriteIsr(send.correlation_id, request))
+        match send.request:
+            case AlterReplicaStateRequest() as request:
+                self._send(replace(send, request=replace(request, broker_epoch=self._broker_epoch)))
+            case AllocateProducerIdsRequest() as request:
+                request = replace(request, broker_epoch=self._broker_epoch)
+                if self._protocol.allocate_producer_ids_supported:
+                    self._send(replace(send, request=request))
+                else:
+                    self._send_to_broker(WriteToZooKeeper(send.correlation_id, request))
+            case AlterPartitionRequest() as request:
+                self._alter_partition(send, request)
+            case _:
+                self._send(send)
+
+    def _alter_partition(self, send: fx.Send, request: AlterPartitionRequest) -> None:
+        if not self._protocol.alter_partition_supported:
+            self._send_to_broker(WriteToZooKeeper(send.correlation_id, request))
+            return
+        topics = self.machine.state.image.topics.by_id
+        names = {topic_id: topic.name for topic_id, topic in topics.items()}
+        sent, version = request_by_protocol(request, self._protocol, names, self._broker_epoch)
+        self._send(replace(send, request=sent, version=version))

@@ -231,7 +231,8 @@ def _from_image(respond: FromImage) -> Api:
     return Api(serve, "responds")
 
 
-_FORWARDED = Api(KafkaApis.forward, "forwards")
+FORWARDS = "forwards"
+_FORWARDED = Api(KafkaApis.forward, FORWARDS)
 _REPLICAS = Api(KafkaApis.to_replicas, "replicas")
 _COORDINATOR = Api(KafkaApis.to_replicas, "coordinates")
 
@@ -264,7 +265,7 @@ APIS: Mapping[type[Any], Api] = {
     m.CreateAclsRequest: _from_image(refuse_acls),
     m.DeleteAclsRequest: _from_image(refuse_acls),
     m.DescribeConfigsRequest: _from_image(describe_configs),
-    m.AlterConfigsRequest: Api(KafkaApis.alter_configs, "forwards"),
+    m.AlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
     m.AlterReplicaLogDirsRequest: _REPLICAS,
     m.DescribeLogDirsRequest: _REPLICAS,
     m.CreatePartitionsRequest: _FORWARDED,
@@ -274,7 +275,7 @@ APIS: Mapping[type[Any], Api] = {
     m.DescribeDelegationTokenRequest: _from_image(refuse_delegation_tokens),
     m.DeleteGroupsRequest: _COORDINATOR,
     m.ElectLeadersRequest: _FORWARDED,
-    m.IncrementalAlterConfigsRequest: Api(KafkaApis.alter_configs, "forwards"),
+    m.IncrementalAlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
     m.AlterPartitionReassignmentsRequest: _FORWARDED,
     m.ListPartitionReassignmentsRequest: _FORWARDED,
     m.OffsetDeleteRequest: _COORDINATOR,

@@ -57,6 +57,11 @@ class InterBrokerProtocol:
         return self >= InterBrokerProtocol(2, 8, 0)
 
     @property
+    def allocate_producer_ids_supported(self) -> bool:
+        """Brokers get producer ids from the controller and write no blocks themselves (KIP-730)."""
+        return self >= InterBrokerProtocol(3, 0, 0)
+
+    @property
     def leader_recovery_supported(self) -> bool:
         """An unclean leader is recovering (KIP-704)."""
         return self >= InterBrokerProtocol(3, 2, 0)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.broker.zookeeper.refusals import refusal_of
 from minicluster.errors import UserError
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
 from minicluster.rules import FailedReplicas, Rules
 
 LEVELS = ("2.6", "2.7-IV2", "3.9")
@@ -127,3 +131,47 @@ def test_a_lost_directory_moves_the_leader(as_written: bool) -> None:
         assert led_elsewhere
         written = [line.get("path", "") for line in cluster.zookeeper_log.lines]
         assert any("log_dir_event_0" in path for path in written) is not as_written
+
+
+@pytest.mark.parametrize("level", ["2.6", "3.0"])
+def test_groups_and_transactions_need_no_kraft(level: str) -> None:
+    """Producer ids come from the znode below 3.0, and from the controller above."""
+    with cluster_of(level) as cluster:
+        cluster.create_topic("orders", partitions=2, replicas=2)
+        assert cluster.produce("orders", count=3, idempotent=True)[-1].ok
+        [done] = cluster.transaction("orders", count=2)
+        assert done.outcome == "committed"
+        read = cluster.consume("orders", group="app", count=5)
+        assert len({(one.partition, one.offset) for one in read}) == 5
+
+
+KRAFT_ALONE = [
+    (lambda cluster: cluster.upgrade_kraft_version(), "no Raft quorum"),
+    (lambda cluster: cluster.add_voter(1), "no Raft quorum"),
+    (lambda cluster: cluster.remove_voter(1), "no Raft quorum"),
+    (lambda cluster: cluster.unregister(3), "ends with the session"),
+    (lambda cluster: cluster.snapshot(1), "node 1 is no controller"),
+    (lambda cluster: cluster.set_config("log.retention.ms", "1", broker=1), "configs of topics"),
+]
+
+
+@pytest.mark.parametrize(("act", "line"), KRAFT_ALONE)
+def test_a_step_that_zookeeper_does_not_have_gets_one_line(
+    act: Callable[[MiniCluster], None], line: str
+) -> None:
+    with cluster_of("3.9") as cluster, pytest.raises(UserError, match=line):
+        act(cluster)
+
+
+def test_only_the_controller_creates_topics_and_any_broker_alters_configs() -> None:
+    create = m.CreateTopicsRequest(
+        topics=(
+            m.CreateTopicsRequest.CreatableTopic(name="x", num_partitions=1, replication_factor=1),
+        )
+    )
+    [refused] = refusal_of(create, 7, is_controller=False).topics
+    assert (refused.name, refused.error_code) == ("x", ErrorCode.NOT_CONTROLLER)
+    assert refusal_of(create, 7, is_controller=True) is None
+    assert refusal_of(m.AlterConfigsRequest(), 2, is_controller=False) is None
+    quorum = refusal_of(m.DescribeQuorumRequest(), 2, is_controller=True)
+    assert quorum.error_code == ErrorCode.UNSUPPORTED_VERSION

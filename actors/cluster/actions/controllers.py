@@ -8,7 +8,7 @@ from uuid import UUID
 
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.actions.processes import kill, restart
-from minicluster.actors.cluster.actions.requests import refuse, send
+from minicluster.actors.cluster.actions.requests import refuse, refuse_on_zookeeper, send
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import Node
@@ -137,5 +137,6 @@ def _voting_directory(cluster: ClusterRoles, node_id: int) -> UUID:
 
 
 def _change_voters(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> None:
+    refuse_on_zookeeper(cluster, what, "this cluster has no Raft quorum")
     response = send(cluster, what, request, within)
     refuse(what, response.error_code, response.error_message)

@@ -7,6 +7,7 @@ from typing import Any
 
 from minicluster.actors.cluster.actions.performing import ms
 from minicluster.actors.cluster.client import AdminOperation, Operation
+from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
@@ -63,6 +64,12 @@ def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> An
         limit = format_duration(within_ms)
         raise NoResponse(f"{what}: no controller responded within {limit} ({why})")
     return operation.response
+
+
+def refuse_on_zookeeper(cluster: ClusterRoles, what: str, why: str) -> None:
+    """Refuse what a cluster on ZooKeeper does not have, before its brokers do in fewer words."""
+    if cluster.mode == ZOOKEEPER:
+        raise UserError(f"{what}: {why} (mode zookeeper)")
 
 
 def finish(cluster: ClusterRoles, operations: Sequence[Operation], until_ms: int) -> None:

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from typing import cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
-from minicluster.actors.cluster.actions.requests import refuse, send, wait_for_commit
+from minicluster.actors.cluster.actions.requests import (
+    refuse,
+    refuse_on_zookeeper,
+    send,
+    wait_for_commit,
+)
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.topic_configs import check_topic_configs
 from minicluster.actors.cluster.views import Topic
@@ -191,6 +196,8 @@ def elect(cluster: ClusterRoles, do: declared.Elect) -> dict[str, ErrorCode]:
 def unregister(cluster: ClusterRoles, do: declared.Unregister) -> None:
     for broker_id in cluster.ids(do.broker):
         what = f"unregister {broker_id}"
+        why = "a registration ends with the session of its broker"
+        refuse_on_zookeeper(cluster, what, why)
         request = m.UnregisterBrokerRequest(broker_id=broker_id)
         response = send(cluster, what, request, do.within)
         refuse(what, response.error_code, response.error_message)

@@ -11,10 +11,10 @@ from typing import Any
 from minicluster.controller.zookeeper.errors import ZooKeeperFailure
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
-from minicluster.controller.zookeeper.znode_access import expect_ok, read_data
+from minicluster.controller.zookeeper.znode_access import expect_ok
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from minicluster.zookeeper.operations import Code, SetData
+from minicluster.zookeeper.operations import Code, GetData, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import (
     decode_producer_id_block,
@@ -33,7 +33,7 @@ def process_allocate_producer_ids(
         state.respond(token, AllocateProducerIdsResponse(error_code=refusal))
         return
     try:
-        first = yield from _take_block(state, request.broker_id)
+        first = yield from take_block(request.broker_id)
     except ZooKeeperFailure:
         failed = AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         state.respond(token, failed)
@@ -42,10 +42,15 @@ def process_allocate_producer_ids(
     state.respond(token, allocated)
 
 
-def _take_block(state: ControllerState, broker: int) -> Process[int]:
-    """Write the next block for a broker, once no other writer was faster; returns its first id."""
+def take_block(broker: int) -> Process[int]:
+    """Write the next block for a broker, once no other writer was faster; returns its first id.
+
+    Errors:  ZooKeeperFailure.
+    Source:  kafka.coordinator.transaction.ZkProducerIdManager.getNewProducerIdBlock.
+    """
     while True:
-        data, stat = expect_ok((yield from read_data(state, paths.PRODUCER_ID_BLOCK))).found
+        (read,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
+        data, stat = expect_ok(read).found
         first = decode_producer_id_block(data)[1] + 1 if data else 0
         block = encode_producer_id_block(broker, first, first + BLOCK - 1)
         (written,) = yield (SetData(paths.PRODUCER_ID_BLOCK, block, stat.version),)

@@ -1,0 +1,34 @@
+"""Requests that a broker on ZooKeeper refuses: it forwards nothing to the controller.
+
+A client looks for the controller itself. Configs are altered by whichever broker gets the request.
+
+Source:  kafka.server.KafkaApis, MetadataSupport.ZkSupport (release 3.9 without KIP-866).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.broker.kafka_apis import APIS, FORWARDS
+from minicluster.broker.zookeeper.administration.admin_requests import ADMIN_REQUESTS
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses.error_response import error_response
+from minicluster.protocol.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
+
+BY_ANY_BROKER = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
+
+
+def refusal_of(request: Any, version: int, *, is_controller: bool) -> Any | None:
+    """The response that refuses a request, None for one that is served.
+
+    Errors:  NOT_CONTROLLER where the controller would serve it; UNSUPPORTED_VERSION for what only
+             a KRaft controller has.
+    """
+    api = APIS.get(type(request))
+    if api is None or api.way != FORWARDS or isinstance(request, BY_ANY_BROKER):
+        return None
+    if not isinstance(request, ADMIN_REQUESTS):
+        return error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+    if not is_controller:
+        return error_response(request, ErrorCode.NOT_CONTROLLER, version=version)
+    return None
