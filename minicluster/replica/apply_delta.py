@@ -52,9 +52,8 @@ def apply_delta(
         state.delayed.complete_when_not_leader(key, now_ms)
     if changes:
         state.poll_fetchers(now_ms)
-        for changed in (changes.leaders, changes.followers):
-            for named, registration in changed.items():
-                _maybe_assign_directory(state, named, registration, now_ms)
+        for named, assigned in changes.directories.items():
+            _maybe_assign_directory(state, named, assigned, now_ms)
 
 
 # --- logs -------------------------------------------------------------------------------------
@@ -236,10 +235,13 @@ def _directory_for(
 def _maybe_assign_directory(
     state: ReplicaManagerState,
     named: TopicIdPartition,
-    registration: PartitionRegistration,
+    assigned: uuid.UUID,
     now_ms: int,
 ) -> None:
-    """Report a log that lies in another directory than the metadata has it (KIP-858).
+    """Report a log that lies in another directory than the metadata has it now (KIP-858).
+
+    A partition of before metadata.version 3.7-IV2 has no directory until a broker starts anew: no
+    later change of its leader or ISR is a change of its directory.
 
     Source:  ReplicaManager.maybeUpdateTopicAssignment.
     """
@@ -252,7 +254,7 @@ def _maybe_assign_directory(
         return
     if partition.future is not None and partition.future.is_queued:
         return  # the directory that it moves to is reported
-    if known.directory == registration.directory_of(state.broker_id):
+    if known.directory == assigned:
         state.assignments.forget(key)
     elif known.directory in state.store.directory_ids:
         state.assignments.assign(key, known.directory, now_ms)

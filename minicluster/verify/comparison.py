@@ -19,6 +19,7 @@ from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.timeline import PartitionLine, PartitionSpan, timeline
 
 TOPIC, BROKER = 2, 4  # ConfigResource.Type
+UNSEEN = "assigns directories or marks replicas"  # nothing else of the partition changes
 _OF_RESOURCE = {TOPIC: "topic", BROKER: "broker"}
 
 
@@ -124,7 +125,8 @@ def _changes(line: PartitionLine, clock: Clock) -> Iterator[Change]:
     before: PartitionSpan | None = None
     for span in line.spans:
         at = clock.text(clock.of(span.start))
-        yield Change(at, tuple(_kinds(before, span)), _replicas(span), _epochs(span))
+        kinds = tuple(_kinds(before, span)) or (UNSEEN,)
+        yield Change(at, kinds, _replicas(span), _epochs(span))
         before = span
     if line.end is not None and before is not None:
         at = clock.text(clock.of(line.end))
@@ -144,12 +146,13 @@ def _kinds(before: PartitionSpan | None, after: PartitionSpan) -> Iterator[str]:
     if before is None:
         yield f"is created with {len(after.replicas)} replicas"
         return
-    if set(after.replicas) != set(before.replicas):
+    moved = set(after.replicas) != set(before.replicas)
+    if moved:
         yield f"replicas go from {len(before.replicas)} to {len(after.replicas)}"
     if after.leader != before.leader:
         if after.leader < 0:
             yield "loses its leader"
-        elif after.leader in before.isr or after.leader in before.elr:
+        elif moved or after.leader in before.isr or after.leader in before.elr:
             yield "elects a leader"
         else:
             yield "elects a leader uncleanly"

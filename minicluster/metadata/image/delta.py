@@ -55,7 +55,7 @@ class LocalChanges:
     """The changes of one broker's replicas. Every mapping is in the order of topic and partition.
 
     Shapes:  leaders holds elected_leaders; directories gives the broker's directory where the
-             assignment is new or another.
+             partition is new, or a directory of any replica of it is another.
     """
 
     deletes: tuple[TopicIdPartition, ...]
@@ -260,9 +260,9 @@ class _LocalChangesBuilder:
             (self.leaders if leads else self.followers)[key] = new
         if leads and (old is None or old.leader_epoch != new.leader_epoch):
             self.elected_leaders[key] = new
-        directory = new.directory_of(self.broker_id)
-        if old is None or old.directory_of(self.broker_id) != directory:
-            self.directories[key] = directory
+        # Kafka compares ids by identity: those of a record are new for all of its replicas.
+        if old is None or old.directories != new.directories:
+            self.directories[key] = new.directory_of(self.broker_id)
 
 
 class DeltaBuilder:

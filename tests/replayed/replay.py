@@ -1,0 +1,287 @@
+"""A recorded run of Apache Kafka, done again on a cluster: the same steps at the same times.
+
+Kafka draws the placement of replicas, so the cluster takes the one that was recorded. Steps about
+what no partition depends on (users, quotas, ACLs) are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from minicluster import MiniCluster
+from minicluster.actors.cluster.actions.requests import RequestRefused, refuse
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.segment import read_segment, write_segment
+from minicluster.protocol import messages as m
+from minicluster.protocol import records as r
+from minicluster.verify.evidence.run import Run
+
+FIRST_CONTROLLER = 101
+JVM_STARTS_MS = 2_500  # from the step to the first request of the process
+WITHIN = "60s"
+CATCH_UP_MS = 2_000
+SETTINGS = {
+    "broker.session.timeout.ms": "3s",
+    "broker.heartbeat.interval.ms": "500ms",
+    "replica.lag.time.max.ms": "2s",
+    "unclean.leader.election.interval.ms": "3s",
+    "auto.leader.rebalance.enable": False,
+    "controller.quorum.election.timeout.ms": "1s",
+    "controller.quorum.fetch.timeout.ms": "1500ms",
+    "eligible.leader.replicas.enable": False,
+}
+LEFT_OUT = ("scram", "acl", "quota", "nodes", "features", "quorum", "topics", "reassignments")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step as it was recorded."""
+
+    at_ms: int
+    words: tuple[str, ...]
+    ok: bool
+    out: Any
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def recorded_steps(folder: Path) -> list[Step]:
+    """The steps of a recorded run, from the moment on at which all brokers were unfenced.
+
+    The last ones stop all nodes at once: which broker hands over first is chance.
+    """
+    lines = (json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines())
+    steps = [
+        Step(line["ms"], tuple(line["do"].split(" ")), line["ok"], line.get("out"))
+        for line in lines
+    ]
+    begun = next(i for i, step in enumerate(steps) if step.text.startswith("wait until unfenced"))
+    last_stop = next(
+        number
+        for number, step in reversed(list(enumerate(steps)))
+        if step.words[0] not in ("SIGTERM", "SIGKILL", "ended")
+    )
+    return steps[begun : last_stop + 1]
+
+
+def shortened(source: Path, target: Path, end_ms: int) -> Path:
+    """The segments of a recorded run without the batches after a moment."""
+    for path in sorted(source.glob("controller-*/__cluster_metadata-0/*.log")):
+        to = target / path.relative_to(source)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        placed = read_segment(path).batches
+        write_segment(to, [one.batch for one in placed if one.batch.max_timestamp <= end_ms])
+    return target
+
+
+def placements(run: Run) -> dict[str, list[dict[int, tuple[int, ...]]]]:
+    """The replicas of each topic's partitions as they were created, one list per life."""
+    names: dict[Any, tuple[str, int]] = {}
+    found: dict[str, list[dict[int, tuple[int, ...]]]] = {}
+    for operation in run.history.operations:
+        for entry in operation.entries:
+            record = entry.record
+            if isinstance(record, r.TopicRecord):
+                lives = found.setdefault(record.name, [])
+                names[record.topic_id] = record.name, len(lives)
+                lives.append({})
+            elif isinstance(record, r.PartitionRecord) and record.topic_id in names:
+                name, life = names[record.topic_id]
+                found[name][life].setdefault(record.partition_id, tuple(record.replicas))
+    return found
+
+
+@dataclass(slots=True)
+class Replay:
+    """A replay in progress.
+
+    Shapes:  placed: the replicas that Kafka drew, by topic and life; lives: the current life of
+             each topic; begun_ms: the wall-clock time of Kafka at the zero of the cluster's clock.
+    """
+
+    cluster: MiniCluster
+    steps: Sequence[Step]
+    placed: Mapping[str, list[dict[int, tuple[int, ...]]]]
+    lives: dict[str, int] = field(default_factory=dict)
+    begun_ms: int = 0
+
+    def run(self) -> None:
+        """Perform every step; the clock of the cluster never runs ahead of the recorded one."""
+        self.begun_ms = self.steps[0].at_ms - self.cluster.now_ms
+        for step in self.steps:
+            if step.words[0] in ("wait", "ended"):  # recorded when the wait was over
+                self._perform(step)
+                self._run_to(step.at_ms)
+            else:
+                self._run_to(step.at_ms)
+                self._perform(step)
+
+    def _run_to(self, at_ms: int) -> None:
+        wait_ms = at_ms - self.begun_ms - self.cluster.now_ms
+        if wait_ms > 0:
+            self.cluster.run_for(f"{wait_ms}ms")
+        else:
+            self.begun_ms += wait_ms  # late: the steps keep their distances
+
+    def _perform(self, step: Step) -> None:
+        word, *rest = step.words
+        if word in LEFT_OUT or word == "sleep" or (word == "wait" and not step.ok):
+            return
+        do = getattr(self, "_" + word.lower().replace("-", "_"), None)
+        assert do is not None, f"no way to perform: {step.text}"
+        try:
+            do(step) if word == "wait" else do(*rest)
+        except RequestRefused:
+            assert not step.ok, step.text
+            return
+        expected = str(step.out)
+        assert step.ok or "Timeout" in expected, f"{step.text}: Kafka refused: {expected}"
+
+    # --- processes --------------------------------------------------------------------------
+
+    def _start(self, node: str) -> None:
+        self.cluster.run_for(f"{JVM_STARTS_MS}ms")
+        self.cluster.restart(int(node))
+
+    def _sigkill(self, node: str) -> None:
+        self.cluster.kill(int(node))
+
+    def _sigterm(self, node: str) -> None:
+        self.cluster.controlled_shutdown(int(node))
+
+    def _sigstop(self, node: str) -> None:
+        self.cluster.pause(int(node))
+
+    def _sigcont(self, node: str) -> None:
+        self.cluster.resume(int(node))
+
+    def _ended(self, node: str) -> None:
+        self.cluster.wait_until(lambda: not self.cluster.node(int(node)).is_running, WITHIN)
+
+    # --- topics -----------------------------------------------------------------------------
+
+    def _create(self, name: str, partitions: str, _replicas: str, *configs: str) -> None:
+        life = self.lives[name] = self.lives.get(name, -1) + 1
+        recorded = self.placed[name][life]
+        replicas = [list(recorded[index]) for index in range(int(partitions))]
+        self._create_with(name, replicas, configs)
+
+    def _create_manual(self, name: str, assignment: str, *configs: str) -> None:
+        self.lives[name] = self.lives.get(name, -1) + 1
+        replicas = [[int(b) for b in one.split(",")] for one in assignment.split(";")]
+        self._create_with(name, replicas, configs)
+
+    def _create_with(self, name: str, replicas: list[list[int]], configs: tuple[str, ...]) -> None:
+        settings = dict(one.split("=", 1) for one in configs)
+        self.cluster.create_topic(name, assignment=replicas, configs=settings or None)
+
+    def _partitions(self, name: str, total: str, *assignment: str) -> None:
+        before = len(self.cluster.topic(name))
+        recorded = self.placed[name][self.lives[name]]
+        new = [list(recorded[i]) for i in range(before, int(total)) if i in recorded]
+        self.cluster.add_partitions(name, int(total), assignment=new or None)
+
+    def _delete(self, *names: str) -> None:
+        for name in names:
+            self.cluster.delete_topic(name)
+
+    def _reassign(self, *moves: str) -> None:
+        for move in moves:
+            place, _, target = move.partition("=")
+            replicas = None if target == "cancel" else [int(b) for b in target.split(",")]
+            self.cluster.reassign([_partition(place)], replicas)
+
+    def _elect(self, kind: str, *places: str) -> None:
+        self.cluster.elect([_partition(place) for place in places], type=kind.upper())
+
+    def _produce(self, name: str, count: str) -> None:
+        topic = self.cluster.topic(name)
+        share, rest = divmod(int(count), len(topic))
+        for index in range(len(topic)):
+            if share + (index < rest):
+                self.cluster.produce(topic, partition=index, count=share + (index < rest))
+
+    def _config(self, kind: str, name: str, *settings: str) -> None:
+        where: dict[str, Any] = {}
+        if kind == "TOPIC":
+            where["topic"] = name
+        elif name != "-":
+            where["broker"] = int(name)
+        for setting in settings:
+            key, equals, value = setting.rstrip("!").partition("=")
+            self.cluster.set_config(key, value if equals else None, **where)
+
+    def _unregister(self, broker: str) -> None:
+        if int(broker) in self.cluster.broker_ids:
+            self.cluster.unregister(int(broker))
+            return
+        response = self.cluster.admin(m.UnregisterBrokerRequest(broker_id=int(broker)))
+        refuse(f"unregister {broker}", response.error_code)
+
+    def _feature(self, name: str, level: str, kind: str = "UPGRADE") -> None:
+        request = m.UpdateFeaturesRequest
+        update = request.FeatureUpdateKey(
+            feature=name,
+            max_version_level=int(level),
+            upgrade_type={"UPGRADE": 1, "SAFE_DOWNGRADE": 2, "UNSAFE_DOWNGRADE": 3}[kind],
+        )
+        response = self.cluster.admin(request(feature_updates=(update,), timeout_ms=10_000))
+        refuse(f"feature {name}", response.error_code, response.error_message)
+
+    def _remove_voter(self, node: str, _directory: str) -> None:
+        self.cluster.remove_voter(int(node))
+
+    def _add_voter(self, node: str, *_: str) -> None:
+        self.cluster.add_voter(int(node))
+
+    # --- looking ----------------------------------------------------------------------------
+
+    def _describe(self, *names: str) -> None:
+        pass
+
+    def _wait(self, step: Step) -> None:
+        text = " ".join(step.words[1:])
+        cluster = self.cluster
+        if found := re.fullmatch(r"until unfenced are \[(.*)\]", text):
+            wanted = {int(b) for b in found[1].split(", ")}
+            cluster.wait_until(lambda: _unfenced(cluster) == wanted, WITHIN)
+        elif found := re.fullmatch(r"until isr of (\S+) is \[(.*)\]", text):
+            name, index = _partition(found[1])
+            members = {int(b) for b in found[2].split(", ")}
+            cluster.wait_until(lambda: set(cluster.topic(name)[index].isr.ids) == members, WITHIN)
+        elif found := re.fullmatch(r"until (\S+) has (no|a) leader", text):
+            leader = cluster.topic(found[1])[0]
+            has = found[2] == "a"
+            cluster.wait_until(lambda: (leader.leader is not None) is has, WITHIN)
+        elif text.startswith(("until a controller leads", "until controller")):
+            cluster.wait_until(lambda: cluster.active_controller_id() is not None, WITHIN)
+        else:
+            raise AssertionError(f"no way to wait: {text}")
+        cluster.run_until(lambda: self._is_as_far(step.out), CATCH_UP_MS)
+
+    def _is_as_far(self, out: Any) -> bool:
+        """Every partition that the step described has its ISR; Kafka may be ahead of others."""
+        described = out.items() if isinstance(out, dict) else ()
+        return all(
+            set(one["isr"]) <= set(self.cluster.topic(name)[one["partition"]].isr.ids)
+            for name, partitions in described
+            if isinstance(partitions, list)
+            for one in partitions
+        )
+
+
+def _unfenced(cluster: MiniCluster) -> set[int]:
+    brokers = cluster.image.cluster.brokers.rows
+    return {b for b, one in brokers.items() if not one.fenced}
+
+
+def _partition(text: str) -> tuple[str, int]:
+    name, _, index = text.rpartition(":")
+    return name, int(index)
