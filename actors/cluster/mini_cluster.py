@@ -363,7 +363,7 @@ class MiniCluster(ClusterRoles):
         """
         place = _path(kafka, "export")
         with temporary_folder("run") as folder:
-            run = self.save(folder.path / self.run_id)
+            run = self.save(folder.path / "runs" / self.run_id)
             return export_run(run, place, port=port, now_ms=int(time.time() * 1000))
 
     def ingest(self, path: str | Path, form: str = "parquet") -> Path:
@@ -395,7 +395,7 @@ class MiniCluster(ClusterRoles):
             self.report.leave(Path(path))
             return self.report
         with temporary_folder("run") as folder:
-            place = folder.path / self.run_id
+            place = folder.path / "runs" / self.run_id
             with self.rt.exclusive():
                 self.report = verify(write_run(self, place, brokers=False))
             for source in self.report.sources:
