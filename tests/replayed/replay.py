@@ -196,10 +196,11 @@ class Replay:
         for move in moves:
             place, _, target = move.partition("=")
             replicas = None if target == "cancel" else [int(b) for b in target.split(",")]
-            self.cluster.reassign([_partition(place)], replicas)
+            self.cluster.reassign(place.replace(":", "-"), replicas)
 
     def _elect(self, kind: str, *places: str) -> None:
-        self.cluster.elect([_partition(place) for place in places], type=kind.upper())
+        named = [place.replace(":", "-") for place in places]
+        self.cluster.elect(named, type=kind.upper())
 
     def _produce(self, name: str, count: str) -> None:
         topic = self.cluster.topic(name)
