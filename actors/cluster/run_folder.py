@@ -158,6 +158,7 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
         "events": cluster.recorder.sequence,
         "trace_hash": trace_hash,
         "crashes": [str(crash) for crash in cluster.rt.crashes],
+        "controller_faults": list(cluster.recorder.controller_faults),
         "stale_indexes": [
             node_id
             for node_id in cluster.controller_ids

@@ -37,6 +37,7 @@ from minicluster.controller.effects import (
     RaiseKRaftVersion,
     ReportRefusal,
     Resign,
+    TaskFailed,
 )
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
@@ -167,6 +168,7 @@ class QuorumController(QuorumShell):
             Append: self._append,
             RaiseKRaftVersion: self._raise_kraft_version,
             Resign: self._resign,
+            TaskFailed: self._task_failed,
             ControllerRespond: self._controller_respond,
             ReportRefusal: self._report_refusal,
             WriteSnapshot: self._write_snapshot,
@@ -260,6 +262,7 @@ class QuorumController(QuorumShell):
             return
         if last_offset != append.base_offset + len(append.records) - 1:
             self.log.warning("append.elsewhere", expected=append.base_offset, last=last_offset)
+            self._fault(f"appended up to {last_offset}, where {append.base_offset} is decided")
             self._control(self.controller.on_renounce(self.now()))
             self.quorum.resign(append.epoch)
 
@@ -280,8 +283,16 @@ class QuorumController(QuorumShell):
 
     def _resign(self, resign: Resign) -> None:
         self.log.warning("controller.resigns", epoch=resign.epoch, reason=resign.reason)
+        self._fault(f"it resigns from epoch {resign.epoch}: {resign.reason}")
         if self.quorum.is_leader and self.quorum.epoch == resign.epoch:
             self.quorum.resign(resign.epoch)
+
+    def _task_failed(self, failed: TaskFailed) -> None:
+        self.log.warning("controller.task_failed", task=failed.task, reason=failed.reason)
+        self._fault(f"the task {failed.task}: {failed.reason}")
+
+    def _fault(self, what: str) -> None:
+        self.recorder.controller_faults.append(f"controller {self.node_id}: {what}")
 
     def _report_refusal(self, report: ReportRefusal) -> None:
         refusal, request = report.refusal, report.request

@@ -43,8 +43,11 @@ class OnlineChecks:
 
     def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
         from minicluster.verify import OnlineChecker
+        from minicluster.verify.online.quorum_checker import QuorumChecker
+        from minicluster.verify.rules.promises import promises_of
 
         self.checker = OnlineChecker(run, rules=rules)
+        self.quorum = QuorumChecker(run, promises_of(rules))
         self._rt, self._run = rt, run
         self._lock = threading.Lock()
         self._interrupted = False
@@ -58,6 +61,11 @@ class OnlineChecks:
         """Judge what a replica is, beside what clients received before."""
         with self._lock:
             self._interrupt(self.checker.clients.on_partition_event(row))
+
+    def on_raft_event(self, row: Mapping[str, Any]) -> None:
+        """Judge what the quorum counts as committed."""
+        with self._lock:
+            self._interrupt(self.quorum.on_raft_event(row))
 
     def on_response(self, exchange: Exchange) -> None:
         """Judge what a client receives."""

@@ -37,10 +37,15 @@ Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
 
 class RunFollower(Protocol):
-    """A receiver of replicas' events and of responses to clients, in order for each broker."""
+    """A receiver of replicas' and quorum's events and of responses to clients, in order for each
+    node.
+    """
 
     def on_partition_event(self, row: Mapping[str, Any]) -> None:
         """A row of ``partition_event``."""
+
+    def on_raft_event(self, row: Mapping[str, Any]) -> None:
+        """A row of ``raft_event``."""
 
     def on_response(self, exchange: Exchange) -> None:
         """A response to a client leaves."""
@@ -70,6 +75,7 @@ class Recorder:
             name: [] for name in trace.TABLES if name not in ("rpc", "client_record")
         }  # the events that are rows of a table
         self.fault_hits: dict[str, int] = {}
+        self.controller_faults: list[str] = []  # faults that a controller met and survived
         self._events: list[Event] = []
         self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
         self._hash = blake2b(digest_size=16)
@@ -102,8 +108,11 @@ class Recorder:
         event = (next(self._count), self.clock(), table, row)
         self._events.append(event)
         self.rows[table].append(event)
-        if table == "partition_event" and self.follower is not None:
-            self.follower.on_partition_event(row)
+        if self.follower is not None:
+            if table == "partition_event":
+                self.follower.on_partition_event(row)
+            elif table == "raft_event":
+                self.follower.on_raft_event(row)
         return event[0]
 
     def fault_hit(self, fault: str, node: int) -> None:

@@ -40,6 +40,14 @@ class Resign(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class TaskFailed(Effect):
+    """Report a fault in a periodic task, which runs again later."""
+
+    task: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReportRefusal(Effect):
     """Log a refusal with its reason, and trace it.
 

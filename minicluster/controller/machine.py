@@ -40,6 +40,7 @@ from minicluster.controller.effects import (
     RaiseKRaftVersion,
     ReportRefusal,
     Resign,
+    TaskFailed,
 )
 from minicluster.controller.errors import ControllerFault, Refused
 from minicluster.controller.refusal import Refusal
@@ -356,7 +357,7 @@ class ControllerMachine:
         except (ControllerFault, ReplayError) as fault:
             if self.rules.failed_task_renounces:
                 return self._fail(str(fault), now_ms)
-            return self._timers.failed(name, now_ms)
+            return [TaskFailed(name, str(fault)), *self._timers.failed(name, now_ms)]
         effects += [ReportRefusal(None, None, refusal) for refusal in decision.refusals]
         return effects + self._timers.done(name, self.state, bool(decision.response), now_ms)
 

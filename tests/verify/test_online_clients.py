@@ -106,11 +106,21 @@ def test_an_election_that_is_not_in_the_log_yet_is_no_finding() -> None:
     assert rules_of(cases.leads(run, broker=2, epoch=1, end=1, commit=False)) == set()
 
 
-def test_a_name_that_two_topics_had_is_not_judged() -> None:
-    run = cases.f6_bad()
-    assert rules_of(run) == {"F6"}
-    again = plain_run()
-    again.partition("become_leader", topic_id="AAAAAAAAAAAAAAAAAACryg", leo=0)
-    again.rows["partition_event"] += cases.f6_bad().rows["partition_event"]
-    again.rows["client_record"] += cases.f6_bad().rows["client_record"]
-    assert rules_of(again) == set()
+OTHER = "AAAAAAAAAAAAAAAAAACryg"
+
+
+def test_a_name_that_two_topics_had_is_the_one_that_the_broker_had_by_then() -> None:
+    def after_another(broker: int) -> RunBuilder:
+        again = plain_run()
+        again.partition("become_leader", topic_id=OTHER, broker=broker, leo=0)
+        for table in ("partition_event", "client_record"):
+            again.rows[table] += cases.f6_bad().rows[table]
+        return again
+
+    assert rules_of(cases.f6_bad()) == {"F6"}
+    assert rules_of(after_another(1)) == {"F6"}, "the later one of broker 1"
+    assert rules_of(after_another(2)) == {"F6"}, "another broker is behind"
+    of_none = cases.f6_bad()
+    for row in of_none.rows["partition_event"]:
+        row["broker"] = 2
+    assert rules_of(of_none) == set()

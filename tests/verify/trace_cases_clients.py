@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.verify.build import change
+from minicluster.protocol import records as r
+from minicluster.protocol.uuids import format_uuid
+from tests.verify.build import OTHER_TOPIC, TOPIC, change, partition
 from tests.verify.build_run import TOPIC_ID, RunBuilder
 from tests.verify.trace_cases_logs import f18_bad, f18_listed, f18_listed_early, f18_near
 from tests.verify.trace_kit import EVERYBODY, plain_run
@@ -88,6 +90,28 @@ def f1_deleted() -> RunBuilder:
     return client(run, "send", offset=0, value="x", acks=-1, part=1)
 
 
+def _made_again(acknowledged: int) -> RunBuilder:
+    """orders is deleted and made again; each time one record, or more, is acknowledged."""
+    run = sent(leads(plain_run(), end=5), 4, "e")
+    run.partition("delete", broker=1, leo=0)
+    run.log.op(r.RemoveTopicRecord(topic_id=TOPIC))
+    run.log.topic(partition(topic_id=OTHER_TOPIC), topic_id=OTHER_TOPIC)
+    new = {"topic_id": format_uuid(OTHER_TOPIC), **EVERYBODY}
+    run.partition("become_leader", leo=0, **new)
+    run.partition("hw", leo=1, hw_old=0, hw_new=1, **new)
+    return sent(run, acknowledged, "a")
+
+
+def f1_made_again() -> RunBuilder:
+    """The topic that has the name now lost what it acknowledged."""
+    return _made_again(1)
+
+
+def f1_made_again_near() -> RunBuilder:
+    """What the topic before it acknowledged went with it."""
+    return _made_again(0)
+
+
 def f6_bad() -> RunBuilder:
     return read(leads(plain_run()), 2, "c", hw=3)
 
@@ -148,13 +172,13 @@ def f18_client_near() -> RunBuilder:
 
 
 BAD: dict[str, tuple[Case, ...]] = {
-    "F1": (f1_bad, f1_other),
+    "F1": (f1_bad, f1_other, f1_made_again),
     "F6": (f6_bad, f6_beyond_the_response, f6_raised),
     "F9": (f9_bad, f9_acknowledged),
     "F18": (f18_bad, f18_listed_early, f18_client),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
-    "F1": (f1_near, f1_deleted),
+    "F1": (f1_near, f1_deleted, f1_made_again_near),
     "F6": (f6_near,),
     "F9": (f9_near, f9_same_sequence),
     "F18": (f18_near, f18_listed, f18_client_near),

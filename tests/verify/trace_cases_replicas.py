@@ -300,8 +300,24 @@ def e34_epoch() -> RunBuilder:
     return WithSnapshot(batches=9, name_epoch=2)
 
 
+def e34_time() -> RunBuilder:
+    """Its header has another time than the batch that it ends with."""
+    return WithSnapshot(batches=9, late_ms=1)
+
+
 def e34_near() -> RunBuilder:
     return WithSnapshot(batches=9)
+
+
+def e38_bad_snapshot() -> RunBuilder:
+    """The log begins with a snapshot, which has configs of a topic that it lacks."""
+    return WithSnapshot(batches=9, kept=8, configured="payments")
+
+
+def e38_near_snapshot() -> RunBuilder:
+    run = WithSnapshot(batches=9, kept=8, configured="orders")
+    run.log.op(r.ConfigRecord(resource_type=2, resource_name="orders", name="a", value="c"))
+    return run
 
 
 def _after_snapshot(**values: object) -> RunBuilder:
@@ -329,6 +345,26 @@ def e36_goes_on() -> RunBuilder:
     run.publish(1)
     run.seq += 5000
     return run.partition("append", leo=1, offset=0, isr=[1, 2, 3], maximal_isr=[1, 2, 3])
+
+
+def _shrinks_in_its_image(partition_epoch: int) -> RunBuilder:
+    run = RunBuilder(cluster().op(change((1, 2))))
+    run.partition("become_leader", leo=0, **EVERYBODY)
+    run.publish(1)
+    run.seq += 5000
+    return run.partition(
+        "append", leo=1, offset=0, partition_epoch=partition_epoch, isr=[1, 2], maximal_isr=[1, 2]
+    )
+
+
+def e36_partition_epoch() -> RunBuilder:
+    """The leader has published a change of its partition, and does not go by it."""
+    return _shrinks_in_its_image(0)
+
+
+def e36_partition_epoch_near() -> RunBuilder:
+    """By a response it is ahead of its image."""
+    return _shrinks_in_its_image(2)
 
 
 def e36_near() -> RunBuilder:
@@ -400,8 +436,12 @@ def e42_bad() -> RunBuilder:
     return plain_run(crashes=["broker-1: KeyError"])
 
 
+def e42_fault() -> RunBuilder:
+    return plain_run(controller_faults=["controller 101: it resigns from epoch 1: an index …"])
+
+
 def e42_near() -> RunBuilder:
-    return plain_run(crashes=[])
+    return plain_run(crashes=[], controller_faults=[])
 
 
 BAD: dict[str, tuple[Case, ...]] = {
@@ -415,12 +455,12 @@ BAD: dict[str, tuple[Case, ...]] = {
     "B10": (b10_bad,),
     "E15": (e15_bad, e15_response),
     "E27": (e27_bad,),
-    "E34": (e34_bad, e34_epoch),
+    "E34": (e34_bad, e34_epoch, e34_time),
     "E35": (e35_bad,),
-    "E36": (e36_bad, e36_goes_on),
+    "E36": (e36_bad, e36_goes_on, e36_partition_epoch),
     "E37": (e37_bad, e37_kept),
     "E41": (e41_bad,),
-    "E42": (e42_bad,),
+    "E42": (e42_bad, e42_fault),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "A7": (a7_near,),
@@ -435,14 +475,19 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E27": (e27_near,),
     "E34": (e34_near,),
     "E35": (e35_near,),
-    "E36": (e36_near,),
+    "E36": (e36_near, e36_partition_epoch_near),
     "E37": (e37_near,),
     "E41": (e41_near,),
     "E42": (e42_near,),
 }
 # The part of a log rule that only a trace shows.
-REQUESTS_BAD: dict[str, tuple[Case, ...]] = {"C5": (c5_bad_request,), "E29": (e29_bad_request,)}
+REQUESTS_BAD: dict[str, tuple[Case, ...]] = {
+    "C5": (c5_bad_request,),
+    "E29": (e29_bad_request,),
+    "E38": (e38_bad_snapshot,),
+}
 REQUESTS_NEAR: dict[str, tuple[Case, ...]] = {
     "C5": (c5_near_request,),
     "E29": (e29_near_request,),
+    "E38": (e38_near_snapshot,),
 }

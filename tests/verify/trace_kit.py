@@ -50,7 +50,16 @@ def cut_log(log: LogBuilder, *, keep_from: int) -> LogBuilder:
 class WithSnapshot(RunBuilder):
     """A run whose controller has a snapshot of the first batches of its log."""
 
-    def __init__(self, *, batches: int, kept: int = 0, name_epoch: int = 1, lie: bool = False):
+    def __init__(
+        self,
+        *,
+        batches: int,
+        kept: int = 0,
+        name_epoch: int = 1,
+        lie: bool = False,
+        late_ms: int = 0,
+        configured: str | None = None,
+    ):
         log = cluster().op(change((1, 2)))
         super().__init__(log)
         image = MetadataImage.EMPTY
@@ -59,9 +68,15 @@ class WithSnapshot(RunBuilder):
         records = [*image_records(image)]
         if lie:
             records.append(r.VersionedRecord(r.TopicRecord(name="x", topic_id=OTHER_TOPIC), 0))
-        end = log.batches[batches - 1].next_offset
+        if configured is not None:
+            record = r.ConfigRecord(resource_type=2, resource_name=configured, name="a", value="b")
+            records.append(r.VersionedRecord(record, 0))
+        last = log.batches[batches - 1]
+        end = last.next_offset
         self.name = checkpoint_name((end, name_epoch))
-        self.snapshot = Snapshot(records=tuple(records), last_contained_log_timestamp=0)
+        self.snapshot = Snapshot(
+            records=tuple(records), last_contained_log_timestamp=last.max_timestamp + late_ms
+        )
         cut_log(log, keep_from=kept)
 
     def write(self, folder: Path) -> Path:

@@ -77,6 +77,7 @@ class RunHeader:
     trace_hash: str | None = None
     repeat_trace_hash: str | None = None
     crashes: int | None = None
+    controller_faults: int | None = None
     stale_indexes: tuple[int, ...] | None = None
     written: Mapping[str, WrittenFile] | None = None
     failure: ScenarioFailure | None = None
@@ -118,6 +119,8 @@ class _Reader:
 
     def header(self) -> RunHeader:
         crashes = self._optional("crashes", list, "a list")
+        faults = self._optional("controller_faults", list, "a list")
+        for name in ("run_id", "metadata_version", "cluster_id", "runtime"):
         for name in ("run_id", "metadata_version", "cluster_id"):
             self._text(name)
         for name in ("events", "format"):
@@ -141,6 +144,7 @@ class _Reader:
             trace_hash=self._text("trace_hash"),
             repeat_trace_hash=self._text("repeat_trace_hash"),
             crashes=None if crashes is None else len(crashes),
+            controller_faults=None if faults is None else len(faults),
             stale_indexes=self._node_ids("stale_indexes"),
             written=self._written(),
             failure=self._failure(),

@@ -76,7 +76,8 @@ class ClientChecker:
         self.looked_at = self._new.looked_at
         self._log = log
         self._partitions: dict[Place, _Partition] = {}
-        self._ids: dict[str, str | None] = {}  # topic name -> id; None: several topics had it
+        self._ids: dict[tuple[int, str, int], str] = {}  # broker, topic, partition -> topic id
+        self._seen: set[tuple[int, Place]] = set()
         self._short: dict[Place, _ShortLog] = {}
         self._epochs = ProducerEpochs()
 
@@ -86,9 +87,10 @@ class ClientChecker:
         partition = self._partitions.get(place)
         if partition is None:
             partition = self._partitions[place] = _Partition(topic)
-            if self._ids.setdefault(topic, place[0]) != place[0]:
-                self._ids[topic] = None
         kind, broker = row["kind"], row["broker"]
+        if (broker, place) not in self._seen:
+            self._seen.add((broker, place))
+            self._ids[broker, topic, place[1]] = place[0]
         if kind == "delete":
             partition.replicas.pop(broker, None)
             return []
@@ -109,14 +111,11 @@ class ClientChecker:
         return self._new.take_new()
 
     def lost_records(self) -> list[Place]:
-        """The partitions that may have lost records, or whose name several topics had."""
+        """The partitions that may have lost records."""
         return [
             place
             for place, partition in self._partitions.items()
-            if partition.may_have_lost
-            or place in self._short
-            or self._was_unclean(place)
-            or self._ids[partition.topic] is None
+            if partition.may_have_lost or place in self._short or self._was_unclean(place)
         ]
 
     def on_commit(self) -> list[Finding]:
@@ -259,7 +258,7 @@ class ClientChecker:
         return bool(found and found.was_unclean)
 
     def _place_of(self, row: Row) -> Place | None:
-        topic_id = row["topic_id"] or self._ids.get(row["topic"])
+        topic_id = row["topic_id"] or self._ids.get((row["broker"], row["topic"], row["part"]))
         return None if topic_id is None else (topic_id, row["part"])
 
     def _partition_of(self, row: Row) -> _Partition | None:

@@ -6,6 +6,7 @@ node must be judged by the function that it uses.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ import pyarrow as pa
 from minicluster.log.checkpoint import read_checkpoint
 from minicluster.log.errors import LogError
 from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image.configs import TOPIC
 from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.records import ConfigRecord, TopicRecord, VersionedRecord
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.rules.model import Evidence
@@ -62,24 +65,27 @@ def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
 def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each snapshot beside a log, and the fold of the log up to its end.
 
-    Shapes:  a snapshot from before the fold begins is left out; one that cannot be read has the
-             error for a hash, which matches none.
+    Shapes:  a snapshot from before the fold begins is not ``in_log``; one that cannot be read has
+             the error for a hash, which matches none.
     """
     if not images:
         return []
     hashes = {row["offset"]: row["hash"] for row in images}
-    epochs = {batch.last_offset: batch.leader_epoch for batch in run.committed}
+    last = {batch.last_offset: batch for batch in run.committed}
     first = min(hashes)
     rows = []
     for node in run.nodes:
         for end, epoch, path in node.snapshots:
-            if end - 1 < first or (run.start is not None and end <= run.start.end_offset):
-                continue
+            is_before = run.start is not None and end <= run.start.end_offset
+            timestamp, orphans = None, None
             try:
                 content = read_checkpoint(path, node.files.limits)
+                timestamp = content.last_contained_log_timestamp
+                orphans = _orphans(content.records)
                 digest = IndependentFold(content.records).digest()
             except (LogError, ProtocolError, ReplayError) as error:
                 digest = f"unreadable: {error}"
+            batch = last.get(end - 1)
             rows.append(
                 {
                     "run": run.name,
@@ -87,8 +93,24 @@ def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]
                     "offset": end,
                     "epoch": epoch,
                     "hash": digest,
+                    "in_log": end - 1 >= first and not is_before,
                     "expected_hash": hashes.get(end - 1),
-                    "expected_epoch": epochs.get(end - 1),
+                    "expected_epoch": None if batch is None else batch.leader_epoch,
+                    "timestamp": timestamp,
+                    "expected_timestamp": None if batch is None else batch.max_timestamp,
+                    "configs": None if orphans is None else len(orphans),
+                    "orphan": min(orphans) if orphans else None,
                 }
             )
     return rows
+
+
+def _orphans(records: Iterable[VersionedRecord]) -> list[str]:
+    """The topics that a snapshot has configs of, and lacks."""
+    topics, configured = set(), set()
+    for record in (versioned.record for versioned in records):
+        if isinstance(record, TopicRecord):
+            topics.add(record.name)
+        elif isinstance(record, ConfigRecord) and record.resource_type == TOPIC:
+            configured.add(record.resource_name)
+    return sorted(configured - topics)

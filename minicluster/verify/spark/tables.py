@@ -41,6 +41,7 @@ HEADER_SCHEMA = pa.schema(
         "trace_hash": pa.string(),
         "repeat_trace_hash": pa.string(),
         "crashes": pa.int64(),
+        "controller_faults": pa.int64(),
         "stale_indexes": pa.list_(pa.int32()),
     }
 )
@@ -53,6 +54,11 @@ SNAPSHOT_SCHEMA = pa.schema(
         "hash": pa.string(),  # what it holds
         "expected_hash": pa.string(),  # what the log makes; null: that ends no batch
         "expected_epoch": pa.int32(),
+        "in_log": pa.bool_(),  # the fold of the log reaches from before it to its end
+        "timestamp": pa.int64(),  # what its header has as the time of the last batch
+        "expected_timestamp": pa.int64(),
+        "configs": pa.int32(),  # how many topics it has configs of and lacks
+        "orphan": pa.string(),  # the first of them
     }
 )
 
@@ -100,7 +106,7 @@ def gather(
     wanted = [table for table in TABLES if table in named or any(table in r.tables for r in rules)]
     for table in wanted:
         tables[table] = _trace(table, runs, problems)
-    if "publish" in wanted:
+    if "publish" in wanted or not named.isdisjoint(("images", "snapshots")):
         rows: list[dict[str, Any]] = []
         snapshots: list[dict[str, Any]] = []
         for run in runs:
@@ -118,6 +124,7 @@ def gather(
             "trace_hash": run.header.trace_hash,
             "repeat_trace_hash": run.header.repeat_trace_hash,
             "crashes": run.header.crashes,
+            "controller_faults": run.header.controller_faults,
             "stale_indexes": run.header.stale_indexes,
         }
         for run in runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from minicluster.verify.rules.log.partitions import UNKNOWN_PARTITION
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
 from minicluster.verify.rules.trace.controller_requests import ATOMIC_REQUESTS
+from minicluster.verify.rules.trace.publishing import CONFIGS_OF_SNAPSHOTS
 
 _STATES = """
 select *,
@@ -120,8 +121,8 @@ RULES = (
     Rule(
         id="E38",
         title="Configs of a topic do not outlive it",
-        statement="No config names a topic that does not exist; the operation that deletes a "
-        "topic deletes its configs.",
+        statement="No config names a topic that does not exist, neither in the log nor in a "
+        "snapshot; the operation that deletes a topic deletes its configs.",
         source="KIP-516; ConfigurationControlManager.deleteTopicConfigs",
         evidence=Evidence.LOG,
         online=True,
@@ -133,6 +134,7 @@ RULES = (
                 message="a config is set for topic {topic}, which does not exist",
                 partition="null",
             ),
+            CONFIGS_OF_SNAPSHOTS,
         ),
     ),
 )

@@ -31,18 +31,18 @@ select *,
     partition by run, broker, incarnation order by vt
     range between unbounded preceding and {_SETTLED_MS} preceding) as settled_image
 from (
-  select run, vt, seq, broker, incarnation, topic, topic_id, part, kind, leader_epoch, leo,
-    maximal_isr, false as published, cast(null as bigint) as offset,
+  select run, vt, seq, broker, incarnation, topic, topic_id, part, kind, leader_epoch,
+    partition_epoch, leo, maximal_isr, false as published, cast(null as bigint) as offset,
     cast(null as bigint) as first_image
   from partition_event
   where kind = 'delete' or (maximal_isr is not null and kind in ('append', 'hw', 'ack', 'stop'))
   union all
   select distinct run, vt, seq, broker, incarnation, topic, topic_id, part, 'end', null, null,
-    null, false, null, null
+    null, null, false, null, null
   from replica_log where at = 'end' and incarnation is not null
   union all
-  select run, vt, seq, node, incarnation, null, null, null, null, null, null, null, true, offset,
-    first_image
+  select run, vt, seq, node, incarnation, null, null, null, null, null, null, null, null, true,
+    offset, first_image
   from publish
 )
 """
@@ -53,16 +53,17 @@ select * from (
   select *, last(state, true) over (
     partition by run, topic_id, part order by at, rank {UP_TO_HERE}) as seen
   from (
-    select run, seq, broker, topic, topic_id, part, kind, leader_epoch,
+    select run, seq, broker, topic, topic_id, part, kind, leader_epoch, partition_epoch,
       image.offset as at, 1 as rank,
-      cast(null as struct<live: boolean, leader: int, le: bigint, replicas: array<int>>) as state
+      cast(null as struct<live: boolean, leader: int, le: bigint, pe: bigint,
+        replicas: array<int>>) as state
     from (select * except (image, settled_image),
         case when kind = 'delete' then image else settled_image end as image
       from ({_IMAGES}))
     where not published and image.offset >= image.first
     union all
-    select run, null, null, topic, topic_id, part, null, null, pos, 0,
-      named_struct('live', kind <> 'RemoveTopic', 'leader', leader, 'le', le,
+    select run, null, null, topic, topic_id, part, null, null, null, pos, 0,
+      named_struct('live', kind <> 'RemoveTopic', 'leader', leader, 'le', le, 'pe', pe,
         'replicas', replicas)
     from partition_states
   )
@@ -146,7 +147,8 @@ RULES = (
         id="E36",
         title="Brokers act as their metadata image has it",
         statement="A broker leads the partitions that its metadata makes it lead and no "
-        "others, even while it shuts down.",
+        "others, even while it shuts down, and its own epochs of a partition are at least those "
+        "of its metadata.",
         source="KAFKA-14296, KAFKA-13858; ReplicaManager.applyDelta",
         evidence=Evidence.TRACE,
         tables=("partition_event", "publish", "replica_log"),
@@ -167,6 +169,18 @@ RULES = (
                 bad="seen.live and seen.le > leader_epoch",
                 message="broker {broker} acts as leader of an epoch older than that of its "
                 "own image (event {number})",
+                broker="broker",
+                number="seq",
+                offset="at",
+            ),
+            Check(
+                view="replica_actions",
+                when="kind in ('append', 'hw', 'ack', 'stop') and seen is not null",
+                counts=False,
+                bad="seen.live and seen.leader = broker and seen.le = leader_epoch "
+                "and seen.pe > partition_epoch",
+                message="leader {broker} is at a partition epoch older than that of its own image "
+                "(event {number})",
                 broker="broker",
                 number="seq",
                 offset="at",

@@ -1,13 +1,25 @@
 """Responses to Kafka's clients, beside the logs and the high watermarks of the replicas.
 
 A partition that has lost records, by an unclean election or with its last ISR member, promises
-nothing. A topic that is named, and whose name several topics had, is not judged.
+nothing. A name that several topics had stands for the one that the broker had by the response; to
+a broker that has none of them, such as a group's coordinator, it names none.
 """
 
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
 from minicluster.verify.rules.trace.windows import UP_TO_HERE
+
+# The topics that each broker had under a name that several topics had, one after the other.
+_SUCCEEDING = """
+select e.run, e.topic, e.topic_id, e.part, e.broker, e.since,
+  lead(e.since) over (partition by e.run, e.topic, e.part, e.broker order by e.since) as until
+from (select run, topic, topic_id, part, broker, min(seq) as since from partition_event
+  group by run, topic, topic_id, part, broker) e
+join (select run, topic from partition_event group by run, topic
+  having count(distinct topic_id) > 1) s
+  on e.run = s.run and e.topic = s.topic
+"""
 
 # Each row with the id of its topic, of partitions that have lost nothing.
 _RETURNED = """
@@ -20,13 +32,19 @@ select r.run, r.seq, r.rpc, r.broker, r.f, r.part, r.acks, r.offset as record_of
   cast(null as bigint) as log_offset
 from client_record r
 join (
-  select run, topic, any_value(topic_id) as topic_id, true as by_name from partition_event
-  group by run, topic having count(distinct topic_id) = 1
+  select run, topic, any_value(topic_id) as topic_id, true as by_name, cast(null as int) as part,
+    cast(null as int) as broker, cast(null as bigint) as since, cast(null as bigint) as until
+  from partition_event group by run, topic having count(distinct topic_id) = 1
   union all
-  select run, any_value(topic), topic_id, false from partition_event group by run, topic_id
+  select run, any_value(topic), topic_id, false, null, null, null, null
+  from partition_event group by run, topic_id
+  union all
+  select run, topic, topic_id, true, part, broker, since, until from succeeding_topics
 ) n
   on r.run = n.run and (r.topic_id is null) = n.by_name
     and case when n.by_name then r.topic = n.topic else r.topic_id = n.topic_id end
+    and (n.broker is null or (r.f in ('send', 'read', 'fetch', 'list') and r.broker = n.broker
+      and r.part = n.part and r.seq >= n.since and (n.until is null or r.seq < n.until)))
 left join (select run, topic_id, part, bool_or(lossy) as lossy from electable_replicas
   group by run, topic_id, part) h
   on r.run = h.run and n.topic_id = h.topic_id and r.part = h.part
@@ -93,6 +111,7 @@ from returned_to_clients where f = 'read' or (f = 'send' and acks = -1 and not i
 
 
 VIEWS = (
+    View(name="succeeding_topics", sql=_SUCCEEDING, empty_unless=("client_record", None, None)),
     View(name="returned_to_clients", sql=_RETURNED, empty_unless=("client_record", None, None)),
     View(name="served_to_clients", sql=_SERVED, empty_unless=("client_record", None, None)),
     View(

@@ -32,9 +32,12 @@ RULES = (
     ),
     Rule(
         id="E42",
-        title="No actor crashes",
-        statement="No machine raises anything but a protocol error, whatever it receives.",
-        source="design of this project; Kafka's own faults are FaultHandler.handleFault",
+        title="No actor crashes, and no controller resigns because of a fault",
+        statement="No machine raises anything but a protocol error, whatever it receives; no "
+        "decision or periodic task of a controller meets a state that cannot be, and no controller "
+        "gives up its leadership for it.",
+        source="design of this project; Kafka's own faults are FaultHandler.handleFault, "
+        "QuorumController.handleEventException",
         evidence=Evidence.META,
         checks=(
             Check(
@@ -43,6 +46,15 @@ RULES = (
                 bad="crashes > 0",
                 message="{number} actors crashed",
                 number="crashes",
+            ),
+            Check(
+                view="header_states",
+                when="controller_faults is not null",
+                counts=False,
+                bad="controller_faults > 0",
+                message="controllers met {number} faults of their own (controller_faults of "
+                "run.json)",
+                number="controller_faults",
             ),
         ),
     ),

@@ -125,6 +125,25 @@ from (
 where response_epoch is not null and node_epoch is not null
 """
 
+GOES_BACK = Check(
+    view="raft_history",
+    when="kind = 'hw' and p_hw is not null",
+    bad="offset < p_hw",
+    message="node {broker} moved its high watermark back to {offset} from {number}",
+    broker="node",
+    number="p_hw",
+)
+
+HELD_BY_A_MAJORITY = Check(
+    view="raft_majorities",
+    when="true",
+    bad="2 * holders <= voters",
+    message="leader {broker} has high watermark {offset}, which only {number} of its voters have "
+    "on disk: no majority",
+    broker="node",
+    number="holders",
+)
+
 ONE_LEADER = Check(
     view="raft_history",
     when="kind = 'elected'",
@@ -185,14 +204,7 @@ RULES = (
         evidence=Evidence.TRACE,
         tables=("raft_event", "rpc"),
         checks=(
-            Check(
-                view="raft_history",
-                when="kind = 'hw' and p_hw is not null",
-                bad="offset < p_hw",
-                message="node {broker} moved its high watermark back to {offset} from {number}",
-                broker="node",
-                number="p_hw",
-            ),
+            GOES_BACK,
             Check(
                 view="raft_history",
                 when="kind = 'hw' and leads and epoch = top_epoch and true_hw is not null",
@@ -212,15 +224,7 @@ RULES = (
                 broker="node",
                 number="true_hw.offset",
             ),
-            Check(
-                view="raft_majorities",
-                when="true",
-                bad="2 * holders <= voters",
-                message="leader {broker} has high watermark {offset}, which only {number} of "
-                "its voters have on disk: no majority",
-                broker="node",
-                number="holders",
-            ),
+            HELD_BY_A_MAJORITY,
             Check(
                 view="raft_fetch_responses",
                 when="true",
