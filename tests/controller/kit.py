@@ -13,6 +13,7 @@ from minicluster.controller.effects import (
     RaiseKRaftVersion,
     ReportRefusal,
     Resign,
+    TaskFailed,
 )
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.operations.update_features import node_features
@@ -107,6 +108,7 @@ class Cluster:
         self.refusals: list[Refusal] = []
         self.raised: list[tuple[int, int]] = []  # kraft.version, and the offset of its record
         self.resigned = False
+        self.failed_tasks: list[str] = []
         self._tokens = 0
         if self.active:
             self.take(self.machine.on_claim(1, self.end, self.now_ms))
@@ -137,6 +139,8 @@ class Cluster:
                     self.hits.append(fault)
                 case Resign():
                     self.resigned = True
+                case TaskFailed(task, _):
+                    self.failed_tasks.append(task)
                 case _:
                     raise AssertionError(effect)
         if appended and not self.held:

@@ -92,6 +92,7 @@ def test_failed_task_renounces(on: bool) -> None:
         timers._RUN.update(before)
     assert cluster.resigned == on
     assert cluster.machine.is_active == (not on)
+    assert cluster.failed_tasks == ([] if on else [timers.ELECT_UNCLEAN])
     if not on:
         assert cluster.timers[timers.ELECT_UNCLEAN] == 1_000 + 300_000
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.effects import Append, ControllerRespond, ReportRefusal, Resign
+from minicluster.controller import effects as fx
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
-from minicluster.controller.task_timers import FAILED_MS
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch, metadata_batch
@@ -210,26 +209,25 @@ class Player:
     def _take(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Append(epoch, base_offset, records):
+                case fx.Append(epoch, base_offset, records):
                     if (epoch, base_offset) != (self.epoch, self.end):
                         self._find("E01", f"append at {base_offset}, the log ends at {self.end}")
                         raise _Broken
                     self._append(metadata_batch(base_offset, epoch, self.now_ms, records))
-                case ReportRefusal():
+                case fx.ReportRefusal():
                     pass
-                case ControllerRespond():
+                case fx.ControllerRespond():
                     self._respond(effect)
                 case SetTimer(name, at_ms):
-                    # All periods are shorter than the pause after a failure.
-                    if at_ms - self.now_ms == FAILED_MS:
-                        self._find("E42", f"the task {name} failed")
-                        raise _Broken
                     self.timers[name] = at_ms
+                case fx.TaskFailed(task, reason):
+                    self._find("E42", f"the task {task} failed: {reason}")
+                    raise _Broken
                 case CancelTimer(name):
                     self.timers.pop(name, None)
                 case FaultHit(fault):
                     self.hits[fault] = self.hits.get(fault, 0) + 1
-                case Resign(_, reason):
+                case fx.Resign(_, reason):
                     self._find("E42", f"the controller resigned: {reason}")
                     raise _Broken
                 case _:
@@ -317,7 +315,7 @@ class Player:
 
         self._call(handle)
 
-    def _respond(self, response: ControllerRespond) -> None:
+    def _respond(self, response: fx.ControllerRespond) -> None:
         requested = self._requested.pop(response.token, None)
         if requested is None:
             self._find("E40", f"request {response.token} has two responses")

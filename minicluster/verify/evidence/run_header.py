@@ -120,7 +120,6 @@ class _Reader:
     def header(self) -> RunHeader:
         crashes = self._optional("crashes", list, "a list")
         faults = self._optional("controller_faults", list, "a list")
-        for name in ("run_id", "metadata_version", "cluster_id", "runtime"):
         for name in ("run_id", "metadata_version", "cluster_id"):
             self._text(name)
         for name in ("events", "format"):
