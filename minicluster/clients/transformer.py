@@ -3,7 +3,7 @@
     records ──▶ a transaction of its producer with records and offsets ──committed──▶ reads on
                                                               `──aborted──▶ reads them again
 
-Nothing is read while a transaction is open. A rebalance waits for its end.
+Nothing is read while a transaction is open. A rebalance and an assignment wait for its end.
 
 Source:  KIP-98, KIP-447: KafkaProducer.sendOffsetsToTransaction.
 """
@@ -52,20 +52,23 @@ class Transformer(Consumer):
         self._open: Transaction | None = None
         self._records: Sequence[ConsumedRecord] = ()
         self._then: Then | None = None
-        self._assignments = 0
-        self._begun_in = 0
 
     def _on_assigned(
         self, member: Membership, places: tuple[TopicPartition, ...], now_ms: int
     ) -> None:
-        self._assignments += 1
-        super()._on_assigned(member, places, now_ms)
+        """Take the assignment, once the transaction of the one before has ended.
+
+        The coordinator would accept the offsets of both: they are of one member.
+        """
+        if self._open is None:
+            super()._on_assigned(member, places, now_ms)
+        else:
+            self._then = lambda at_ms: self._on_assigned(self._member.membership, places, at_ms)
 
     def _on_records(self, records: Sequence[ConsumedRecord], now_ms: int) -> None:
         self._reader.stop()
         topic, partitions = self._to
         self._begun += 1
-        self._begun_in = self._assignments
         aborts = self._abort_every is not None and self._begun % self._abort_every == 0
         self._records = records
         self._open = Transaction(
@@ -89,10 +92,10 @@ class Transformer(Consumer):
             then, self._then = self._then, None
             if then is not None:
                 then(now_ms)
-            elif self._begun_in == self._assignments and is_committed:
+            elif is_committed:
                 self.committed = dict(transaction.offsets)
                 self._reader.start(self.committed)
-            elif self._begun_in == self._assignments:
+            else:
                 self._begin(self._member.membership, tuple(transaction.offsets), now_ms)
         return self.take_effects()
 

@@ -24,6 +24,7 @@ class Log:
         self.batches: list[RecordBatch] = []
         self.mark = mark
         self.refusal: ErrorCode | None = None
+        self.after_commit = ErrorCode.NONE
 
     @property
     def end(self) -> int:
@@ -41,6 +42,9 @@ class Log:
         made = [Record(i, now_ms, key, value) for i, (key, value) in enumerate(records)]
         self.batches.append(RecordBatch.of(made, leader_epoch=0).with_base(self.end, 0))
         return self.end
+
+    def error_of_committed(self, partition: int) -> ErrorCode:
+        return self.after_commit
 
     def append_end_txn_marker(self, partition: int, marker: EndTxnMarker, now_ms: int) -> int:
         raise AssertionError("no transactions here")

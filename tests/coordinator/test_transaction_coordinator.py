@@ -126,6 +126,22 @@ def test_a_fence_that_is_not_written_bumps_the_epoch_once(level: int, epochs: li
     assert bench.producer() == (0, 2)
 
 
+def test_a_transition_committed_by_too_few_replicas_is_none() -> None:
+    """The log has it, the coordinator responds as if it had not, and the client tries again.
+
+    Source:  TransactionStateManagerTest.shouldReturnNotAvailableErrorOnAppendWhenNotEnoughReplicas;
+             TransactionStateManager.appendTransactionToLog.
+    """
+    bench = Bench()
+    producer = bench.producer()
+    bench.log.after_commit = E.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert bench.add(producer) == E.COORDINATOR_NOT_AVAILABLE
+    assert bench.state() == "Empty"
+    bench.log.after_commit = E.NONE
+    assert bench.add(producer) == E.NONE
+    assert bench.state() == "Ongoing"
+
+
 @pytest.mark.parametrize("level", [0, 2])
 def test_the_last_epoch_is_for_the_fence(level: int) -> None:
     """Source: shouldUseLastEpochToFenceWhenEpochsAreExhausted, and its test with V2."""

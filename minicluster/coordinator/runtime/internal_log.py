@@ -74,6 +74,11 @@ class InternalLog(Protocol):
     ) -> int:
         """Append records as the leader; the offset behind the last one."""
 
+    def error_of_committed(self, partition: int) -> ErrorCode:
+        """The error of an append whose record is committed: NONE, or
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND while the ISR is below its minimum.
+        """
+
     def append_end_txn_marker(self, partition: int, marker: EndTxnMarker, now_ms: int) -> int:
         """Append the end of a transaction as the leader; the offset behind it."""
 

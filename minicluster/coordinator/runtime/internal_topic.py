@@ -20,7 +20,11 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.leader_log import ACKS_ALL, append_records_to_leader
+from minicluster.replica.partition.leader_log import (
+    ACKS_ALL,
+    append_records_to_leader,
+    check_enough_replicas,
+)
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
@@ -136,6 +140,13 @@ class InternalTopic:
         """The local high watermark."""
         local = self._local(partition)
         return 0 if local is None else local.high_watermark
+
+    def error_of_committed(self, partition: int) -> ErrorCode:
+        """The error of an append whose record is committed."""
+        local = self._local(partition)
+        if local is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return check_enough_replicas(local, local.high_watermark).error
 
     def take_risen_high_watermarks(self) -> list[tuple[int, int]]:
         """Each partition that this broker leads whose high watermark has risen since the last call.

@@ -34,6 +34,11 @@ from minicluster.rules import Rules
 
 TIMER = "transaction-coordinator"
 _PRODUCER_IDS_TIMEOUT_MS = 60_000
+_AFTER_COMMIT = {
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
 Appended = Callable[[ErrorCode, int], None]
 """Takes the error, or NONE, and the time."""
 
@@ -51,6 +56,7 @@ class CoordinatorState:
     ) -> None:
         self.broker_id = broker_id
         self.config = config
+        self._log = log
         self.image = MetadataImage.EMPTY
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
@@ -161,7 +167,8 @@ class CoordinatorState:
         """Write a prepared transition, and complete it once the record is committed.
 
         The commit may take as long as the transaction. An append that fails ends the transition,
-        unless it is pending until it succeeds.
+        unless it is pending until it succeeds. A record that is committed while its ISR is below
+        the minimum counts as a failure: the log has the new state, and the coordinator the old one.
 
         Errors:  by ``done``: COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR and those of the log.
         Source:  TransactionStateManager.appendTransactionToLog.
@@ -173,6 +180,9 @@ class CoordinatorState:
             committed_ms = at_ms
 
         def appended(_: Any, error: ErrorCode | None, __: str | None) -> None:
+            if error is None:
+                committed = self._log.error_of_committed(shard.partition)
+                error = _AFTER_COMMIT.get(committed)
             if error is None:
                 transaction.complete_transition_to(new)
             elif not (keeps_pending and error == ErrorCode.COORDINATOR_NOT_AVAILABLE):
