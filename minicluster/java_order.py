@@ -27,6 +27,16 @@ def string_hash(text: str) -> int:
     return code
 
 
+def topic_partition_hash(partition: tuple[str, int]) -> int:
+    """The hash code of Kafka's TopicPartition, as an unsigned number of 32 bits."""
+    return (31 * (31 + partition[1]) + string_hash(partition[0])) & 0xFFFFFFFF
+
+
+def long_hash(value: int) -> int:
+    """Java's hash code of a long, as an unsigned number of 32 bits."""
+    return (value ^ value >> 32) & 0xFFFFFFFF
+
+
 def uuid_hash(value: UUID) -> int:
     """The hash code of Kafka's Uuid, as an unsigned number of 32 bits."""
     folded = (value.int >> 64) ^ (value.int & _LONG)

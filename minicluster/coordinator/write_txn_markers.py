@@ -7,12 +7,18 @@ Source:    KafkaApis.handleWriteTxnMarkersRequest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
 from minicluster.coordinator.runtime.internal_log import EndTxnMarker
+from minicluster.java_order import (
+    hash_map_order,
+    long_hash,
+    string_hash,
+    topic_partition_hash,
+)
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
@@ -107,14 +113,13 @@ class _Outcomes:
             for topic in marker.topics
             for index in topic.partition_indexes
         }
-        self._errors: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+        self._errors: dict[int, dict[tuple[str, int], ErrorCode]] = {}
         self._handled = False
 
     def add(self, producer_id: int, errors: dict[tuple[str, int], ErrorCode]) -> None:
         """Take the outcome of some partitions."""
-        topics = self._errors.setdefault(producer_id, {})
-        for (topic, index), error in errors.items():
-            topics.setdefault(topic, {})[index] = error
+        self._errors.setdefault(producer_id, {}).update(errors)
+        for topic, index in errors:
             self._open.discard((producer_id, topic, index))
         if self._handled:
             self.maybe_respond()
@@ -129,21 +134,31 @@ class _Outcomes:
         if self._open:
             return
         markers = tuple(
-            Response.WritableTxnMarkerResult(
-                producer_id=producer_id,
-                topics=tuple(
-                    Response.WritableTxnMarkerTopicResult(
-                        name=topic,
-                        partitions=tuple(
-                            Response.WritableTxnMarkerPartitionResult(
-                                partition_index=index, error_code=error
-                            )
-                            for index, error in errors.items()
-                        ),
-                    )
-                    for topic, errors in topics.items()
-                ),
-            )
-            for producer_id, topics in self._errors.items()
+            _result(producer_id, self._errors[producer_id])
+            for producer_id in hash_map_order(self._errors, long_hash)
         )
         self._state.respond(self._token, Response(markers=markers))
+
+
+def _result(
+    producer_id: int, errors: Mapping[tuple[str, int], ErrorCode]
+) -> Response.WritableTxnMarkerResult:
+    """The outcome of a producer, in the order of Java's maps."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in hash_map_order(errors, topic_partition_hash):
+        topics.setdefault(topic, []).append(index)
+    return Response.WritableTxnMarkerResult(
+        producer_id=producer_id,
+        topics=tuple(
+            Response.WritableTxnMarkerTopicResult(
+                name=topic,
+                partitions=tuple(
+                    Response.WritableTxnMarkerPartitionResult(
+                        partition_index=index, error_code=errors[topic, index]
+                    )
+                    for index in topics[topic]
+                ),
+            )
+            for topic in hash_map_order(topics, string_hash)
+        ),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from minicluster.java_order import scala_map_order, string_hash
+from minicluster.java_order import scala_map_order, topic_partition_hash
 
 
 class TopicPartition(NamedTuple):
@@ -20,8 +20,4 @@ class TopicPartition(NamedTuple):
 
 def in_scala_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """The partitions of a mutable Scala map or set, where its order shows in what Kafka writes."""
-    return scala_map_order(partitions, _java_hash)
-
-
-def _java_hash(of: TopicPartition) -> int:
-    return (31 * (31 + of.partition) + string_hash(of.topic)) & 0xFFFFFFFF
+    return scala_map_order(partitions, topic_partition_hash)

@@ -223,3 +223,17 @@ def first_members(group: Group) -> Any:
 def send_later(cluster: MiniCluster, broker: int, request: Any) -> None:
     """Send a request whose response is not awaited."""
     cluster.network.request(src=-8, dst=broker, body=request, version=9, caller=None)
+
+
+def test_several_groups_are_described_and_deleted_by_the_partitions_that_hold_them(
+    cluster: MiniCluster,
+) -> None:
+    """Source: GroupCoordinatorService.describeGroups, deleteGroups: a HashMap of partitions."""
+    ids = ("h", "g", "f", "e", "d", "c", "b", "a")
+    by_partition = sorted(ids, key=lambda group_id: partition_of(group_id, PARTITIONS))
+    group = Group(cluster)
+    described = group.send(m.DescribeGroupsRequest(groups=ids), 5).groups
+    assert [one.group_id for one in described] == by_partition
+    deleted = group.send(m.DeleteGroupsRequest(groups_names=ids), 2).results
+    in_order = sorted(ids, key=lambda group_id: (partition_of(group_id, PARTITIONS), group_id))
+    assert [one.group_id for one in deleted] == in_order

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -49,7 +50,11 @@ def handle_consumer_group_describe(
              GROUP_ID_NOT_FOUND.
     """
     described = []
-    for group_id in request.group_ids:
+    group_ids: Iterable[str] = request.group_ids
+    if state.is_consumer_protocol_enabled:
+        named = state.by_partition(group_id for group_id in group_ids if group_id)
+        group_ids = chain((i for i in group_ids if not i), *named.values())
+    for group_id in group_ids:
         if not state.is_consumer_protocol_enabled:
             group = Described(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
         elif not group_id:

@@ -6,12 +6,14 @@ Source:    GroupCoordinatorService.deleteGroups, GroupCoordinatorShard.deleteGro
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
 from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -29,23 +31,20 @@ def handle_delete_groups(
 
     Errors:  by group GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
     """
-    by_partition: dict[int, list[str]] = {}
-    for group_id in dict.fromkeys(request.groups_names):
-        by_partition.setdefault(state.partition_of(group_id), []).append(group_id)
-    results: list[Any] = []
-    left = len(by_partition)
+    by_partition = state.by_partition(dict.fromkeys(request.groups_names))
+    parts: dict[int, list[Any]] = {}
 
-    def finish(part: list[Any]) -> None:
-        nonlocal left
-        results.extend(part)
-        left -= 1
-        if left == 0:
+    def finish(partition: int, part: list[Any]) -> None:
+        parts[partition] = part
+        if len(parts) == len(by_partition):
+            results = [result for partition in by_partition for result in parts[partition]]
             state.respond(context.token, DeleteGroupsResponse(results=tuple(results)))
 
     if not by_partition:
         state.respond(context.token, DeleteGroupsResponse())
     for partition, group_ids in by_partition.items():
-        _delete_of_partition(state, partition, group_ids, finish, now_ms)
+        in_order = hash_map_order(group_ids, string_hash)
+        _delete_of_partition(state, partition, in_order, partial(finish, partition), now_ms)
 
 
 def _delete_of_partition(

@@ -8,6 +8,7 @@ Source:    KafkaApis.handleDescribeGroupsRequest, GroupMetadataManager.describeG
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import ClassicGroup, GroupState
@@ -31,7 +32,7 @@ def handle_describe_groups(
 ) -> None:
     """Describe each group; one that is not there is Dead."""
     described = []
-    for group_id in request.groups:
+    for group_id in chain(*state.by_partition(request.groups).values()):
         group = _describe(state, group_id, version)
         if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
             group = replace(group, authorized_operations=ON_GROUP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from minicluster.coordinator.client_context import ClientContext
@@ -19,7 +19,7 @@ from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
 from minicluster.effects import Effect, FaultHit, Respond, Trace
 from minicluster.faults import Faults
-from minicluster.java_order import uuid_hash
+from minicluster.java_order import hash_map_order, topic_partition_hash, uuid_hash
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import GROUP_VERSION
@@ -126,6 +126,20 @@ class CoordinatorState:
         """The partition that holds a group."""
         topic = self.image.topics.named(GROUP_METADATA_TOPIC)
         return 0 if topic is None else partition_of(group_id, len(topic.partitions))
+
+    def by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
+        """Groups by the partitions that hold them, in the order of Java's map of partitions.
+
+        A response about several groups has that order, not the order of the request.
+        """
+        found: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            found.setdefault(self.partition_of(group_id), []).append(group_id)
+
+        def hash_of(partition: int) -> int:
+            return topic_partition_hash((GROUP_METADATA_TOPIC, partition))
+
+        return {partition: found[partition] for partition in hash_map_order(found, hash_of)}
 
     def respond(self, token: Any, response: Any) -> None:
         """Give a response."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 
-from minicluster.java_order import hash_map_order, string_hash
+from minicluster.java_order import hash_map_order, topic_partition_hash
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
@@ -110,14 +110,9 @@ def supports_epoch_bump(transaction_version: int) -> bool:
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """Partitions by topic, both in the order in which Java walks over a set of partitions."""
     topics: dict[str, list[int]] = {}
-    for topic, partition in hash_map_order(partitions, _hash):
+    for topic, partition in hash_map_order(partitions, topic_partition_hash):
         topics.setdefault(topic, []).append(partition)
     return topics
-
-
-def _hash(partition: TopicPartition) -> int:
-    """Source: TopicPartition.hashCode."""
-    return (31 * (31 + partition[1]) + string_hash(partition[0])) & 0xFFFFFFFF
 
 
 def transaction_record(
