@@ -170,6 +170,8 @@ def _concerns(problem: Problem, rule: Rule) -> bool:
         return problem.evidence is rule.evidence
     if problem.evidence is Evidence.LOG:  # without the log nothing else can be compared
         return not (problem.partial and rule.evidence is Evidence.QUORUM)
+    if problem.evidence is Evidence.IMAGES:  # the fold of the log
+        return rule.evidence in (Evidence.IMAGES, Evidence.SNAPSHOTS)
     return problem.evidence is rule.evidence
 
 

@@ -10,6 +10,7 @@ from minicluster.verify.rules.log import (
     leader_recovery,
     log_directories,
     partitions,
+    snapshots,
     topics,
     transactions,
 )
@@ -42,6 +43,7 @@ _LOG_VIEWS: tuple[View, ...] = (
     *topics.VIEWS,
     *batches.VIEWS,
     *transactions.VIEWS,
+    *snapshots.VIEWS,
 )
 _TRACE_VIEWS: tuple[View, ...] = (
     *controller_requests.VIEWS,
@@ -78,6 +80,7 @@ RULES: tuple[Rule, ...] = tuple(
             *topics.RULES,
             *batches.RULES,
             *transactions.RULES,
+            *snapshots.RULES,
             *controller_requests.RULES,
             *alter_partition.RULES,
             *leader_isrs.RULES,

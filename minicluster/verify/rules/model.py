@@ -23,6 +23,7 @@ class Evidence(StrEnum):
 
     LOG = "log"  # the committed metadata log
     QUORUM = "quorum"  # every controller's own log
+    SNAPSHOTS = "snapshots"  # the snapshots beside the committed log
     TRACE = "trace"  # the event trace of a run
     IMAGES = "images"  # the images that nodes published, beside the log
     META = "meta"  # the header of a run

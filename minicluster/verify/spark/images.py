@@ -6,7 +6,7 @@ node must be judged by the function that it uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -30,8 +30,13 @@ IMAGE_SCHEMA = pa.schema(
 )
 
 
-def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
-    """The hash after each batch, and a problem if a record does not fit the image before it."""
+def image_rows(
+    run: Run, only: Collection[int] | None = None
+) -> tuple[list[dict[str, Any]], Problem | None]:
+    """The hash after each batch, and a problem if a record does not fit the image before it.
+
+    Shapes:  only: the last offsets of the batches for which the hash is needed, None for all.
+    """
     fold = IndependentFold()
     rows: list[dict[str, Any]] = []
     skip_to, at = 0, -1
@@ -51,7 +56,8 @@ def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
                     if at >= skip_to:
                         fold.apply(entry.record)
                 following = next(operations, None)
-            if batch.last_offset >= skip_to:
+            needed = only is None or not rows or batch.last_offset in only
+            if batch.last_offset >= skip_to and needed:
                 is_open = batch.last_offset in run.history.open_at
                 digest = None if is_open else fold.digest()
                 rows.append({"run": run.name, "offset": batch.last_offset, "hash": digest})
@@ -60,6 +66,11 @@ def image_rows(run: Run) -> tuple[list[dict[str, Any]], Problem | None]:
             evidence=Evidence.IMAGES, why=f"the log cannot be folded: offset {at}: {error}"
         )
     return rows, None
+
+
+def snapshot_ends(run: Run) -> frozenset[int]:
+    """The last offsets that the snapshots of a run hold."""
+    return frozenset(end - 1 for node in run.nodes for end, _, _ in node.snapshots)
 
 
 def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -19,7 +19,12 @@ from minicluster.verify.rules import VIEWS
 from minicluster.verify.rules.model import Evidence, Rule, View
 from minicluster.verify.rules.promises import promises_of
 from minicluster.verify.spark.facts import Facts
-from minicluster.verify.spark.images import IMAGE_SCHEMA, image_rows, snapshot_rows
+from minicluster.verify.spark.images import (
+    IMAGE_SCHEMA,
+    image_rows,
+    snapshot_ends,
+    snapshot_rows,
+)
 from minicluster.verify.spark.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -97,27 +102,24 @@ def gather(
     for run in runs:
         facts.add(run)
     tables = facts.tables()
-    if not any(run.is_run for run in runs):
-        return tables, list(runs)
     problems: dict[str, list[Problem]] = {}
     named = {table for rule in rules for view in rule.views for table in tables_of(view, views)}
     if any(views[view].fold is not None for rule in rules for view in rule.views):
-        named = set(TABLES)  # a function may read any
+        named = set(TABLES) | {"snapshots"}  # a function may read any
     wanted = [table for table in TABLES if table in named or any(table in r.tables for r in rules)]
-    for table in wanted:
+    is_traced = any(run.is_run for run in runs)
+    for table in wanted if is_traced else ():
         tables[table] = _trace(table, runs, problems)
-    if "publish" in wanted or not named.isdisjoint(("images", "snapshots")):
-        rows: list[dict[str, Any]] = []
-        snapshots: list[dict[str, Any]] = []
-        for run in runs:
-            if run.is_run:
-                images, problem = image_rows(run)
-                rows += images
-                snapshots += snapshot_rows(run, images)
-                if problem is not None:
-                    problems.setdefault(run.name, []).append(problem)
-        tables["images"] = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
-        tables["snapshots"] = pa.Table.from_pylist(snapshots, schema=SNAPSHOT_SCHEMA)
+    images, snapshots = _folds(
+        runs,
+        problems,
+        published="publish" in wanted or "images" in named,
+        snapshots="snapshots" in named,
+    )
+    tables["snapshots"] = pa.Table.from_pylist(snapshots, schema=SNAPSHOT_SCHEMA)
+    if not is_traced:
+        return tables, _with_problems(runs, problems)
+    tables["images"] = pa.Table.from_pylist(images, schema=IMAGE_SCHEMA)
     headers = [
         {
             "run": run.name,
@@ -131,8 +133,38 @@ def gather(
         if run.header is not None
     ]
     tables["headers"] = pa.Table.from_pylist(headers, schema=HEADER_SCHEMA)
-    judged = [replace(run, problems=(*run.problems, *problems.get(run.name, ()))) for run in runs]
-    return tables, judged
+    return tables, _with_problems(runs, problems)
+
+
+def _with_problems(runs: Sequence[Run], problems: Mapping[str, list[Problem]]) -> list[Run]:
+    return [replace(run, problems=(*run.problems, *problems.get(run.name, ()))) for run in runs]
+
+
+def _folds(
+    runs: Sequence[Run],
+    problems: dict[str, list[Problem]],
+    *,
+    published: bool,
+    snapshots: bool,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The folds of the logs, beside what nodes published and beside their snapshots.
+
+    Shapes:  -> rows of images, rows of snapshots. A log without a trace is folded for its snapshots
+             alone.
+    """
+    images: list[dict[str, Any]] = []
+    states: list[dict[str, Any]] = []
+    for run in runs:
+        ends = snapshot_ends(run) if snapshots else frozenset()
+        every = published and run.is_run
+        if not every and not ends:
+            continue
+        rows, problem = image_rows(run, None if every else ends)
+        images += rows if every else ()
+        states += snapshot_rows(run, rows) if snapshots else ()
+        if problem is not None:
+            problems.setdefault(run.name, []).append(problem)
+    return images, states
 
 
 def _trace(table: str, runs: Sequence[Run], problems: dict[str, list[Problem]]) -> pa.Table:

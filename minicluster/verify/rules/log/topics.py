@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from minicluster.verify.rules.log.partitions import UNKNOWN_PARTITION
+from minicluster.verify.rules.log.snapshots import CONFIGS_OF_SNAPSHOTS
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
 from minicluster.verify.rules.trace.controller_requests import ATOMIC_REQUESTS
-from minicluster.verify.rules.trace.publishing import CONFIGS_OF_SNAPSHOTS
 
 _STATES = """
 select *,
