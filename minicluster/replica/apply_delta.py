@@ -15,7 +15,7 @@ import uuid
 from minicluster.effects import Trace
 from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.image import directory_id
-from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
+from minicluster.metadata.image.delta import LocalChanges, MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.planting import step
 from minicluster.protocol.uuids import format_uuid
@@ -52,8 +52,7 @@ def apply_delta(
         state.delayed.complete_when_not_leader(key, now_ms)
     if changes:
         state.poll_fetchers(now_ms)
-        for named, assigned in changes.directories.items():
-            _maybe_assign_directory(state, named, assigned, now_ms)
+        state.assignments.assign(_directories_to_report(state, changes), now_ms)
 
 
 # --- logs -------------------------------------------------------------------------------------
@@ -232,29 +231,29 @@ def _directory_for(
     return min(online, key=lambda directory: loads[directory])
 
 
-def _maybe_assign_directory(
-    state: ReplicaManagerState,
-    named: TopicIdPartition,
-    assigned: uuid.UUID,
-    now_ms: int,
-) -> None:
-    """Report a log that lies in another directory than the metadata has it now (KIP-858).
+def _directories_to_report(
+    state: ReplicaManagerState, changes: LocalChanges
+) -> dict[tuple[uuid.UUID, int], uuid.UUID]:
+    """The logs that lie in another directory than the metadata has them now (KIP-858).
 
     A partition of before metadata.version 3.7-IV2 has no directory until a broker starts anew: no
     later change of its leader or ISR is a change of its directory.
 
     Source:  ReplicaManager.maybeUpdateTopicAssignment.
     """
-    key = (named.topic_id, named.partition)
-    known = state.store.partition_file(log_name(named.topic, named.partition))
+    found: dict[tuple[uuid.UUID, int], uuid.UUID] = {}
     if not state.image.metadata_version.directory_assignment_supported:
-        return
-    partition = state.partitions.get(key)
-    if partition is None or known is None:
-        return
-    if partition.future is not None and partition.future.is_queued:
-        return  # the directory that it moves to is reported
-    if known.directory == assigned:
-        state.assignments.forget(key)
-    elif known.directory in state.store.directory_ids:
-        state.assignments.assign(key, known.directory, now_ms)
+        return found
+    for named, assigned in changes.directories.items():
+        key = (named.topic_id, named.partition)
+        known = state.store.partition_file(log_name(named.topic, named.partition))
+        partition = state.partitions.get(key)
+        if partition is None or known is None:
+            continue
+        if partition.future is not None and partition.future.is_queued:
+            continue  # the directory that it moves to is reported
+        if known.directory == assigned:
+            state.assignments.forget(key)
+        elif known.directory in state.store.directory_ids:
+            found[key] = known.directory
+    return found

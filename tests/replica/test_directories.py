@@ -17,6 +17,7 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.records import (
     ConfigRecord,
     FeatureLevelRecord,
+    PartitionChangeRecord,
     PartitionRecord,
     TopicRecord,
 )
@@ -139,11 +140,35 @@ def test_a_log_is_made_in_the_directory_that_it_is_assigned_to() -> None:
 def test_logs_without_assignment_spread_and_are_reported_to_the_controller() -> None:
     story = Story(directory_id.UNASSIGNED, directory_id.UNASSIGNED)
     assert story.lies() == [FIRST, SECOND]
-    assert story.reported() == {0: FIRST}
+    assert story.reported() == {0: FIRST, 1: SECOND}, "those of a delta in one request"
+    before, story.image = story.image, Story(*[directory_id.UNASSIGNED] * 4).image
+    story.see(story.manager.on_metadata(MetadataDelta.between(before, story.image), 4))
+    assert not story.sends, "one request at a time"
     story.respond(5)
-    assert story.reported() == {1: SECOND}, "one request at a time"
+    assert story.reported() == {2: FIRST, 3: SECOND}
     story.respond(6)
     assert not story.sends and not story.manager.state.assignments.pending
+
+
+def test_a_log_of_before_directories_is_reported_once_a_record_has_directories() -> None:
+    """As Apache Kafka does: raising metadata.version and changing the ISR are no reason."""
+    story = Story(directory_id.MIGRATING, metadata_version=16)
+
+    def apply(*records: Any) -> None:
+        before, story.image = story.image, apply_all(story.image, records)
+        story.see(story.manager.on_metadata(MetadataDelta.between(before, story.image), 0))
+
+    of_orders = {"topic_id": ORDERS, "partition_id": 0}
+    apply(FeatureLevelRecord(name="metadata.version", feature_level=17))
+    two = (directory_id.MIGRATING, directory_id.MIGRATING)
+    apply(PartitionChangeRecord(**of_orders, replicas=(1, 2), directories=two))
+    assert story.reported() == {0: FIRST}
+    story.respond(0)
+    apply(PartitionChangeRecord(**of_orders, isr=(1, 2)))
+    apply(PartitionChangeRecord(**of_orders, leader=1))
+    assert not story.sends
+    apply(PartitionChangeRecord(**of_orders, directories=(directory_id.MIGRATING, SECOND)))
+    assert story.reported() == {0: FIRST}, "broker 2 has reported its own"
 
 
 def test_before_directories_were_in_the_metadata_nothing_is_reported() -> None:
@@ -164,9 +189,7 @@ def test_what_the_controller_refuses_is_reported_again_after_growing_pauses() ->
 
 def test_only_the_partition_that_was_refused_is_reported_again() -> None:
     story = Story(directory_id.UNASSIGNED, directory_id.UNASSIGNED, directory_id.UNASSIGNED)
-    story.reported()
-    story.respond(0)
-    assert story.reported() == {1: SECOND, 2: FIRST}
+    assert story.reported() == {0: FIRST, 1: SECOND, 2: FIRST}
     story.respond(0, p2=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     story.wake("directory-assignments")
     assert story.reported() == {2: FIRST}

@@ -62,7 +62,7 @@ def cancel_move(state: ReplicaManagerState, partition: Partition, now_ms: int) -
     state.moving.pop(partition.key, None)
     current = state.store.partition_file(_name(partition))
     if future.is_queued and current is not None:
-        state.assignments.assign(partition.key, current.directory, now_ms)
+        state.assignments.assign({partition.key: current.directory}, now_ms)
 
 
 def drop_failed_moves(state: ReplicaManagerState, directory: uuid.UUID, now_ms: int) -> None:
@@ -89,7 +89,7 @@ def poll_moves(state: ReplicaManagerState, now_ms: int) -> None:
             _replace_log(state, partition, partition.future)
         elif not partition.future.is_queued:
             partition.future.is_queued = True
-            state.assignments.assign(key, partition.future.directory, now_ms)
+            state.assignments.assign({key: partition.future.directory}, now_ms)
         elif key not in state.assignments.pending:
             _replace_log(state, partition, partition.future)
 

@@ -10,6 +10,7 @@ Source:   KIP-858; AssignmentsManager, ReplicaManager.maybeUpdateTopicAssignment
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from minicluster.protocol import ErrorCode
@@ -35,10 +36,14 @@ class DirectoryAssignments(BackOffClient):
         """The assignments that are not confirmed, oldest first."""
         return dict(self._wanted)
 
-    def assign(self, key: Key, directory: uuid.UUID, now_ms: int) -> None:
-        """Report the directory of a replica, in place of an earlier one."""
-        self._wanted[key] = directory
-        self.send_pending(now_ms)
+    def assign(self, directories: Mapping[Key, uuid.UUID], now_ms: int) -> None:
+        """Report the directories of replicas, in place of earlier ones: those of a delta at once.
+
+        Source:  AssignmentsManager.maybeSendAssignments.
+        """
+        if directories:
+            self._wanted |= directories
+            self.send_pending(now_ms)
 
     def forget(self, key: Key) -> None:
         """The replica is gone, or lies where the metadata has it."""
