@@ -12,7 +12,7 @@ import click
 from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.cli.options import TEXT, runs_option
 from minicluster.cli.reports import command_name, leave_report, show_report
-from minicluster.cli.terminal import print_line, progress
+from minicluster.cli.terminal import print_line, progress, shown_verification
 from minicluster.errors import UserError
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ def chaos(
         return exit_code(tally.verdict)
     from minicluster.verify import verify
 
-    report = verify(*whole)
+    with shown_verification() as show:
+        report = verify(*whole, on_progress=show)
     show_report(report, TEXT, every_rule=False)
     written = [leave_report(path, one) for path, one in zip(whole, report.each, strict=True)]
     if not all(written):

@@ -18,7 +18,7 @@ from minicluster.cli.options import (
     rules_option,
 )
 from minicluster.cli.reports import command_name, show_report, write_report
-from minicluster.cli.terminal import print_line, print_lines, progress
+from minicluster.cli.terminal import print_line, print_lines, shown_verification
 from minicluster.errors import UserError, printable
 from minicluster.log.format.limits import ReadLimits
 
@@ -50,9 +50,15 @@ def verify_paths(
     for file in (html, junit):  # before the work, not after it
         if file is not None and not file.parent.is_dir():
             raise UserError(f"{file}: cannot be written: there is no folder {file.parent}")
-    with progress() as shown:
-        shown.add_task("verifying in Spark", total=None)
-        report = verify(*paths, master=master, remote=remote, rules_from=rules_from, limits=limits)
+    with shown_verification() as show:
+        report = verify(
+            *paths,
+            master=master,
+            remote=remote,
+            rules_from=rules_from,
+            limits=limits,
+            on_progress=show,
+        )
     written = html is None or write_report(html, report.to_html())
     written &= junit is None or write_report(junit, report.to_junit())
     show_report(report, form, every_rule)

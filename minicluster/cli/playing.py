@@ -20,7 +20,14 @@ from minicluster.cli.options import (
     runs_option,
 )
 from minicluster.cli.reports import command_name, leave_report, show_report, write_report
-from minicluster.cli.terminal import complain, err, print_line, print_lines, progress
+from minicluster.cli.terminal import (
+    complain,
+    err,
+    print_line,
+    print_lines,
+    progress,
+    shown_verification,
+)
 from minicluster.errors import UserError, instead
 
 if TYPE_CHECKING:
@@ -116,9 +123,8 @@ def _judged(run: Path) -> str:
     """The verdict on a run, which gets its report."""
     from minicluster.verify import verify
 
-    with progress() as shown:
-        shown.add_task("verifying in Spark", total=None)
-        report = verify(run)
+    with shown_verification() as show:
+        report = verify(run, on_progress=show)
     leave_report(run, report)
     return _shown_verdict(report.to_dict())
 
@@ -159,8 +165,8 @@ def _play(
     session.warm_up(training=True)  # the JVM starts while the scenario plays
     with progress() as shown:
         played = _played(path, scenario, seed, runs, twice, shown)
-        shown.add_task("verifying in Spark", total=None)
-        report = verify(played.path)
+        with shown_verification(shown) as show:
+            report = verify(played.path, on_progress=show)
     written = leave_report(played.path, report)
     written &= junit is None or write_report(junit, report.to_junit())
     show_report(report, form, every_rule)

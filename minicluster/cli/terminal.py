@@ -11,7 +11,8 @@ import platform
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import IO
 
 from rich.console import Console
@@ -31,6 +32,7 @@ class Output(Console):
 
 
 out = Output(highlight=False, soft_wrap=True, emoji=False)
+_VERIFYING = "verifying in Spark"
 err = Output(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
@@ -71,6 +73,14 @@ def progress() -> Progress:
     """A line with a spinner on standard error; nothing where that is no terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+
+
+@contextmanager
+def shown_verification(shown: Progress | None = None) -> Iterator[Callable[[object], None]]:
+    """A line for how far a verification is, on a display that is there or on its own."""
+    with progress() if shown is None else nullcontext(shown) as display:
+        task = display.add_task(_VERIFYING, total=None)
+        yield lambda state: display.update(task, description=f"{_VERIFYING}: {state}")
 
 
 def shown_os_error(error: OSError, what: str = "") -> str:

@@ -21,6 +21,7 @@ from minicluster.verify.rules.model import GRAVITY, gravest
 from minicluster.verify.rules.user_rules import load_rules
 from minicluster.verify.spark import routing, session
 from minicluster.verify.spark.fold_job import Task
+from minicluster.verify.spark.progress import OnProgress, Progress
 from minicluster.verify.spark.travel import fetched
 from minicluster.verify.tally import Tallies, Tally
 
@@ -38,12 +39,13 @@ def verify(
     rules: Iterable[str] | None = None,
     rules_from: Path | str | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
+    on_progress: OnProgress | None = None,
 ) -> Report:
     """Judge runs and logs, all in one job.
 
     Shapes:  paths of runs, folders or files, also on a file system of Hadoop's -> Report.
              limits: the most that reading one file may take. rules_from: a Python file with more
-             rules (``rules.user_rules``).
+             rules (``rules.user_rules``). on_progress is called from another thread.
     Errors:  UserError for a path that holds nothing to judge; SparkUnavailable.
     """
     user = None if rules_from is None else load_rules(Path(rules_from))
@@ -58,9 +60,10 @@ def verify(
         routes = routing.routes_of(fetched(runs, started, folder.path), limits)
         sources = routing.sources_of(routes, limits)
         tallies = Tallies()
-        has_files = remote is None and (master or "local").startswith("local") and spark is None
-        task = Task(chosen, limits, user)
-        read = routing.judge_routes(started(), routes, task, tallies, has_files=has_files)
+        task = Task(chosen, limits, user, on_progress)
+        if on_progress is not None:
+            on_progress(Progress("starting Spark"))
+        read = routing.judge_routes(started(), routes, task, tallies)
     return _report(read, chosen, tallies, sources)
 
 

@@ -8,15 +8,13 @@ from pathlib import Path
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import finding_message
-from minicluster.verify.spark.fold_job import Judged, Task, _judge_one
+from minicluster.verify.spark.fold_job import Item, Judged, Task, _judge_one
 
 
 def judged(run: Path, *rule_ids: str) -> dict[str, tuple[int, list[str]]]:
     """Per rule the number of cases, and the messages of its findings."""
     rules = tuple(BY_ID[rule_id] for rule_id in rule_ids)
-    done = _judge_one(
-        Task(rules, DEFAULT_LIMITS).pickled(), pickle.dumps((str(run.absolute()), run.name))
-    )
+    done = _judge_one(Task(rules, DEFAULT_LIMITS).pickled(), Item(run, run.name).pickled())
     found: Judged | None = pickle.loads(done)
     assert found is not None, run
     assert not found.crashes, found.crashes

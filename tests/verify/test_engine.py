@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from minicluster.actors.play.campaign import play_seed
+from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Report, verify
 from minicluster.verify.engine.parser import SqlError, parse_expression, parse_query
 from minicluster.verify.engine.queries import plan_of
+from minicluster.verify.rules import BY_ID, RULES, Rule
 from minicluster.verify.spark import routing
+from minicluster.verify.spark.fold_job import Item, Judged, Task, _judge_one
 from tests.verify import test_spark_rules, test_trace_rules
+from tests.verify.spark_plans import report_of_plans
 from tests.verify.trace_cases import b2_bad, c6_near
 
 COLUMNS = {"t": ("k", "s", "v", "a"), "u": ("k", "w")}
@@ -124,29 +131,42 @@ def test_an_error_in_a_query_names_its_place(text: str, word: str) -> None:
     assert word in str(raised.value)
 
 
-def check(
-    paths: list[Path], monkeypatch: pytest.MonkeyPatch, rules: tuple[str, ...] | None = None
-) -> Report:
-    """Folds and Spark's own plans give the same report."""
-    folded = verify(*paths, rules=rules)
-    with monkeypatch.context() as patch:
-        patch.setattr(routing, "SHORT_LOG_BYTES", -1)
-        planned = verify(*paths, rules=rules)
+def check(spark: Any, paths: list[Path], rules: Sequence[Rule] = RULES) -> Report:
+    """Workers, each with a share of the views, find what Spark's own plans find."""
+    planned = report_of_plans(spark, paths, rules)
+    folded = verify(*paths, rules=[rule.id for rule in rules])
 
     for one, two in zip(folded.rules, planned.rules, strict=True):
         assert one == two
-    return planned
+    return folded
 
 
+@pytest.mark.slow
 @pytest.mark.spark
-def test_spark_plans_find_what_folds_find(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
-) -> None:
+def test_workers_find_what_spark_plans_find(tmp_path: Path, spark: object) -> None:
     paths = [b2_bad().write(tmp_path / "bad"), c6_near().write(tmp_path / "near")]
 
-    report = check(paths, monkeypatch, rules=("B2", "C6", "E10"))
+    report = check(spark, paths, [BY_ID[rule] for rule in ("B2", "C6", "E10")])
 
     assert [finding.rule for finding in report.findings] == ["B2"]
+
+
+def test_a_long_run_is_judged_by_shares_of_its_views(tmp_path: Path) -> None:
+    """Each view is in one share, and the shares find together what one worker finds."""
+    for case in (b2_bad, c6_near):
+        path = case().write(tmp_path / case.__name__)
+        whole = checks_of(path, 0, 1)
+        shares = [checks_of(path, share, 3) for share in range(3)]
+
+        assert sorted(one for share in shares for one in share) == whole
+        assert sum(map(bool, shares)) > 1, "several have something to do"
+
+
+def checks_of(path: Path, share: int, shares: int) -> list[Any]:
+    task = Task(RULES, DEFAULT_LIMITS).pickled()
+    judged: Judged = pickle.loads(_judge_one(task, Item(path, "run", share, shares).pickled()))
+    assert not judged.crashes
+    return sorted(judged.checks)
 
 
 @pytest.mark.slow
@@ -160,13 +180,29 @@ def test_expressions_and_queries_are_spark_s(spark: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_spark_plans_find_what_folds_find_in_every_crafted_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
+def test_workers_find_in_chaos_what_spark_plans_find(tmp_path: Path, spark: object) -> None:
+    """Every second one with a planted fault; the seeds' runs are as ``chaos --verify`` has them."""
+    paths = []
+    for seed in range(1, 9):
+        path = play_seed(seed, ("S17",) if seed % 2 else (), runs=tmp_path).path
+        assert path is not None
+        paths.append(path)
+
+    check(spark, paths)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("shares", [False, True])
+def test_workers_find_what_spark_plans_find_in_every_crafted_log(
+    shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:
     paths = []
     for cases in (test_spark_rules.EVERY_CASE, test_trace_rules.EVERY_CASE):
         for name, case in cases.items():
             case().write(tmp_path / name)
             paths.append(tmp_path / name)
+    if shares:
+        monkeypatch.setattr(routing, "SHORT_LOG_BYTES", -1)
 
-    check(paths, monkeypatch)
+    check(spark, paths)

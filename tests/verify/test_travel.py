@@ -23,7 +23,7 @@ import os, sys
 sys.path.insert(0, sys.argv[2])
 from minicluster.verify import register, verify
 from minicluster.verify.spark import session
-spark = session.spark_session(master="local-cluster[2,1,1024]")
+spark = session.spark_session(**{sys.argv[3]: sys.argv[4]})
 def home(_):
     import minicluster
     return minicluster.__file__
@@ -31,7 +31,9 @@ report = verify(sys.argv[1], spark=spark)
 register(spark)
 print(report.verdict, [finding.rule for finding in report.findings])
 print(spark.read.format("kraft").load(sys.argv[1]).count())
-print(all(".zip" in one for one in spark.sparkContext.parallelize(range(4), 4).map(home).collect()))
+if sys.argv[3] == "master":
+    homes = spark.sparkContext.parallelize(range(4), 4).map(home).collect()
+    assert all(".zip" in one for one in homes), homes
 """
 
 
@@ -52,12 +54,20 @@ def test_a_path_of_hadoops_that_is_not_there_is_one_line(tmp_path: Path, spark: 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark's own launcher needs a Java")
-def test_executors_of_a_cluster_need_not_have_the_project(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "where"), [("master", "local-cluster[2,1,1024]"), ("remote", "local[2]")]
+)
+def test_executors_and_a_connect_server_need_not_have_the_project(
+    how: str, where: str, tmp_path: Path
+) -> None:
+    """PySpark starts a server of Spark Connect for a remote that is no address."""
+    if how == "remote":
+        pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     root = Path(__file__).parents[2]
     log = cluster().op(change((2, 3))).write(tmp_path / "log")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, str(log), str(root)],
+        [sys.executable, "-c", _SCRIPT, str(log), str(root), how, where],
         capture_output=True,
         text=True,
         cwd=tmp_path,

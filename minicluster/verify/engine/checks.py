@@ -8,13 +8,16 @@ from functools import lru_cache
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine import tree as t
-from minicluster.verify.engine.expressions import Evaluate, Row, Scope, compiled, row_of
+from minicluster.verify.engine.expressions import Row, Scope, column_of, rows_of, rows_where
 from minicluster.verify.engine.parser import parse_expression, parse_query
 from minicluster.verify.engine.queries import Plan, plan_of
 from minicluster.verify.rules.model import Check, Rule, View
 
 SOURCE = re.compile(r"\b(?:from|join)\s+(\w+)")
 FINDING = ("offset", "topic", "partition", "broker", "old", "new", "number")
+
+
+_Some = Callable[[Sequence[Row]], list[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +31,20 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    when: Evaluate
-    promise: Evaluate | None
-    bad: Evaluate | None
-    columns: Evaluate
+    when: _Some
+    promise: Callable[[Sequence[Row]], list[object]] | None
+    bad: _Some | None
+    columns: _Some
 
     def over(self, rows: Sequence[Row]) -> Counted:
-        judged = [row for row in rows if self.when(row)]
-        promised = judged
+        judged = self.when(rows)
+        promised, skipped = judged, 0
         if self.promise is not None:
-            promised = [row for row in judged if self.promise(row)]
-        skipped = 0
-        if self.promise is not None and len(promised) < len(judged):
-            skipped = sum(1 for row in judged if self.promise(row) is False)
-        bad = () if self.bad is None else [row for row in promised if self.bad(row)]
-        return Counted(len(promised), skipped, tuple(map(self.columns, bad)))
+            held = self.promise(judged)
+            promised = [row for row, holds in zip(judged, held, strict=True) if holds]
+            skipped = sum(1 for holds in held if holds is False)
+        bad = () if self.bad is None else self.bad(promised)
+        return Counted(len(promised), skipped, tuple(self.columns(bad)))
 
 
 class Views:
@@ -82,17 +84,6 @@ class Views:
 
         return Plan(columns, compute)
 
-    def over(self, tables: Mapping[str, list[Row]]) -> Callable[[str], list[Row]]:
-        """The rows of tables and views, each view computed once."""
-        held: dict[str, list[Row]] = dict(tables)
-
-        def rows(name: str) -> list[Row]:
-            if name not in held:
-                held[name] = self.plan(name).rows(rows)
-            return held[name]
-
-        return rows
-
     def check(self, rule: Rule, check: Check, rows: Sequence[Row]) -> Counted:
         """One check over the rows of its view.
 
@@ -104,17 +95,63 @@ class Views:
             self._checks[key] = _compile(rule, check, scope)
         return self._checks[key].over(rows)
 
+    def needs(self, name: str) -> frozenset[str]:
+        """A view or table with all that it is computed from."""
+        found = {name}
+        if name in self._views:
+            if self._views[name].fold is not None:  # a function may read any
+                return frozenset(self._columns)
+            for source in sources_of(self._views[name]):
+                found |= self.needs(source)
+        return frozenset(found)
+
+    def has(self, name: str) -> bool:
+        """It is a view, not a table."""
+        return name in self._views
+
+
+class Held:
+    """The rows of tables and views of one run, each computed once and kept while it is needed.
+
+    Shapes:  table: reads a table's rows; held: rows that are here already, in place of any view's.
+    """
+
+    def __init__(
+        self,
+        views: Views,
+        table: Callable[[str], list[Row]],
+        held: Mapping[str, list[Row]] | None = None,
+    ) -> None:
+        self._views = views
+        self._table = table
+        self._held: dict[str, list[Row]] = dict(held or {})
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows of a table or view.
+
+        Errors:  SqlError.
+        """
+        if name not in self._held:
+            if self._views.has(name):
+                self._held[name] = self._views.plan(name).rows(self.rows)
+            else:
+                self._held[name] = self._table(name)
+        return self._held[name]
+
+    def keep_for(self, views: Sequence[str]) -> None:
+        """Drop the rows that none of these views needs."""
+        needed = {name for view in views for name in self._views.needs(view)}
+        for name in self._held.keys() - needed:
+            del self._held[name]
+
 
 def _compile(rule: Rule, check: Check, scope: Scope) -> _Compiled:
-    def function(text: str) -> Evaluate:
-        return compiled(_parsed(text), scope)
-
     promise = promise_of(rule, check)
     return _Compiled(
-        when=function(check.when),
-        promise=None if promise is None else function(promise),
-        bad=None if check.bad == "false" else function(check.bad),
-        columns=row_of([_parsed(getattr(check, name)) for name in FINDING], scope),
+        when=rows_where(_parsed(check.when), scope),
+        promise=None if promise is None else column_of(_parsed(promise), scope),
+        bad=None if check.bad == "false" else rows_where(_parsed(check.bad), scope),
+        columns=rows_of([_parsed(getattr(check, name)) for name in FINDING], scope),
     )
 
 

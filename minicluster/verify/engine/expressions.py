@@ -1,18 +1,17 @@
-"""Expressions compiled to functions of a row."""
+"""Expressions compiled to functions of a row, or of all rows at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine import tree as t
-from minicluster.verify.engine.functions import FUNCTIONS
 from minicluster.verify.engine.parser import SqlError
-from minicluster.verify.engine.values import cast, getter, struct_type
+from minicluster.verify.engine.python_source import PythonSource
 
 Row = tuple[Any, ...]
+Rows = list[Row]
 Evaluate = Callable[[Row], Any]
 
 
@@ -47,94 +46,13 @@ class Scope:
         return Scope((*self.columns, *(("", name) for name in names)))
 
 
-class _Compiler:
-    """Writes an expression as Python: ``r`` is the row, names are functions and constants."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        self.names: dict[str, Any] = {}
-
-    def _constant(self, value: Any) -> str:
-        name = f"k{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def source(self, node: t.Expression, variables: frozenset[str] = frozenset()) -> str:
-        """The expression as Python.
-
-        Errors:  SqlError for what the engine does not have.
-        """
-        match node:
-            case t.Literal():
-                return repr(node.value)
-            case t.Column():
-                return self._column(node.path, variables)
-            case t.Field():
-                return f"{self._constant(getter(node.name))}({self.source(node.value, variables)})"
-            case t.Cast():
-                return self._cast(node, variables)
-            case t.Case():
-                source = self.source(node.default, variables)
-                for condition, value in reversed(node.whens):
-                    test = self.source(condition, variables)
-                    source = f"({self.source(value, variables)} if {test} else {source})"
-                return source
-            case t.Lambda():
-                inner = self.source(node.body, variables | {node.name})
-                return f"(lambda v_{node.name}: {inner})"
-            case t.Call():
-                return self._call(node, variables)
-        raise SqlError(f"SQL: {type(node).__name__} does not belong here")
-
-    def _column(self, path: tuple[str, ...], variables: frozenset[str]) -> str:
-        if path[0] in variables:
-            source, fields = f"v_{path[0]}", path[1:]
-        else:
-            index, fields = self._scope.find(path)
-            source = f"r[{index}]"
-        for field in fields:
-            source = f"{self._constant(getter(field))}({source})"
-        return source
-
-    def _cast(self, node: t.Cast, variables: frozenset[str]) -> str:
-        inner = self.source(node.value, variables)
-        if node.kind not in ("int", "bigint", "string"):
-            return inner
-        if inner == "None":
-            return inner
-        return f"{self._constant(partial(cast, kind=node.kind, lenient=node.lenient))}({inner})"
-
-    def _call(self, node: t.Call, variables: frozenset[str]) -> str:
-        args = node.args
-        if node.name == "named_struct":
-            names = tuple(str(arg.value) for arg in args[::2] if isinstance(arg, t.Literal))
-            return self._struct(names, args[1::2], variables)
-        if node.name == "struct":
-            paths = [arg.path[-1] for arg in args if isinstance(arg, t.Column)]
-            return self._struct(tuple(paths), args, variables)
-        function = FUNCTIONS.get(node.name)
-        if function is None:
-            raise SqlError(f"SQL: there is no function {node.name} here")
-        sources = ", ".join(self.source(arg, variables) for arg in args)
-        if node.name == "is null":
-            return f"({sources} is None)"
-        return f"{self._constant(function)}({sources})"
-
-    def _struct(
-        self, names: tuple[str, ...], args: Sequence[t.Expression], variables: frozenset[str]
-    ) -> str:
-        sources = ", ".join(self.source(arg, variables) for arg in args)
-        return f"{self._constant(struct_type(names))}({sources})"
-
-
 def compiled(node: t.Expression, scope: Scope) -> Evaluate:
     """A function from a row to the value of an expression.
 
     Errors:  SqlError.
     """
-    compiler = _Compiler(scope)
-    source = compiler.source(node)
-    function: Evaluate = eval(f"lambda r: {source}", compiler.names)
+    python = PythonSource(scope.find)
+    function: Evaluate = eval(f"lambda r: {python.value(node)}", python.names)
     return function
 
 
@@ -143,9 +61,41 @@ def row_of(nodes: Sequence[t.Expression], scope: Scope) -> Evaluate:
 
     Errors:  SqlError.
     """
-    compiler = _Compiler(scope)
-    source = "".join(compiler.source(node) + "," for node in nodes)
-    function: Evaluate = eval(f"lambda r: ({source})", compiler.names)
+    python = PythonSource(scope.find)
+    function: Evaluate = eval(f"lambda r: {python.row(nodes)}", python.names)
+    return function
+
+
+def column_of(node: t.Expression, scope: Scope) -> Callable[[Sequence[Row]], list[Any]]:
+    """A function from rows to the values of an expression.
+
+    Errors:  SqlError.
+    """
+    python = PythonSource(scope.find)
+    source = f"lambda rows: [{python.value(node)} for r in rows]"
+    function: Callable[[Sequence[Row]], list[Any]] = eval(source, python.names)
+    return function
+
+
+def rows_of(nodes: Sequence[t.Expression], scope: Scope) -> Callable[[Sequence[Row]], Rows]:
+    """A function from rows to the rows of several expressions.
+
+    Errors:  SqlError.
+    """
+    python = PythonSource(scope.find)
+    source = f"lambda rows: [{python.row(nodes)} for r in rows]"
+    function: Callable[[Sequence[Row]], Rows] = eval(source, python.names)
+    return function
+
+
+def rows_where(node: t.Expression, scope: Scope) -> Callable[[Sequence[Row]], Rows]:
+    """A function from rows to those of which a condition is true.
+
+    Errors:  SqlError.
+    """
+    python = PythonSource(scope.find)
+    source = f"lambda rows: [r for r in rows if {python.truth(node)}]"
+    function: Callable[[Sequence[Row]], Rows] = eval(source, python.names)
     return function
 
 

@@ -1,4 +1,4 @@
-"""The scalar functions and the operators of SQL, with its three truth values."""
+"""The functions of SQL that are called; operators are written out (``python_source``)."""
 
 from __future__ import annotations
 
@@ -21,31 +21,12 @@ def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
     return one if function in _UNARY else two
 
 
-def _and(left: Any, right: Any) -> Any:
-    if left is False or right is False:
-        return False
-    return None if left is None or right is None else True
-
-
-def _or(left: Any, right: Any) -> Any:
-    if left is True or right is True:
-        return True
-    return None if left is None or right is None else False
-
-
 def _in(value: Any, *among: Any) -> Any:
     if value is None:
         return None
     if value in among:
         return True
     return None if None in among else False
-
-
-def _coalesce(*values: Any) -> Any:
-    for value in values:
-        if value is not None:
-            return value
-    return None
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
@@ -137,28 +118,12 @@ def _flatten(values: list[Any]) -> Any:
     return [one for value in values for one in value]
 
 
-_UNARY = (len, operator.neg, operator.not_, _distinct, _sorted, list, _flatten)
+_UNARY = (operator.neg, _distinct, _sorted, list, _flatten)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "and": _and,
-    "or": _or,
-    "not": _strict(operator.not_),
-    "is null": lambda value: value is None,
-    "=": _strict(operator.eq),
-    "<>": _strict(operator.ne),
-    "<": _strict(operator.lt),
-    "<=": _strict(operator.le),
-    ">": _strict(operator.gt),
-    ">=": _strict(operator.ge),
-    "<=>": operator.eq,
-    "+": _strict(operator.add),
-    "-": _strict(operator.sub),
-    "*": _strict(operator.mul),
     "negative": _strict(operator.neg),
     "in": _in,
-    "coalesce": _coalesce,
     "greatest": _greatest,
-    "size": _strict(len),
     "array": lambda *values: list(values),
     "concat": _concat,
     "concat_ws": _words,

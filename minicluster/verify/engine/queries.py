@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine import tree as t
 from minicluster.verify.engine.expressions import (
-    Evaluate,
     Row,
+    Rows,
     Scope,
+    column_of,
     compiled,
     parts,
     replaced,
     row_of,
+    rows_of,
+    rows_where,
 )
 from minicluster.verify.engine.parser import SqlError
 from minicluster.verify.engine.windows import AGGREGATES, Windows, aggregate
 
-Rows = list[Row]
 Tables = Callable[[str], Rows]
 Compute = Callable[[Tables], Rows]
 _GENERATORS = ("explode", "inline")
@@ -89,22 +91,23 @@ def _join(source: t.Join, columns: Mapping[str, Sequence[str]]) -> tuple[Scope, 
         else:
             rest.append(one)
     both = Scope(left.columns + right.columns)
-    left_key = row_of([one for one, _ in keys], left)
-    right_key = row_of([one for _, one in keys], right)
-    tests = [compiled(one, both) for one in rest]
+    left_keys = rows_of([one for one, _ in keys], left)
+    right_keys = rows_of([one for _, one in keys], right)
+    tests = [rows_where(one, both) for one in rest]
     nothing = (None,) * len(right.columns)
 
     def compute(tables: Tables) -> Rows:
         found: dict[Row, Rows] = {}
-        for row in right_rows(tables):
-            key = right_key(row)
+        rows = right_rows(tables)
+        for key, row in zip(right_keys(rows), rows, strict=True):
             if None not in key:
                 found.setdefault(key, []).append(row)
         joined: Rows = []
-        for row in left_rows(tables):
-            pairs = [row + other for other in found.get(left_key(row), ())]
-            if tests:
-                pairs = [pair for pair in pairs if all(test(pair) for test in tests)]
+        rows = left_rows(tables)
+        for key, row in zip(left_keys(rows), rows, strict=True):
+            pairs = [row + other for other in found.get(key, ())]
+            for test in tests:
+                pairs = test(pairs)
             if pairs:
                 joined += pairs
             elif source.outer:
@@ -153,15 +156,17 @@ class _Select:
     def _test(self, node: t.Expression) -> Callable[[Tables, Rows], Rows]:
         if isinstance(node, t.InQuery):
             plan = plan_of(node.query, self._columns)
-            value = compiled(node.value, self._scope)
+            values = column_of(node.value, self._scope)
 
             def among(tables: Tables, rows: Rows) -> Rows:
                 wanted = {row[0] for row in plan.rows(tables)} - {None}
-                return [row for row in rows if value(row) in wanted]
+                return [
+                    row for row, value in zip(rows, values(rows), strict=True) if value in wanted
+                ]
 
             return among
-        holds = compiled(node, self._scope)
-        return lambda tables, rows: [row for row in rows if holds(row)]
+        where = rows_where(node, self._scope)
+        return lambda tables, rows: where(rows)
 
     # --- groups and windows -----------------------------------------------------------------
 
@@ -179,19 +184,20 @@ class _Select:
         items = [(replaced(value, change), name) for value, name in items]
         kept = None if having is None else replaced(having, change)
         functions = [aggregate(call, scope) for call in calls]
-        key = row_of(self._query.group or (), scope)
+        keys = rows_of(self._query.group or (), scope)
         self._scope = scope.with_columns([f"#a{index}" for index in range(len(calls))])
-        holds = None if kept is None else compiled(kept, self._scope)
+        where = None if kept is None else rows_where(kept, self._scope)
 
         def compute(tables: Tables) -> Rows:
             groups: dict[Row, Rows] = {}
-            for row in before(tables):
-                groups.setdefault(key(row), []).append(row)
-            rows = [
-                rows[0] + tuple(function(rows) for function in functions)
-                for rows in groups.values()
+            rows = before(tables)
+            for key, row in zip(keys(rows), rows, strict=True):
+                groups.setdefault(key, []).append(row)
+            made = [
+                some[0] + tuple(function(some) for function in functions)
+                for some in groups.values()
             ]
-            return rows if holds is None else [row for row in rows if holds(row)]
+            return made if where is None else where(made)
 
         self._rows = compute
         return items
@@ -241,10 +247,11 @@ class _Select:
             else:
                 names.append(name)
                 nodes.append(value)
-        project, before = row_of(nodes, self._scope), self._rows
+        before = self._rows
         if generator is None:
-            return Plan(tuple(names), self._distinct(before, project))
+            return Plan(tuple(names), self._distinct(before, rows_of(nodes, self._scope)))
         at, call = generator
+        project = row_of(nodes, self._scope)
         generate = compiled(call.args[0], self._scope)
         is_inline = call.name == "inline"
 
@@ -265,10 +272,10 @@ class _Select:
 
         return Plan(tuple(names), compute)
 
-    def _distinct(self, before: Compute, project: Evaluate) -> Compute:
+    def _distinct(self, before: Compute, project: Callable[[Rows], Rows]) -> Compute:
         if not self._query.distinct:
-            return lambda tables: [project(row) for row in before(tables)]
-        return lambda tables: list(dict.fromkeys(map(project, before(tables))))
+            return lambda tables: project(before(tables))
+        return lambda tables: list(dict.fromkeys(project(before(tables))))
 
 
 def _name(value: t.Expression, alias: str | None) -> str:

@@ -6,14 +6,46 @@ Windows over the same keys share one sort.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from operator import add
 from typing import Any
 
 from minicluster.verify.engine import tree as t
-from minicluster.verify.engine.expressions import Evaluate, Row, Scope, compiled, row_of
+from minicluster.verify.engine.expressions import Row, Scope, column_of, rows_of
 from minicluster.verify.engine.parser import SqlError
 
+Values = Sequence[Any]
 Step = Callable[[Any, Any], Any]
+Totals = Callable[[Values], list[Any]]  # before the first value, and after each
+
+
+def _last(values: Values) -> list[Any]:
+    held = None
+    totals = [held]
+    for value in values:
+        if value is not None:
+            held = value
+        totals.append(held)
+    return totals
+
+
+def _max(values: Values) -> list[Any]:
+    held = None
+    totals = [held]
+    for value in values:
+        if value is not None and (held is None or value > held):
+            held = value
+        totals.append(held)
+    return totals
+
+
+def _count(values: Values) -> list[Any]:
+    return list(accumulate((value is not None for value in values), initial=0))
+
+
+def _count_if(values: Values) -> list[Any]:
+    return list(accumulate((value is True for value in values), initial=0))
 
 
 def _max_by(held: Any, value: Any) -> Any:
@@ -22,39 +54,39 @@ def _max_by(held: Any, value: Any) -> Any:
     return value if held is None or value[1] >= held[1] else held
 
 
-# Function -> its first value, and the step that takes one more.
-_STEPS: dict[str, tuple[Any, Step]] = {
-    "last": (None, lambda held, value: held if value is None else value),
-    "first": (None, lambda held, value: value if held is None else held),
-    "any_value": (None, lambda held, value: value if held is None else held),
-    "min": (
-        None,
-        lambda held, value: (
-            held if value is None else value if held is None or value < held else held
-        ),
-    ),
-    "max": (
-        None,
-        lambda held, value: (
-            held if value is None else value if held is None or value > held else held
-        ),
-    ),
-    "sum": (None, lambda held, value: held if value is None else (held or 0) + value),
-    "count": (0, lambda held, value: held if value is None else held + 1),
-    "count_if": (0, lambda held, value: held + 1 if value else held),
-    "bool_or": (None, lambda held, value: held if value is None else bool(held or value)),
-    "max_by": (None, _max_by),
+def _stepwise(step: Step) -> Totals:
+    """Null before the first value that is not null."""
+
+    def both(held: Any, value: Any) -> Any:
+        if value is None or held is None:
+            return value if held is None else held
+        return step(held, value)
+
+    return lambda values: list(accumulate((None, *values), both))
+
+
+_TOTALS: dict[str, Totals] = {
+    "last": _last,
+    "first": _stepwise(lambda held, value: held),
+    "any_value": _stepwise(lambda held, value: held),
+    "min": _stepwise(min),
+    "max": _max,
+    "sum": _stepwise(add),
+    "count": _count,
+    "count_if": _count_if,
+    "bool_or": _stepwise(lambda held, value: held or value),
+    "max_by": lambda values: [held and held[0] for held in accumulate((None, *values), _max_by)],
 }
-AGGREGATES = frozenset(_STEPS)
+AGGREGATES = frozenset(_TOTALS)
 
 
-def _argument(call: t.Call, scope: Scope) -> Evaluate:
-    """The function from a row to the value that an aggregate takes."""
+def _argument(call: t.Call, scope: Scope) -> Callable[[Sequence[Row]], list[Any]]:
+    """The function from rows to the values that an aggregate takes."""
     if call.name == "max_by":
-        return row_of(call.args, scope)
+        return rows_of(call.args, scope)
     if isinstance(call.args[0], t.Star):
-        return lambda row: True
-    return compiled(call.args[0], scope)
+        return lambda rows: [True] * len(rows)
+    return column_of(call.args[0], scope)
 
 
 def aggregate(call: t.Call, scope: Scope) -> Callable[[Sequence[Row]], Any]:
@@ -63,66 +95,70 @@ def aggregate(call: t.Call, scope: Scope) -> Callable[[Sequence[Row]], Any]:
     Errors:  SqlError.
     """
     take = _argument(call, scope)
-    begin, step = _STEPS[call.name]
+    totals = _TOTALS[call.name]
     if call.distinct:
-        return lambda rows: len({value for value in map(take, rows) if value is not None})
-
-    def over(rows: Sequence[Row]) -> Any:
-        held = begin
-        for value in map(take, rows):
-            held = step(held, value)
-        return held[0] if call.name == "max_by" and held is not None else held
-
-    return over
+        return lambda rows: len(set(take(rows)) - {None})
+    return lambda rows: totals(take(rows))[-1]
 
 
 class Windows:
     """Values of window functions over the rows of one select."""
 
     def __init__(self, windows: Sequence[t.Window], named: dict[str, t.Spec], scope: Scope) -> None:
-        self._work: dict[tuple[Any, ...], tuple[Evaluate, Any, list[Any]]] = {}
+        self._work: dict[tuple[Any, ...], _Sorted] = {}
         for place, window in enumerate(windows):
             spec = named[window.spec] if isinstance(window.spec, str) else window.spec
             key = (spec.partition, spec.order)
             if key not in self._work:
-                order = [(compiled(value, scope), down) for value, down in spec.order]
-                self._work[key] = row_of(spec.partition, scope), order, []
-            self._work[key][2].append((place, _function(window.call, spec, scope)))
+                self._work[key] = _Sorted(spec, scope)
+            self._work[key].functions.append((place, _function(window.call, spec, scope)))
         self._count = len(windows)
 
     def columns(self, rows: Sequence[Row]) -> list[list[Any]]:
         """A column for each window, in the order of the rows."""
         made: list[list[Any]] = [[None] * len(rows) for _ in range(self._count)]
-        for partition, order, functions in self._work.values():
-            groups: dict[Row, list[int]] = {}
-            for index, key in enumerate(map(partition, rows)):
-                groups.setdefault(key, []).append(index)
-            for indices in groups.values():
-                keys = _sort(indices, rows, order)
+        for work in self._work.values():
+            for indices, keys in work.groups(rows):
                 sorted_rows = [rows[index] for index in indices]
-                for place, function in functions:
+                for place, function in work.functions:
                     column = made[place]
                     for index, value in zip(indices, function(sorted_rows, keys), strict=True):
                         column[index] = value
         return made
 
 
-def _sort(
-    indices: list[int], rows: Sequence[Row], order: Sequence[tuple[Evaluate, bool]]
-) -> list[Any]:
-    """Sort places of rows, nulls first where it ascends; the keys in the new order."""
-    keyed = [([_sortable(value(rows[index])) for value, _ in order], index) for index in indices]
-    for at in range(len(order) - 1, -1, -1):
-        keyed.sort(key=lambda one: one[0][at], reverse=order[at][1])
-    indices[:] = [index for _, index in keyed]
-    return [key for key, _ in keyed]
+class _Sorted:
+    """One partition and order of rows, and the functions that share it."""
+
+    def __init__(self, spec: t.Spec, scope: Scope) -> None:
+        self._partition = rows_of(spec.partition, scope)
+        self._order = rows_of([value for value, _ in spec.order], scope)
+        self._downs = [down for _, down in spec.order]
+        self.functions: list[tuple[int, Function]] = []
+
+    def groups(self, rows: Sequence[Row]) -> Iterator[tuple[list[int], list[Row]]]:
+        """The places of each partition's rows in their order, and their keys in it."""
+        groups: dict[Row, list[int]] = {}
+        for index, key in enumerate(self._partition(rows)):
+            groups.setdefault(key, []).append(index)
+        keys = self._order(rows)
+        for indices in groups.values():
+            self._sort(indices, keys)
+            yield indices, [keys[index] for index in indices]
+
+    def _sort(self, indices: list[int], keys: Sequence[Row]) -> None:
+        """Sort places by their keys, nulls first where it ascends."""
+        if not any(self._downs) and not any(None in keys[index] for index in indices):
+            indices.sort(key=keys.__getitem__)
+            return
+        for at in range(len(self._downs) - 1, -1, -1):
+            indices.sort(
+                key=lambda index: (keys[index][at] is not None, keys[index][at]),
+                reverse=self._downs[at],
+            )
 
 
-def _sortable(value: Any) -> tuple[bool, Any]:
-    return value is not None, value
-
-
-Function = Callable[[Sequence[Row], Sequence[Any]], Sequence[Any]]
+Function = Callable[[Sequence[Row], Sequence[Row]], Sequence[Any]]
 
 
 def _function(call: t.Call, spec: t.Spec, scope: Scope) -> Function:
@@ -130,49 +166,41 @@ def _function(call: t.Call, spec: t.Spec, scope: Scope) -> Function:
     if call.name == "row_number":
         return lambda rows, keys: range(1, len(rows) + 1)
     if call.name in ("lag", "lead"):
-        take = compiled(call.args[0], scope)
+        column = column_of(call.args[0], scope)
         if call.name == "lag":
-            return lambda rows, keys: [None, *map(take, rows[:-1])]
-        return lambda rows, keys: [*map(take, rows[1:]), None]
-    if call.name not in _STEPS:
+            return lambda rows, keys: [None, *column(rows[:-1])]
+        return lambda rows, keys: [*column(rows[1:]), None]
+    if call.name not in _TOTALS:
         raise SqlError(f"SQL: {call.name} is no function over a window here")
-    take = _argument(call, scope)
-    begin, step = _STEPS[call.name]
-    ends = _ends(spec)
-
-    def over(rows: Sequence[Row], keys: Sequence[Any]) -> Sequence[Any]:
-        held = begin
-        totals = [held]
-        for value in map(take, rows):
-            held = step(held, value)
-            totals.append(held)
-        if call.name == "max_by":
-            totals = [one and one[0] for one in totals]
-        return [totals[end] for end in ends(keys)]
-
-    return over
+    take, totals = _argument(call, scope), _TOTALS[call.name]
+    framed = _framed(spec)
+    return lambda rows, keys: framed(totals(take(rows)), keys)
 
 
-def _ends(spec: t.Spec) -> Callable[[Sequence[Any]], Sequence[int]]:
-    """The size of each sorted row's frame, in rows."""
+def _framed(spec: t.Spec) -> Callable[[list[Any], Sequence[Row]], Sequence[Any]]:
+    """The value of each sorted row's frame, out of the totals of all rows."""
     frame = spec.frame
     if not spec.order:
-        return lambda keys: [len(keys)] * len(keys)
+        return lambda totals, keys: [totals[-1]] * len(keys)
     if frame is not None and not frame.by_value:
-        return lambda keys: range(1 + frame.end, len(keys) + 1 + frame.end)
+        first, end = 1 + frame.end, frame.end or None
+        return lambda totals, keys: totals[first:end]
     distance = 0 if frame is None else frame.end
 
-    def by_value(keys: Sequence[Any]) -> Sequence[int]:
-        if not distance:
-            return _peers(keys)
-        return [
-            bisect_right(keys, [(True, key[0][1] + distance)]) if key[0][0] else 0 for key in keys
-        ]
+    def by_value(totals: list[Any], keys: Sequence[Row]) -> Sequence[Any]:
+        return [totals[end] for end in (_ends(keys, distance) if distance else _peers(keys))]
 
     return by_value
 
 
-def _peers(keys: Sequence[Any]) -> list[int]:
+def _ends(keys: Sequence[Row], distance: int) -> list[int]:
+    """For each row the place behind the last row at a distance; nulls, the first, are at none."""
+    nulls = sum(1 for (value,) in keys if value is None)
+    values = [value for (value,) in keys[nulls:]]
+    return [0] * nulls + [nulls + bisect_right(values, value + distance) for value in values]
+
+
+def _peers(keys: Sequence[Row]) -> list[int]:
     """For each row the place behind the last row with an equal key."""
     ends = [len(keys)] * len(keys)
     for index in range(len(keys) - 2, -1, -1):

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from minicluster.trace import TABLES
-from minicluster.verify.engine.checks import Views
+from minicluster.verify.engine.checks import Held, Views
 from minicluster.verify.rules import BY_ID, VIEWS
 from minicluster.verify.rules.model import Finding
 from minicluster.verify.tally import Tallies
@@ -69,12 +69,12 @@ def judge_histories(
         names = columns[name][1:]
         held[name] = [(run, *map(row.get, names)) for row in table(name)]
     held[_LOSSES] = [(run, *place, True) for place in sorted(lost)]
-    rows = views.over(held)
+    every = Held(views, held.__getitem__, held)
     tallies = Tallies()
     for rule_id in rules:
         rule = BY_ID[rule_id]
         for check in rule.checks:
-            found = views.check(rule, check, rows(check.view))
+            found = views.check(rule, check, every.rows(check.view))
             counts = found.looked_at, found.not_promised
             tallies.add_check(rule, check, run, counts, found.findings)
     return [finding for rule in rules for finding in tallies.of(rule, run).findings]

@@ -76,9 +76,8 @@ FROM_ELR = 23  # 4.0-IV1: eligible leader replicas can be written (KIP-966)
 class View:
     """The rows of some checks, as SQL over the tables of facts and over other views.
 
-    Shapes:  is_fold: computed once and kept, since many views read it. empty_unless: table, column
-             and value of which some row is needed, else the view is empty (no column: any row; no
-             value: a list that is not empty); an empty view is planned at the price of a full one.
+    Shapes:  empty_unless: table, column and value of which some row is needed, else the view is
+             empty (no column: any row), and is not compiled.
              fold: in place of SQL, a function from the rows of tables, as dictionaries, to the
              view's rows, each of which has the ``columns``.
     """
@@ -87,7 +86,6 @@ class View:
     sql: str = ""
     fold: Callable[[Callable[[str], list[Row]]], Iterable[Row]] | None = None
     columns: tuple[str, ...] = ()
-    is_fold: bool = False
     empty_unless: tuple[str, str | None, int | str | None] | None = None
 
 

@@ -55,7 +55,7 @@ def named_views(
     runs = read_runs(paths, limits)
     tables = _tables(runs)
     forms = {run.on_zookeeper for run in runs}
-    for name, frame in frames(spark, tables, {}, few=False).items():
+    for name, frame in frames(spark, tables).items():
         frame.createOrReplaceTempView(_PREFIX + name)
     found = {
         view.name: spark.sql(_text(view, tables, forms))

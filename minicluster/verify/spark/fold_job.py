@@ -1,14 +1,15 @@
-"""One Spark job that judges runs: each is read and folded by ``engine`` in one of Python's workers.
+"""One Spark job that judges runs: each is read and folded by ``engine`` in Python's workers.
 
-Planning a query of windows costs Spark seconds, whatever it reads; this job has no query. What
-comes back from a run is small: its heading, its problems, and the checks that had cases.
+Planning a query of windows costs Spark seconds, whatever it reads; this job has no query. A short
+run is judged by one worker, a long one by several, each with some of its views. What comes back
+from a run is small: its heading, its problems, and the checks that had cases.
 """
 
 from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,15 @@ import pyarrow as pa
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.limits import ReadLimits
-from minicluster.verify.engine.checks import Views, tables_of
+from minicluster.verify.engine.checks import Held, Views, sources_of, tables_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run, without_contents
 from minicluster.verify.rules import LOG_VIEWS, VIEWS
 from minicluster.verify.rules.model import Rule, View
 from minicluster.verify.rules.user_rules import UserRules
+from minicluster.verify.spark.progress import Meter, OnProgress, Watch
 from minicluster.verify.spark.schemas import SCHEMAS
-from minicluster.verify.spark.tables import gather, table_columns
+from minicluster.verify.spark.tables import gather, has_rows, table_columns
 from minicluster.verify.spark.travel import ship_package
 from minicluster.verify.tally import Tallies
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _Rows = list[tuple[Any, ...]]
+_SHARES_MAX = 16
+_TASKS_PER_WORKER = 16  # so that progress is seen
+_TASKS_REMOTELY = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Task:
     rules: tuple[Rule, ...]
     limits: ReadLimits
     user: UserRules | None = None
+    on_progress: OnProgress | None = None
 
     @property
     def views(self) -> dict[str, View]:
@@ -71,8 +77,23 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """A share of a run: some of the views that its checks read."""
+
+    path: Path
+    name: str
+    share: int = 0
+    shares: int = 1
+
+    def pickled(self, meter_file: Path | None = None) -> bytes:
+        """The item for workers, which may work in another folder."""
+        path = str(self.path.absolute())
+        return pickle.dumps((path, self.name, self.share, self.shares, meter_file))
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
-    """One run: without its contents, and its checks by their places in the rules.
+    """One share of a run: the run without its contents, and checks by their places in the rules.
 
     Shapes:  checks: rule, check, looked at, not promised, the columns of its findings.
     """
@@ -83,40 +104,51 @@ class Judged:
 
 
 def judge_runs(
-    spark: SparkSession, named: Sequence[tuple[Path, str]], task: Task, tallies: Tallies
+    spark: SparkSession, items: Sequence[Item], task: Task, tallies: Tallies
 ) -> list[Run]:
-    """Judge the runs at these paths, in one job; the runs come back without their contents.
+    """Judge runs in one job; they come back without their contents, each once, in order.
 
     Errors:  UserError for a path that is no run.
     """
+    if not items:
+        return []
     function = partial(_judge_one, task.pickled())
-    items = [pickle.dumps((str(path.absolute()), name)) for path, name in named]
-    runs = []
-    for (path, name), done in zip(named, in_workers(spark, function, items), strict=True):
-        judged: Judged | None = pickle.loads(done)
+    runs: dict[str, Run] = {}
+    count = len({item.name for item in items})
+    watch = Watch(f"judging {count} run{'s' * (count > 1)}", task.on_progress, len(items))
+    with watch.over(spark):
+        pickled = [item.pickled(watch.meter_file(place)) for place, item in enumerate(items)]
+        done = in_workers(spark, function, pickled)
+    for item, one in zip(items, done, strict=True):
+        judged: Judged | None = pickle.loads(one)
         if judged is None:  # the error, raised where the user is
-            read_run(path, name, task.limits)
-            raise UserError(f"{path}: changed while it was read")
+            read_run(item.path, item.name, task.limits)
+            raise UserError(f"{item.path}: changed while it was read")
         tallies.crashes |= judged.crashes or {}
         for place, index, looked_at, not_promised, rows in judged.checks:
             rule = task.rules[place]
             counts = (looked_at, not_promised)
-            tallies.add_check(rule, rule.checks[index], name, counts, rows)
-        runs.append(judged.run)
-    return runs
+            tallies.add_check(rule, rule.checks[index], item.name, counts, rows)
+        runs[item.name] = judged.run
+    return list(runs.values())
+
+
+def workers_of(spark: SparkSession) -> int:
+    """The number of workers at the same time; a client of Spark Connect cannot see it."""
+    if not hasattr(spark, "_jsc"):
+        return 2
+    return max(1, min(_SHARES_MAX, spark.sparkContext.defaultParallelism))
 
 
 def in_workers(
     spark: SparkSession, function: Callable[[bytes], bytes], items: Sequence[bytes]
 ) -> list[bytes]:
     """Each item through the function, in Python's workers, in order."""
-    if not items:
-        return []
     ship_package(spark)
     if not hasattr(spark, "_jsc"):
         return _remotely(spark, function, items)
     context = spark.sparkContext
-    slices = min(len(items), 4 * context.defaultParallelism)
+    slices = min(len(items), _TASKS_PER_WORKER * context.defaultParallelism)
     return list(context.parallelize(list(items), slices).map(function).collect())
 
 
@@ -131,7 +163,8 @@ def _remotely(
             yield pa.RecordBatch.from_pydict({"place": batch.column(0), "done": done})
 
     table = pa.table({"place": list(range(len(items))), "item": list(items)})
-    frame = spark.createDataFrame(table).mapInArrow(each, "place bigint, done binary")
+    frame = spark.createDataFrame(table).repartition(min(len(items), _TASKS_REMOTELY))
+    frame = frame.mapInArrow(each, "place bigint, done binary")
     return [bytes(row.done) for row in sorted(frame.collect(), key=lambda row: row.place)]
 
 
@@ -159,27 +192,37 @@ def _is_of_logs(view: View, declared: Mapping[str, View]) -> bool:
 
 def _judge_one(pickled: bytes, item: bytes) -> bytes:
     work = _prepare(pickled)
-    path, name = pickle.loads(item)
+    path, name, share, shares, meter_file = pickle.loads(item)
+    meter = Meter(meter_file)
     try:
         tables, (run,) = gather(
             [read_run(Path(path), name, work.limits)], work.rules, work.declared
         )
     except UserError:
         return pickle.dumps(None)
-    held = dict.fromkeys(table_columns(), _Rows())
-    held |= {name: _rows(table) for name, table in tables.items()}
-    rows = work.views.over(held)
+    views = [
+        view
+        for view in dict.fromkeys(view for rule in work.rules for view in rule.views)
+        if run.is_run or view in work.of_logs
+        if has_rows(work.declared[view], tables)
+    ]
+    if shares > 1:
+        views = _shares(views, work.declared, tables, shares)[share]
+    held = Held(work.views, lambda table: _rows(tables[table]) if table in tables else [])
     checks = []
     crashes: dict[str, str] = {}
-    for place, index, view in _checks(work.rules, None if run.is_run else work.of_logs):
-        rule = work.rules[place]
-        try:
-            found = work.views.check(rule, rule.checks[index], rows(view))
-        except Exception as error:  # a rule that cannot be computed is unknown, and no other
-            crashes[view] = f"{type(error).__name__}: {error}"
-            continue
-        if found.looked_at or found.not_promised:
-            checks.append((place, index, found.looked_at, found.not_promised, found.findings))
+    for number, view in enumerate(views):
+        for place, index in _checks(work.rules, view):
+            rule = work.rules[place]
+            try:
+                found = work.views.check(rule, rule.checks[index], held.rows(view))
+            except Exception as error:  # a rule that cannot be computed is unknown, and no other
+                crashes[view] = f"{type(error).__name__}: {error}"
+                break
+            if found.looked_at or found.not_promised:
+                checks.append((place, index, found.looked_at, found.not_promised, found.findings))
+        held.keep_for(views[number + 1 :])
+        meter.done((number + 1) / len(views))
     return pickle.dumps(Judged(without_contents(run), tuple(checks), crashes))
 
 
@@ -187,9 +230,31 @@ def _rows(table: pa.Table) -> _Rows:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _checks(rules: Sequence[Rule], views: frozenset[str] | None) -> Iterable[tuple[int, int, str]]:
-    """The checks of these views, None for all: places in the rules, and the view."""
+def _checks(rules: Sequence[Rule], view: str) -> Iterator[tuple[int, int]]:
+    """The checks of a view: places in the rules."""
     for place, rule in enumerate(rules):
         for index, check in enumerate(rule.checks):
-            if views is None or check.view in views:
-                yield place, index, check.view
+            if check.view == view:
+                yield place, index
+
+
+def _shares(
+    views: Sequence[str],
+    declared: Mapping[str, View],
+    tables: Mapping[str, pa.Table],
+    count: int,
+) -> list[list[str]]:
+    """Shares of the views with about as many rows to read in each, the same in every worker."""
+
+    def cost(name: str) -> int:
+        if name in tables:
+            return int(tables[name].num_rows)
+        return 1 + sum(map(cost, sources_of(declared[name]))) if name in declared else 0
+
+    shares: list[list[str]] = [[] for _ in range(count)]
+    costs = [0] * count
+    for view in sorted(views, key=lambda view: (-cost(view), view)):
+        least = costs.index(min(costs))
+        shares[least].append(view)
+        costs[least] += cost(view)
+    return shares

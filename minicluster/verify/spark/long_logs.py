@@ -23,13 +23,12 @@ from minicluster.verify.evidence.run import Extent, Problem, Run
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.online.share import Share
 from minicluster.verify.rules.model import Evidence, Finding
-from minicluster.verify.spark.fold_job import Task, in_workers
+from minicluster.verify.spark.fold_job import Task, in_workers, workers_of
+from minicluster.verify.spark.progress import Meter, Watch
 from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_SHARES_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +77,18 @@ def judge_logs(
     spark: SparkSession, logs: Sequence[LongLog], task: Task, tallies: Tallies
 ) -> list[Run | None]:
     """Judge these logs in one job; None for one whose offsets do not ascend."""
-    count = 2
-    if hasattr(spark, "_jsc"):
-        count = max(1, min(_SHARES_MAX, spark.sparkContext.defaultParallelism))
-    items = [
-        pickle.dumps((log, Share(index, count), task.limits))
-        for log in logs
-        for index in range(count)
-    ]
-    done: list[_Shared] = [pickle.loads(one) for one in in_workers(spark, judge_share, items)]
+    if not logs:
+        return []
+    count = workers_of(spark)
+    shares = [(log, Share(index, count)) for log in logs for index in range(count)]
+    phase = f"judging {len(logs)} long log{'s' * (len(logs) > 1)}"
+    watch = Watch(phase, task.on_progress, len(shares))
+    with watch.over(spark):
+        items = [
+            pickle.dumps((*share, task.limits, watch.meter_file(place)))
+            for place, share in enumerate(shares)
+        ]
+        done: list[_Shared] = [pickle.loads(one) for one in in_workers(spark, judge_share, items)]
     return [
         _run(log, done[place * count : (place + 1) * count], task, tallies)
         for place, log in enumerate(logs)
@@ -94,8 +96,11 @@ def judge_logs(
 
 
 def judge_share(item: bytes) -> bytes:
-    """Judge one share of a log in a worker; a ``LongLog``, its ``Share``, limits -> results."""
-    log, share, limits = pickle.loads(item)
+    """Judge one share of a log in a worker.
+
+    Shapes:  a ``LongLog``, its ``Share``, limits, the file of its meter -> results.
+    """
+    log, share, limits, meter_file = pickle.loads(item)
     node = -1 if log.files.node_id is None else log.files.node_id
     checker = OnlineChecker(log.name, node=node, share=share)
     shared = _Shared(checker.looked_at, checker.not_promised)
@@ -103,7 +108,7 @@ def judge_share(item: bytes) -> bytes:
         if log.start is not None:
             end, _, file = log.start
             checker.load(read_checkpoint(file, limits).records, end)
-        for path, placed in _batches(log.files, limits, shared):
+        for path, placed in _batches(log.files, limits, shared, Meter(meter_file)):
             batch = placed.batch
             try:
                 checker.commit(share.batch_of(batch))
@@ -121,11 +126,13 @@ def judge_share(item: bytes) -> bytes:
 
 
 def _batches(
-    files: MetadataFiles, limits: ReadLimits, shared: _Shared
+    files: MetadataFiles, limits: ReadLimits, shared: _Shared, meter: Meter
 ) -> Iterator[tuple[Path, PlacedBatch]]:
     """Every batch of a log, a piece of a segment at a time."""
-    for segment in files.segments:
-        last, size = segment == files.segments[-1], segment.stat().st_size
+    sizes = [segment.stat().st_size for segment in files.segments]
+    before = 0
+    for segment, size in zip(files.segments, sizes, strict=True):
+        last = segment == files.segments[-1]
         torn: TornTail | None = None
         for start, end in byte_ranges(segment):
             whole = not last or end < size  # only a log's end may be torn
@@ -133,6 +140,8 @@ def _batches(
             torn = content.torn
             for placed in content.batches:
                 yield segment, placed
+            meter.done((before + end) / sum(sizes))
+        before += size
         shared.torn = None if torn is None else str(torn)
 
 

@@ -1,25 +1,24 @@
 """The way on which each run is judged, by the size of its evidence.
 
-Most runs are short: a worker reads and folds one in some milliseconds. A plain log that is long is
-judged by shares of its partitions. For a long run with a trace Spark plans its own queries.
+Most runs are short: a worker reads and folds one in some milliseconds. The views of a long run are
+shared between workers. A plain log that is long is judged by shares of its partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import locate
 from minicluster.log.format.limits import ReadLimits
-from minicluster.verify.evidence.reading import named_paths, read_run
+from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.source import Source
-from minicluster.verify.spark import fold_job, planned
-from minicluster.verify.spark.fold_job import Task
+from minicluster.verify.spark import fold_job
+from minicluster.verify.spark.fold_job import Item, Task, workers_of
 from minicluster.verify.spark.long_logs import LongLog, judge_logs, long_log
 from minicluster.verify.tally import Tallies
 
@@ -27,25 +26,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHORT_LOG_BYTES = 1 << 20  # of each controller
-SHORT_TRACE_BYTES = 4 << 20
+SHORT_TRACE_BYTES = 256 << 10  # a second of one worker's time
+DRAWN_TRACE_BYTES = 4 << 20
 _EAGER = 3  # so few runs are read for their report at once
-
-
-class Way(Enum):
-    """The way to judge a run."""
-
-    FOLDED = "folded"
-    SHARED = "shared"
-    PLANNED = "planned"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One run and its way."""
+    """One run.
+
+    Shapes:  is_short: one worker judges it. is_long: it is not drawn. long: its log, if shares of
+             partitions judge it.
+    """
 
     path: Path
     name: str
-    way: Way
+    is_short: bool = True
+    is_long: bool = False
     long: LongLog | None = None
 
 
@@ -62,41 +59,44 @@ def _route(path: Path, name: str, limits: ReadLimits) -> Route:
     logs = [sum(file.stat().st_size for file in log.segments) for log in located.logs]
     trace = sum(file.stat().st_size for file in path.glob("trace/*.parquet"))
     if max(logs, default=0) <= SHORT_LOG_BYTES and trace <= SHORT_TRACE_BYTES:
-        return Route(path, name, Way.FOLDED)
+        return Route(path, name)
+    is_long = max(logs, default=0) > SHORT_LOG_BYTES or trace > DRAWN_TRACE_BYTES
+    long = None
     if located.run_json is None and len(located.logs) == 1 and not trace:
-        found = long_log(path, name, located.logs[0])
-        if found is not None:
-            return Route(path, name, Way.SHARED, found)
-    return Route(path, name, Way.PLANNED)
+        long = long_log(path, name, located.logs[0])
+    return Route(path, name, is_short=False, is_long=is_long, long=long)
 
 
 def judge_routes(
-    spark: SparkSession, routes: Sequence[Route], task: Task, tallies: Tallies, *, has_files: bool
+    spark: SparkSession, routes: Sequence[Route], task: Task, tallies: Tallies
 ) -> list[Run]:
     """Judge every run on its way; the runs come back in order.
 
-    Shapes:  has_files: Spark reads the files that this process writes.
     Errors:  UserError for a path that is no run.
     """
     by_name: dict[str, Run] = {}
-    folded = [(route.path, route.name) for route in routes if route.way is Way.FOLDED]
-    for run in fold_job.judge_runs(spark, folded, task, tallies):
-        by_name[run.name] = run
-    if task.user is not None:  # neither shares nor Spark's plans have rules of a user's
-        long = [(route.path, route.name) for route in routes if route.way is not Way.FOLDED]
-        fold_job.judge_runs(spark, long, replace(task, rules=task.user.rules), tallies)
-        task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
     logs = [route.long for route in routes if route.long is not None]
+    of_all = task
+    if logs and task.user is not None:  # shares of partitions have no rules of a user's
+        items = [Item(log.path, log.name) for log in logs]
+        fold_job.judge_runs(spark, items, replace(task, rules=task.user.rules), tallies)
+        task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
     for log, judged in zip(logs, judge_logs(spark, logs, task, tallies), strict=True):
         if judged is not None:
             by_name[log.name] = judged
-    planned_runs = [
-        read_run(route.path, route.name, task.limits)
-        for route in routes
-        if route.name not in by_name
-    ]
-    if planned_runs:
-        for run in planned.judge_runs(spark, planned_runs, task, tallies, has_files=has_files):
+    workers = workers_of(spark)
+    is_alone = len(routes) < workers  # else every worker has its own
+    for some, its_task in (
+        ([route for route in routes if route.long is None], of_all),
+        ([route for route in routes if route.long and route.name not in by_name], task),
+    ):
+        items = [
+            Item(route.path, route.name, share, count)
+            for route in some
+            for count in (workers if route.is_long or (is_alone and not route.is_short) else 1,)
+            for share in range(count)
+        ]
+        for run in fold_job.judge_runs(spark, items, its_task, tallies):
             by_name[run.name] = run
     return [by_name[route.name] for route in routes]
 
@@ -106,7 +106,7 @@ def sources_of(routes: Sequence[Route], limits: ReadLimits) -> list[Source]:
 
     Errors:  UserError for a path that is no run, of which Spark need not be started.
     """
-    sources = [Source(r.path, r.name, limits, is_long=r.way is not Way.FOLDED) for r in routes]
+    sources = [Source(r.path, r.name, limits, is_long=r.is_long) for r in routes]
     if len(sources) <= _EAGER:
         for source in sources:
             source.hold()

@@ -55,13 +55,6 @@ _LEAN = {
 _LOCAL_MASTER = re.compile(r"local(\[.+\])?")
 _AUTHENTICATED = {"spark.authenticate": "true"}
 
-FEW_ROWS = 60_000
-_BY_SIZE = {
-    "spark.sql.codegen.wholeStage": ("false", "true"),
-    "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
-    "spark.sql.shuffle.partitions": ("1", "2"),
-}
-
 _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 
@@ -150,20 +143,6 @@ def spark_session(
     atexit.register(close)
     assert _session is not None
     return _session
-
-
-def tune(spark: SparkSession, rows: int) -> bool:
-    """Set this process's own session up for so many rows.
-
-    Generated code is worth its compilation only for many rows; few rows need one partition.
-
-    Shapes:  -> True if the rows are few.
-    """
-    few = rows <= FEW_ROWS
-    if spark is _session and _jvm is not None:
-        for key, (for_few, for_many) in _BY_SIZE.items():
-            spark.conf.set(key, for_few if few else for_many)
-    return few
 
 
 def close() -> None:

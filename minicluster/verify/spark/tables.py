@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import parquet
+import pyarrow.compute as pc
 
 from minicluster.trace import TABLES
 from minicluster.verify.engine.checks import tables_of
@@ -39,7 +38,6 @@ _SQL = {
     pa.list_(pa.int64()): "array<bigint>",
     pa.list_(pa.string()): "array<string>",
 }
-SHORT_BYTES = 2 << 20
 HEADER_SCHEMA = pa.schema(
     {
         "run": pa.string(),
@@ -191,35 +189,20 @@ def _trace(table: str, runs: Sequence[Run], problems: dict[str, list[Problem]]) 
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
-def write(tables: Mapping[str, pa.Table], folder: Path) -> dict[str, Path]:
-    """Write the long tables as Parquet, for Spark to read; short ones travel in the plan.
-
-    A scan of a file costs some milliseconds wherever a query names its table: Spark sends its
-    settings along with each.
-    """
-    files = {}
-    for name, table in tables.items():
-        if table.nbytes > SHORT_BYTES:
-            files[name] = folder / f"{name}.parquet"
-            parquet.write_table(table, files[name], compression="none", use_dictionary=False)
-    return files
+def has_rows(view: View, tables: Mapping[str, pa.Table]) -> bool:
+    """A view may have rows."""
+    table, column, value = view.empty_unless or (None, None, None)
+    if table is None or table not in tables:
+        return True
+    rows = tables[table]
+    if column is None:
+        return bool(rows.num_rows)
+    return bool(pc.any(pc.equal(rows[column], value)).as_py())
 
 
-def frames(
-    spark: SparkSession, tables: Mapping[str, pa.Table], files: Mapping[str, Path], *, few: bool
-) -> dict[str, Any]:
-    """The tables as data frames, by way of files where there are any.
-
-    Shapes:  ``few``: the rows are so few that each table is one partition; then nothing is ever
-             exchanged between partitions.
-    """
-    made = {
-        name: spark.read.schema(sql_schema(table.schema)).parquet(str(files[name]))
-        if name in files
-        else _sent(spark, table)
-        for name, table in tables.items()
-    }
-    return {name: frame.coalesce(1) for name, frame in made.items()} if few else made
+def frames(spark: SparkSession, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """The tables as data frames."""
+    return {name: _sent(spark, table) for name, table in tables.items()}
 
 
 def _sent(spark: SparkSession, table: pa.Table) -> Any:

@@ -63,7 +63,7 @@ from (
 """
 
 
-VIEWS = (View(name="broker_states", sql=_STATES, is_fold=True),)
+VIEWS = (View(name="broker_states", sql=_STATES),)
 
 RULES = (
     Rule(

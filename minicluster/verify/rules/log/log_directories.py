@@ -69,7 +69,7 @@ _MEMBER = f"what = 'M' and directory not in ({_RESERVED})"
 
 VIEWS = (
     View(name="directory_events", sql=_EVENTS),
-    View(name="directory_states", sql=_STATES, empty_unless=("brokers", "log_dirs", None)),
+    View(name="directory_states", sql=_STATES),
 )
 
 RULES = (

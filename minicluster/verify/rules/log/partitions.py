@@ -100,7 +100,7 @@ UNKNOWN_PARTITION = Check(
 )
 
 
-VIEWS = (View(name="partition_states", sql=_STATES.format(view=_FOLD), is_fold=True),)
+VIEWS = (View(name="partition_states", sql=_STATES.format(view=_FOLD)),)
 
 RULES = (
     Rule(

@@ -90,8 +90,8 @@ from (
 """
 
 VIEWS = (
-    View(name="offsets_set", sql=_SET, empty_unless=("client_record", "f", "committed")),
-    View(name="offsets_of_groups", sql=_OFFSETS, empty_unless=("client_record", "f", "committed")),
+    View(name="offsets_set", sql=_SET, empty_unless=("client_record", None, None)),
+    View(name="offsets_of_groups", sql=_OFFSETS, empty_unless=("client_record", None, None)),
     View(name="owned_by_members", sql=_OWNED, empty_unless=("client_record", "f", "own")),
 )
 

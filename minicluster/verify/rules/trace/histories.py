@@ -113,7 +113,7 @@ select *,
 from returned_to_clients where f = 'read' and visible and producer_id >= 0 and sequence >= 0
 """
 
-_OF_GROUPS = ("client_record", "f", "own")
+_OF_GROUPS = ("client_record", None, None)
 
 VIEWS = (
     View(name="numbered_records", sql=_NUMBERED, empty_unless=_OF_GROUPS),

@@ -89,7 +89,7 @@ VIEWS = (
         sql=_DECIDED,
         empty_unless=("transaction_decision", None, None),
     ),
-    View(name="sends_of_producers", sql=_FENCED, empty_unless=("client_record", "f", "init")),
+    View(name="sends_of_producers", sql=_FENCED, empty_unless=("client_record", None, None)),
 )
 
 _TABLES = ("client_record", "partition_event", "raft_event")

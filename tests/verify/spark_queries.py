@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.engine.checks import promise_of, sources_of
 from minicluster.verify.rules import LOG_VIEWS, VIEWS
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Item = tuple[Rule, Check]
+FOLDS = ("partition_states", "broker_states")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +40,6 @@ def needed_views(rules: Iterable[Rule], *, with_trace: bool) -> list[str]:
     return [view for view in named if with_trace or view in LOG_VIEWS]
 
 
-def has_rows(view: str, tables: Mapping[str, pa.Table]) -> bool:
-    """A view may have rows."""
-    table, column, value = VIEWS[view].empty_unless or (None, None, None)
-    if table is None or table not in tables:
-        return True
-    rows = tables[table]
-    if column is None:
-        return bool(rows.num_rows)
-    if value is None:
-        return bool(pc.any(pc.greater(pc.list_value_length(rows[column]), 0)).as_py())
-    return bool(pc.any(pc.equal(rows[column], value)).as_py())
-
-
 def items_of(rules: Iterable[Rule], view: str) -> list[Item]:
     """The checks that read a view."""
     return [(rule, check) for rule in rules for check in rule.checks if check.view == view]
@@ -73,7 +58,7 @@ def compute_fold(spark: SparkSession, name: str) -> None:
 
 def reads_folds(view: str) -> bool:
     """A view is a fold or builds on one."""
-    return any(VIEWS[name].is_fold for name in _with_sources([view]))
+    return any(name in FOLDS for name in _with_sources([view]))
 
 
 def collect(
@@ -111,7 +96,7 @@ def collect(
 
 
 def _run(spark: SparkSession, queries: Sequence[str], views: Iterable[str], few: bool) -> list[Any]:
-    named = [name for name in _with_sources(views) if not VIEWS[name].is_fold]
+    named = [name for name in _with_sources(views) if name not in FOLDS]
     clause = ", ".join(f"{name} as ({VIEWS[name].sql})" for name in named)
     frame = spark.sql((f"with {clause} " if clause else "") + " union all ".join(queries))
     # Each task unpacks the whole plan, whichever query of the union it computes.
@@ -166,7 +151,7 @@ def _with_sources(views: Iterable[str]) -> list[str]:
     def add(name: str) -> None:
         if name in ordered:
             return
-        if not VIEWS[name].is_fold:
+        if name not in FOLDS:
             for source in sources_of(VIEWS[name]):
                 if source in VIEWS:
                     add(source)

@@ -1,55 +1,43 @@
-"""Spark's own plans over the tables of runs: for runs with more rows than one worker folds."""
+"""Spark's own plans over the tables of runs: an oracle for the engine of the workers."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minicluster.verify.evidence.run import Run
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.verify.evidence.reading import read_runs
+from minicluster.verify.evidence.source import Source
+from minicluster.verify.judge import _report
+from minicluster.verify.reporting.report import Report
+from minicluster.verify.rules import RULES
 from minicluster.verify.rules.model import Rule
-from minicluster.verify.spark import queries, session
 from minicluster.verify.spark import tables as spark_tables
-from minicluster.verify.spark.fold_job import Task
-from minicluster.verify.spark.queries import CheckResult
 from minicluster.verify.tally import Tallies
+from tests.verify import spark_queries as queries
+from tests.verify.spark_queries import CheckResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def judge_runs(
-    spark: SparkSession,
-    runs: Sequence[Run],
-    task: Task,
-    tallies: Tallies,
-    *,
-    has_files: bool,
-) -> list[Run]:
-    """Judge these runs; they come back with what is wrong with their tables.
-
-    Shapes:  has_files: Spark reads the files that this process writes.
-    """
-    rules = task.rules
-    folder = Path(tempfile.mkdtemp(prefix="minicluster-verify-"))
-    try:
-        tables, judged = spark_tables.gather(runs, rules, task.views)
-        files = spark_tables.write(tables, folder) if has_files else {}
-        few = session.tune(spark, sum(table.num_rows for table in tables.values()))
-        frames = spark_tables.frames(spark, tables, files, few=few)
-        needed = queries.needed_views(rules, with_trace=any(run.is_run for run in runs))
-        needed = [view for view in needed if queries.has_rows(view, tables)]
-        results, crashes = _judge_views(spark, frames, rules, needed, few=few)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def report_of_plans(
+    spark: SparkSession, paths: Sequence[Path], rules: Sequence[Rule] = RULES
+) -> Report:
+    """The report on these runs, whose rules Spark plans and computes."""
+    tallies = Tallies()
+    tables, judged = spark_tables.gather(read_runs(paths), rules)
+    frames = {name: frame.coalesce(1) for name, frame in spark_tables.frames(spark, tables).items()}
+    needed = queries.needed_views(rules, with_trace=any(run.is_run for run in judged))
+    results, crashes = _judge_views(spark, frames, rules, needed, few=True)
     for result in results:
         counts = (result.looked_at, result.not_promised)
         tallies.add_check(result.rule, result.check, result.run, counts, result.findings)
     tallies.crashes |= crashes
-    return judged
+    sources = [Source(run.path, run.name, DEFAULT_LIMITS, is_long=True) for run in judged]
+    return _report(judged, rules, tallies, sources)
 
 
 def _judge_views(

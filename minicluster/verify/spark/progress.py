@@ -1,0 +1,153 @@
+"""Progress of a Spark job: its tasks as Spark counts them, and what its workers have done of each.
+
+A worker that shares this machine's files leaves the part that it has done in a small file. So the
+time that is left is estimated from the work that was done, and not from another machine's speed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.own_folders import temporary_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 0.2
+_ENOUGH = 0.05  # of the work, before anything is estimated from it
+_number = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The state of a verification.
+
+    Units:   fraction from 0 to 1; seconds, None before an estimate can be made.
+    Shapes:  tasks of Spark, 0 in a phase without any.
+    """
+
+    phase: str
+    tasks_done: int = 0
+    tasks: int = 0
+    fraction: float = 0.0
+    seconds_left: float | None = None
+
+    def __str__(self) -> str:
+        counted = f": {self.tasks_done} of {self.tasks} tasks" if self.tasks else ""
+        done = f", {100 * self.fraction:.0f} %" if self.fraction else ""
+        left = self.seconds_left
+        return f"{self.phase}{counted}{done}" + (
+            "" if left is None else f", about {_seconds(left)} left"
+        )
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def _seconds(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    return f"{whole} s" if whole < 120 else f"{round(whole / 60)} min"
+
+
+def estimate(elapsed_s: float, fraction: float) -> float | None:
+    """The seconds that are left if the work goes on as before; None while too little is done."""
+    if fraction < _ENOUGH:
+        return None
+    return elapsed_s * (1 - fraction) / fraction
+
+
+class Meter:
+    """The place where one worker's task leaves the part that it has done."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    def done(self, fraction: float) -> None:
+        """Leave the part of the work that is done; whoever reads sees a whole number."""
+        if self._file is None:
+            return
+        with suppress(OSError):  # the folder is on another machine, or gone
+            new = self._file.with_suffix(f".{os.getpid()}")
+            new.write_text(f"{fraction:.4f}")
+            new.replace(self._file)
+
+
+class Watch:
+    """Watches one job from another thread and passes on how far it is."""
+
+    def __init__(self, phase: str, on_progress: OnProgress | None, places: int = 0) -> None:
+        self._phase = phase
+        self._on_progress = on_progress
+        self._places = places
+        self._folder: Path | None = None
+
+    def meter_file(self, place: int) -> Path | None:
+        """The file of a worker's meter; None where nobody watches."""
+        return None if self._folder is None else self._folder / str(place)
+
+    @contextmanager
+    def over(self, spark: SparkSession) -> Iterator[None]:
+        """Watch what this thread runs in Spark meanwhile."""
+        if self._on_progress is None:
+            yield
+            return
+        with temporary_folder("progress") as folder:
+            self._folder = folder.path
+            group = f"minicluster-{os.getpid()}-{next(_number)}"
+            context = spark.sparkContext if hasattr(spark, "_jsc") else None
+            if context is not None:
+                context.setJobGroup(group, self._phase)
+            ended = threading.Event()
+            thread = threading.Thread(
+                target=self._poll, args=(context, group, ended), name="progress", daemon=True
+            )
+            thread.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                thread.join()
+                self._folder = None
+                if context is not None:
+                    context.setLocalProperty("spark.jobGroup.id", None)
+
+    def _poll(self, context: Any, group: str, ended: threading.Event) -> None:
+        begun = time.monotonic()
+        while not ended.wait(POLL_S):
+            done, tasks = 0, 0
+            if context is not None:
+                with suppress(Exception):  # Spark is being stopped
+                    done, tasks = _counted(context.statusTracker(), group)
+            fraction = max(self._measured(), done / tasks if tasks else 0.0)
+            left = estimate(time.monotonic() - begun, fraction)
+            assert self._on_progress is not None
+            self._on_progress(Progress(self._phase, done, tasks, fraction, left))
+
+    def _measured(self) -> float:
+        total = 0.0
+        for place in range(self._places):
+            file = self.meter_file(place)
+            with suppress(OSError, ValueError):
+                total += float(file.read_text()) if file is not None else 0.0
+        return total / self._places if self._places else 0.0
+
+
+def _counted(tracker: Any, group: str) -> tuple[int, int]:
+    """The tasks of a group's jobs: done, all."""
+    done = tasks = 0
+    for job in tracker.getJobIdsForGroup(group):
+        found = tracker.getJobInfo(job)
+        for stage in found.stageIds if found is not None else ():
+            one = tracker.getStageInfo(stage)
+            if one is not None:
+                done += one.numCompletedTasks
+                tasks += one.numTasks
+    return done, tasks

@@ -1,0 +1,83 @@
+"""Progress of a verification: phases, tasks as Spark counts them, an estimate from work done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minicluster.cli import terminal
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.verify import verify
+from minicluster.verify.rules import RULES
+from minicluster.verify.spark import progress, routing
+from minicluster.verify.spark.fold_job import Item, Task, _judge_one
+from minicluster.verify.spark.progress import Meter, Progress, estimate
+from tests.verify.trace_cases import c6_near
+
+
+def test_a_state_is_one_phrase() -> None:
+    assert str(Progress("starting Spark")) == "starting Spark"
+    assert str(Progress("judging 9 runs", 3, 8, 0.4, 11.6)) == (
+        "judging 9 runs: 3 of 8 tasks, 40 %, about 12 s left"
+    )
+    assert str(Progress("judging 1 run", 0, 2, 0.25, 600.0)).endswith("about 10 min left")
+
+
+def test_an_estimate_needs_work_that_was_done() -> None:
+    assert estimate(10.0, 0.0) is None
+    assert estimate(10.0, 0.01) is None
+    assert estimate(10.0, 0.25) == 30.0
+    assert estimate(10.0, 1.0) == 0.0
+
+
+def test_a_worker_leaves_the_part_of_a_run_that_it_has_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[float] = []
+    done = Meter.done
+    monkeypatch.setattr(
+        Meter,
+        "done",
+        lambda meter, part: left.append(part) or done(meter, part),  # type: ignore[func-returns-value]
+    )
+    path = c6_near().write(tmp_path / "run")
+
+    _judge_one(Task(RULES, DEFAULT_LIMITS).pickled(), Item(path, "run").pickled(tmp_path / "0"))
+
+    assert left == sorted(left) and len(left) > 10 and left[-1] == 1.0
+    assert (tmp_path / "0").read_text() == "1.0000"
+    assert not list(tmp_path.glob("0.*"))
+
+
+def test_a_meter_of_another_machine_is_no_error(tmp_path: Path) -> None:
+    Meter(None).done(0.5)
+    Meter(tmp_path / "nowhere" / "0").done(0.5)
+
+
+def test_the_display_of_a_command_moves() -> None:
+    display = terminal.progress()
+
+    with terminal.shown_verification(display) as show:
+        assert display.tasks[0].description == "verifying in Spark"
+        show(Progress("judging 2 runs", 1, 2, 0.5, 3.0))
+
+    assert display.tasks[0].description == (
+        "verifying in Spark: judging 2 runs: 1 of 2 tasks, 50 %, about 3 s left"
+    )
+
+
+@pytest.mark.spark
+def test_phases_and_tasks_are_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
+) -> None:
+    monkeypatch.setattr(progress, "POLL_S", 0.01)
+    monkeypatch.setattr(routing, "SHORT_LOG_BYTES", -1)  # a worker for each share of the views
+    seen: list[Progress] = []
+
+    verify(c6_near().write(tmp_path / "run"), on_progress=seen.append)
+
+    assert list(dict.fromkeys(one.phase for one in seen)) == ["starting Spark", "judging 1 run"]
+    assert {one.tasks for one in seen} >= {2}
+    fractions = [one.fraction for one in seen]
+    assert fractions == sorted(fractions) and len(set(fractions)) > 2
