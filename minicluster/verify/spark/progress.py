@@ -102,7 +102,7 @@ class Watch:
         with temporary_folder("progress") as folder:
             self._folder = folder.path
             group = f"minicluster-{os.getpid()}-{next(_number)}"
-            context = spark.sparkContext if hasattr(spark, "_jsc") else None
+            context: Any = spark.sparkContext if hasattr(spark, "_jsc") else None
             if context is not None:
                 context.setJobGroup(group, self._phase)
             ended = threading.Event()

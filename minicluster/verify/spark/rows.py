@@ -270,8 +270,11 @@ _NAMES: dict[type, str] = {}
 _Described = tuple[int, int, str, Any, int, Message | None]
 
 
+_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
 def _json(message: Message, version: int) -> str:
-    return json.dumps(to_json(message, version), separators=(",", ":"))
+    return _encoded(to_json(message, version))
 
 
 def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Described]:
