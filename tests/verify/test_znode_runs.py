@@ -120,19 +120,18 @@ def test_every_rule_has_both_logs() -> None:
     assert sorted(BAD) == sorted(NEAR) == sorted(rule.id for rule in ZNODE_RULES)
 
 
-def test_long_logs_are_judged_by_sparks_own_plans(
+def test_a_long_run_is_judged_by_workers_that_share_its_views(
     folder: Path, monkeypatch: pytest.MonkeyPatch, report: Report
 ) -> None:
-    """A run with a long trace is judged by Spark's own plans of the same SQL."""
     names = ("k2_bad", "k5_empty", "k7_bad", "k8_ended_by_controller", "k13_bad", "ibp-3.9")
-    monkeypatch.setattr("minicluster.verify.spark.routing.SHORT_TRACE_BYTES", -1)
+    monkeypatch.setattr("minicluster.verify.spark.routing.SHORT_LOG_BYTES", -1)
     rules = [rule.id for rule in ZNODE_RULES]
-    planned = verify(*(folder / name for name in names), rules=rules)
+    shared = verify(*(folder / name for name in names), rules=rules)
     expected = [one for one in report.findings if one.run in names]
-    assert list(planned.findings) == expected
+    assert list(shared.findings) == expected
     for name in names:
         found = verdicts(report, name)
-        assert verdicts(planned, name) == {rule: found[rule] for rule in rules}
+        assert verdicts(shared, name) == {rule: found[rule] for rule in rules}
 
 
 def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path, spark: object) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.verify.engine.checks import Views, sources_of
+from minicluster.verify.engine.checks import Held, Views, sources_of
 from minicluster.verify.rules import VIEWS, ZNODE_RULES, ZNODE_VIEWS
 from minicluster.verify.rules.model import Finding
 from minicluster.verify.tally import Tallies
@@ -21,6 +22,11 @@ _CHECKS = {
     name: [(rule, check) for rule in ZNODE_RULES for check in rule.checks if check.view == name]
     for name in (*ZNODE_VIEWS, None)
 }
+
+
+def _held(table: str, row: tuple[Any, ...]) -> Held:
+    """One row of a table, and what views make of it."""
+    return Held(_views(), lambda _: [], {table: [row]})
 
 
 @cache
@@ -67,7 +73,7 @@ class ZnodeChecker:
         new: list[Finding] = []
         for table, row in rows:
             view = _VIEW_OF.get(table)
-            seen = [] if view is None else _views().over({table: [row]})(view)
+            seen = [] if view is None else _held(table, row).rows(view)
             for rule, check in _CHECKS.get(view, ()) if seen else ():
                 found = _views().check(rule, check, seen)
                 held = len(self._tallies.of(rule.id, self._run).findings)
