@@ -207,7 +207,8 @@ def open_session(
     shard: FetchSessionCacheShard, size: int, *, follower: bool = False, now_ms: int = 0
 ) -> int:
     cached = {(ORDERS, i): CachedPartition("orders", ORDERS, None) for i in range(size)}
-    return shard.create(cached, privileged=follower, uses_topic_ids=True, now_ms=now_ms)
+    sender = (2, 0) if follower else None
+    return shard.create(cached, follower=sender, uses_topic_ids=True, now_ms=now_ms)
 
 
 def test_a_full_cache_keeps_new_sessions_of_consumers_and_drops_them_for_followers() -> None:

@@ -285,6 +285,7 @@ def _on_alter_partition(
     ):
         partition.failed_isr_updates += 1
         return
+    partition.unsettle()
     isr = tuple(sorted(set(result.isr)))
     partition.isr_state = CommittedPartitionState(isr, result.recovery_state)
     partition.partition_epoch = result.partition_epoch

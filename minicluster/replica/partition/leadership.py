@@ -32,6 +32,7 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
     """
     if is_stale(partition, registration):
         return False
+    partition.unsettle()
     is_new_leader = not partition.is_leader
     is_new_epoch = registration.leader_epoch > partition.leader_epoch
     is_repeat = (
@@ -76,6 +77,7 @@ def make_follower(partition: Partition, registration: PartitionRegistration) -> 
     """
     if is_stale(partition, registration):
         return False
+    partition.unsettle()
     is_new_epoch = registration.leader_epoch > partition.leader_epoch
     _assign(partition, registration)
     partition.leader = registration.leader
@@ -144,6 +146,7 @@ def _assign(partition: Partition, registration: PartitionRegistration) -> None:
 
 def stop_replica(partition: Partition, *, delete: bool) -> None:
     """Leave the partition, with or without its log; results that still come are ignored."""
+    partition.unsettle()
     partition.leader = None
     trace(partition, "delete" if delete else "stop")
     partition.isr_state = CommittedPartitionState(())

@@ -19,7 +19,7 @@ Source:     KIP-101, KIP-279, KIP-320, KIP-497, KIP-704, KIP-841, KIP-903; Parti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from minicluster.log import Log
@@ -41,6 +41,13 @@ from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import BrokerContext
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
+
+
+class Settled(Protocol):
+    """A fetch session that leaves a partition alone until it changes."""
+
+    def unsettle(self) -> None:
+        """Let the next fetch of the session read the partition."""
 
 
 class Partition:
@@ -73,7 +80,10 @@ class Partition:
         self.log_config = log_config
         self.name = log_name(topic, partition)
 
-        self.replica_log = ReplicaLog(log, context.rules, high_watermark_checkpoint)
+        self.settled: list[Settled] = []
+        self.replica_log = ReplicaLog(
+            log, context.rules, high_watermark_checkpoint, on_change=self.unsettle
+        )
         self.future: FutureReplica | None = None  # while it moves to another directory
         self.leader: int | None = None
         self.leader_epoch = -1
@@ -123,7 +133,13 @@ class Partition:
 
         Source:  Partition.maybeReplaceCurrentWithFutureReplica.
         """
-        self.replica_log = ReplicaLog(log, self.rules, self.high_watermark)
+        self.unsettle()
+        self.replica_log = ReplicaLog(log, self.rules, self.high_watermark, on_change=self.unsettle)
+
+    def unsettle(self) -> None:
+        """Let followers' fetches read this partition: its log, role or ISR changes."""
+        while self.settled:
+            self.settled[-1].unsettle()
 
     @property
     def log_start_offset(self) -> int:

@@ -11,7 +11,7 @@ Source:     UnifiedLog, LocalLog.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Log, RecordBatch, Records
@@ -49,13 +49,29 @@ class _ActiveSegment:
     first_timestamp: int
 
 
+def _nothing() -> None:
+    """Nothing depends on this log."""
+
+
 class ReplicaLog:
-    """A log and its high watermark."""
+    """A log and its high watermark.
 
-    __slots__ = ("_active", "_rules", "high_watermark", "log", "producers")
+    Shapes:  ``on_change`` is called with each change of the high watermark, the log start and,
+             but for appends of a follower, the log end.
+    """
 
-    def __init__(self, log: Log, rules: Rules, high_watermark_checkpoint: int = 0) -> None:
+    __slots__ = ("_active", "_on_change", "_rules", "high_watermark", "log", "producers")
+
+    def __init__(
+        self,
+        log: Log,
+        rules: Rules,
+        high_watermark_checkpoint: int = 0,
+        *,
+        on_change: Callable[[], None] = _nothing,
+    ) -> None:
         self.log = log
+        self._on_change = on_change
         self._rules = rules
         self.producers = ProducerStates(log.transactions)
         self._active: _ActiveSegment | None = None  # None: to be looked up
@@ -74,7 +90,10 @@ class ReplicaLog:
         old = self.high_watermark
         self.high_watermark = min(max(offset, self.log.start_offset), self.log.end_offset)
         self.producers.on_offset_passed(self.high_watermark)
-        return old != self.high_watermark
+        if old == self.high_watermark:
+            return False
+        self._on_change()
+        return True
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
         """Take a higher high watermark and ignore a lower one.
@@ -95,7 +114,10 @@ class ReplicaLog:
         """
         rules = self._rules
         if rules.read_finds_batch_base and rules.high_watermark_falls_to_batch_base:
-            self.high_watermark = self._batch_base(self.high_watermark)
+            found = self._batch_base(self.high_watermark)
+            if found != self.high_watermark:
+                self.high_watermark = found
+                self._on_change()
         return self.high_watermark
 
     @property
@@ -210,6 +232,7 @@ class ReplicaLog:
         placed = batch.with_base(self.log.end_offset, leader_epoch)
         self._maybe_roll((placed,), config, now_ms)
         self.log.append(placed)
+        self._on_change()
         self.producers.update(placed)
         return placed
 
@@ -299,6 +322,7 @@ class ReplicaLog:
             log.epochs.truncate_from_end(offset)
             return False
         log.truncate(offset)
+        self._on_change()
         self._active = None
         if self.high_watermark >= log.end_offset:
             self.set_high_watermark(log.end_offset)
@@ -309,6 +333,7 @@ class ReplicaLog:
     def truncate_fully(self, offset: int) -> None:
         """Drop everything and begin again at an offset."""
         self.log.truncate_fully(offset)
+        self._on_change()
         self._active = None
         self.set_high_watermark(offset)
         self._rebuild_producers()
@@ -326,6 +351,7 @@ class ReplicaLog:
             )
         moved = self.log.delete_before(offset)
         if moved:
+            self._on_change()
             self._active = None
             self.producers.on_offset_passed(self.log.start_offset)
         return moved

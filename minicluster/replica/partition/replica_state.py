@@ -90,6 +90,20 @@ class ReplicaState:
             leader_epoch=leader_epoch,
         )
 
+    def fetched_end(self, now_ms: int) -> ReplicaState:
+        """The state after fetches at the leader's end that changed nothing else."""
+        if now_ms <= self.last_fetch_ms:
+            return self
+        return ReplicaState(
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            last_fetch_leader_log_end_offset=self.last_fetch_leader_log_end_offset,
+            last_fetch_ms=now_ms,
+            last_caught_up_ms=max(self.last_caught_up_ms, now_ms),
+            broker_epoch=self.broker_epoch,
+            leader_epoch=self.leader_epoch,
+        )
+
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
         """The follower holds everything, or did within the allowed lag."""
         return (

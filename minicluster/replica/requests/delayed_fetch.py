@@ -5,6 +5,7 @@ Source:  DelayedFetch.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable
 from typing import Any
 
@@ -73,6 +74,13 @@ class DelayedFetch(DelayedOperation):
                 return True
             size += available
         return size >= self._params.min_bytes
+
+    def include(self, item: FetchedPartition) -> None:
+        """Wait for a partition that was settled, whose log was read to its end."""
+        index = bisect(self._wanted, item.place, key=lambda other: other.place)
+        self._wanted.insert(index, item)
+        self._results.offsets.insert(index, item.data.fetch_offset)
+        self._is_newest = False
 
     def on_complete(self, now_ms: int) -> None:
         """Read again and respond; if nothing has changed, with the results of the first read."""

@@ -31,6 +31,7 @@ from minicluster.replica.requests.read_from_log import (
     FetchParams,
     read_from_log,
 )
+from minicluster.replica.requests.settled import settle
 from minicluster.replica.sessions.fetch_context import FetchContext, new_context
 from minicluster.replica.sessions.fetch_session import PartitionKey
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
@@ -52,10 +53,11 @@ def handle_fetch(
         state.fetch_sessions,
         request,
         uses_topic_ids=version >= TOPIC_IDS_FROM,
-        is_from_follower=params.is_from_follower,
+        follower=(params.replica_id, params.broker_epoch) if params.is_from_follower else None,
         name_of=state.topic_name,
         now_ms=now_ms,
     )
+    session = context.session
     wanted: list[FetchedPartition] = []
     unknown: dict[PartitionKey, Any] = {}
     for key, partition in context.partitions.items():
@@ -64,13 +66,12 @@ def handle_fetch(
         elif not state.is_known(partition.topic, partition.data.partition):
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
-            item = FetchedPartition(key, partition.topic, partition.topic_id, partition.data)
-            wanted.append(item)
+            wanted.append(FetchedPartition.of_session(key, partition))
     respond = partial(_respond, state, token, context, params, unknown)
     results = read_from_log(state, params, wanted, now_ms)
     if (
         results.responds_at_once
-        or not wanted
+        or not (wanted or (session is not None and session.settled))
         or params.max_wait_ms <= 0
         or results.size >= params.min_bytes
     ):
@@ -82,7 +83,9 @@ def handle_fetch(
         operation.on_complete(now_ms)
         return
     keys = (state.key_named(item.topic, item.data.partition) for item in wanted)
-    state.delayed.fetches.watch(operation, [key for key in keys if key is not None])
+    number = state.delayed.fetches.watch(operation, [key for key in keys if key is not None])
+    if session is not None:
+        session.waiting[number] = operation
 
 
 def _params(state: ReplicaManagerState, request: Any, version: int) -> FetchParams:
@@ -125,4 +128,8 @@ def _respond(
             if (found := state.endpoint(n)) is not None
             for e, rack in (found,)
         )
-    state.respond(token, context.response({**read, **unknown}, endpoints, now_ms))
+    response = context.response({**read, **unknown}, endpoints, now_ms)
+    session = state.fetch_sessions.find(response.session_id)
+    if session is not None and params.is_from_follower:
+        settle(state, session, read)
+    state.respond(token, response)

@@ -40,6 +40,7 @@ def preferred_read_replica(
     own = brokers.broker(partition.broker_id)
     if not partition.is_leader or (own is not None and own.rack == rack):
         return None
+    partition.unsettle()  # the times of its replicas count
     offset: int = data.fetch_offset
     best: tuple[int, int, int] | None = None
     for replica_id, replica in partition.remote_replicas.items():

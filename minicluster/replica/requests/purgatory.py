@@ -51,8 +51,11 @@ class Purgatory:
         """The number of operations that wait for a partition."""
         return len(self._watchers.get(key, ())) if self._watchers else 0
 
-    def watch(self, operation: DelayedOperation, keys: Iterable[Key]) -> None:
-        """Let an operation wait for these partitions."""
+    def watch(self, operation: DelayedOperation, keys: Iterable[Key]) -> int:
+        """Let an operation wait for these partitions.
+
+        Shapes:  -> its number.
+        """
         self._count += 1
         number = self._count
         watched = tuple(dict.fromkeys(keys))
@@ -63,12 +66,27 @@ class Purgatory:
         if self._timer_ms is None or operation.deadline_ms < self._timer_ms:
             self._timer_ms = operation.deadline_ms
             self._effects.append(SetTimer(self.timer, operation.deadline_ms))
+        return number
+
+    def watch_also(self, number: int, key: Key) -> bool:
+        """Let an operation wait for one more partition.
+
+        Shapes:  -> whether it waits still.
+        """
+        entry = self._operations.get(number)
+        if entry is None:
+            return False
+        operation, keys = entry
+        if key not in keys:
+            self._operations[number] = (operation, (*keys, key))
+            self._watchers.setdefault(key, {})[number] = None
+        return True
 
     def check_and_complete(self, key: Key, now_ms: int) -> None:
         """Complete the operations of a partition that can complete."""
         if key not in self._watchers:
             return
-        for number in list(self._watchers[key]):
+        for number in sorted(self._watchers[key]):  # the one that has waited longest is first
             entry = self._operations.get(number)
             if entry is not None and entry[0].try_complete(now_ms):
                 self._remove(number)

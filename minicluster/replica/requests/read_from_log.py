@@ -22,7 +22,7 @@ from minicluster.replica.partition.reads import consumer_fetch_records, fetch_re
 from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.requests.optional_epoch import optional_epoch
 from minicluster.replica.requests.preferred_read_replica import preferred_read_replica
-from minicluster.replica.sessions.fetch_session import PartitionKey
+from minicluster.replica.sessions.fetch_session import CachedPartition, PartitionKey
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 CONSUMER = -1
@@ -38,13 +38,21 @@ _NOT_DIVERGING = FetchResponse.EpochEndOffset()
 class FetchedPartition:
     """One partition of a request, whose topic is known.
 
-    Shapes:  data is the partition of the request; the topic id is zero before version 13.
+    Shapes:  data is the partition of the request; the topic id is zero before version 13. place:
+             its place in the session.
     """
 
     key: PartitionKey
     topic: str
     topic_id: uuid.UUID
     data: Any
+    place: int
+
+    @classmethod
+    def of_session(cls, key: PartitionKey, cached: CachedPartition) -> FetchedPartition:
+        """A partition of a session or of a request without one."""
+        assert cached.topic is not None
+        return cls(key, cached.topic, cached.topic_id, cached.data, cached.place)
 
     def local(self, state: ReplicaManagerState) -> Partition:
         """The local replica.

@@ -2,7 +2,8 @@
 
     full, without a session   reads and responds with the partitions of the request
     full, with a new session  likewise, and opens a session if there is room
-    incremental               reads all partitions of the session, responds with those that changed
+    incremental               reads the partitions of the session that may have changed, responds
+                              with those that have
     error                     reads none; the response has the error alone
 
 Source:  FetchContext, FetchManager.newContext, FetchRequest.fetchData, forgottenTopics.
@@ -40,14 +41,29 @@ class FetchContext(Protocol):
     def partitions(self) -> Mapping[PartitionKey, CachedPartition]:
         """The partitions to read, in order."""
 
+    @property
+    def session(self) -> FetchSession | None:
+        """The session that the request goes on with."""
+
     def response(
         self, updates: dict[PartitionKey, Any], endpoints: tuple[Any, ...], now_ms: int
     ) -> FetchResponse:
         """The response, from what was read of each partition."""
 
 
+class _OutsideSession:
+    """A request that goes on with no session."""
+
+    __slots__ = ()
+
+    @property
+    def session(self) -> FetchSession | None:
+        """None."""
+        return None
+
+
 @dataclass(frozen=True, slots=True)
-class SessionErrorContext:
+class SessionErrorContext(_OutsideSession):
     """The session or its epoch is not the one of the request."""
 
     error: ErrorCode
@@ -65,7 +81,7 @@ class SessionErrorContext:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionlessFetchContext:
+class SessionlessFetchContext(_OutsideSession):
     """A full request that opens no session."""
 
     partitions: Wanted
@@ -78,13 +94,13 @@ class SessionlessFetchContext:
 
 
 @dataclass(frozen=True, slots=True)
-class FullFetchContext:
+class FullFetchContext(_OutsideSession):
     """A full request that opens a session."""
 
     partitions: Wanted
     cache: FetchSessionCache
     uses_topic_ids: bool
-    is_from_follower: bool
+    follower: tuple[int, int] | None
 
     def response(
         self, updates: dict[PartitionKey, Any], endpoints: tuple[Any, ...], now_ms: int
@@ -97,7 +113,7 @@ class FullFetchContext:
             partition.log_start_offset = data.log_start_offset
         session_id = self.cache.next_shard().create(
             cached,
-            privileged=self.is_from_follower,
+            follower=self.follower,
             uses_topic_ids=self.uses_topic_ids,
             now_ms=now_ms,
         )
@@ -116,8 +132,8 @@ class IncrementalFetchContext:
 
     @property
     def partitions(self) -> Mapping[PartitionKey, CachedPartition]:
-        """The partitions of the session."""
-        return dict(self.session.partitions)
+        """The partitions of the session that are not settled."""
+        return self.session.partitions_to_read()
 
     def response(
         self, updates: dict[PartitionKey, Any], endpoints: tuple[Any, ...], now_ms: int
@@ -136,6 +152,7 @@ class IncrementalFetchContext:
                 session_id=session.id,
                 node_endpoints=endpoints,
             )
+        session.waiting.clear()
         changed: dict[PartitionKey, Any] = {}
         for key, data in updates.items():
             partition = session.partitions.get(key)
@@ -143,6 +160,7 @@ class IncrementalFetchContext:
                 changed[key] = data
                 if data.records:
                     session.partitions[key] = session.partitions.pop(key)
+                    session.put_last(partition)
         return _response(session.id, session.partitions, changed, endpoints)
 
 
@@ -151,7 +169,7 @@ def new_context(
     request: Any,
     *,
     uses_topic_ids: bool,
-    is_from_follower: bool,
+    follower: tuple[int, int] | None,
     name_of: NameOf,
     now_ms: int,
 ) -> FetchContext:
@@ -168,7 +186,7 @@ def new_context(
             cache.remove(request.session_id)
         if request.session_epoch == FINAL_EPOCH:
             return SessionlessFetchContext(wanted)
-        return FullFetchContext(wanted, cache, uses_topic_ids, is_from_follower)
+        return FullFetchContext(wanted, cache, uses_topic_ids, follower)
     session = cache.find(request.session_id)
     if session is None:
         return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -176,6 +194,7 @@ def new_context(
         return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if session.uses_topic_ids != uses_topic_ids:
         return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+    session.take_follower(follower)
     session.update(wanted.items(), _forgotten(request, uses_topic_ids))
     if not session.partitions:
         cache.remove(session.id)
@@ -183,7 +202,8 @@ def new_context(
     touch(session, now_ms)
     session.epoch = next_epoch(session.epoch)
     if uses_topic_ids:
-        for partition in session.partitions.values():
+        for key in session.to_read:
+            partition = session.partitions[key]
             if partition.topic is None:
                 partition.topic = name_of(partition.topic_id)
     return IncrementalFetchContext(session, request.session_epoch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import field
-from typing import Any
+from typing import Any, Protocol
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.epochs import NO_EPOCH
@@ -35,12 +35,14 @@ class CachedPartition:
     """A partition of a session.
 
     Shapes:  topic is None while its id is not known; data is the partition of the last request that
-             named it; the offsets are those of the last response that had it, -1 before.
+             named it; the offsets are those of the last response that had it, -1 before. place:
+             partitions are read by ascending places.
     """
 
     topic: str | None
     topic_id: uuid.UUID
     data: Any
+    place: int = 0
     high_watermark: int = _INVALID_OFFSET
     log_start_offset: int = _INVALID_OFFSET
 
@@ -65,11 +67,28 @@ class CachedPartition:
         return must_respond
 
 
+class Waits(Protocol):
+    """A fetch of a session that waits."""
+
+    def include(self, item: Any) -> None:
+        """Wait for one more partition, a FetchedPartition."""
+
+
+class Settles(Protocol):
+    """A partition of a session that is not read."""
+
+    def unsettle(self) -> None:
+        """Read it again."""
+
+
 @dataclass(slots=True, kw_only=True)
 class FetchSession:
     """The partitions of one client, in the order in which they are read.
 
-    Shapes:  privileged: the session of a follower; the epoch is that of the next request.
+    Shapes:  privileged: the session of a follower; the epoch is that of the next request. follower:
+             (broker id, broker epoch) of the last request. A partition is in ``to_read`` or, where
+             a follower has been sent all of it, in ``settled``. waiting: the fetches that wait, by
+             their numbers in the purgatory.
     """
 
     id: int
@@ -81,6 +100,39 @@ class FetchSession:
     epoch: int = next_epoch(INITIAL_EPOCH)
     cached_size: int = 0
     evictable_by: frozenset[bool] = field(default_factory=frozenset)  # of (privileged, other) ones
+    follower: tuple[int, int] | None = None
+    to_read: dict[PartitionKey, None] = field(default_factory=dict)
+    settled: dict[PartitionKey, Settles] = field(default_factory=dict)
+    waiting: dict[int, Waits] = field(default_factory=dict)
+    last_place: int = 0
+
+    def __post_init__(self) -> None:
+        self.to_read = dict.fromkeys(self.partitions)
+        for partition in self.partitions.values():
+            self.put_last(partition)
+
+    def put_last(self, partition: CachedPartition) -> None:
+        """Read a partition after all others."""
+        self.last_place += 1
+        partition.place = self.last_place
+
+    def partitions_to_read(self) -> dict[PartitionKey, CachedPartition]:
+        """The partitions that are not settled, in order."""
+        if not self.settled:
+            return dict(self.partitions)
+        found = [(key, self.partitions[key]) for key in self.to_read]
+        return dict(sorted(found, key=lambda item: item[1].place))
+
+    def take_follower(self, follower: tuple[int, int] | None) -> None:
+        """Take the sender of a request; nothing is settled for another one."""
+        if follower != self.follower:
+            self.unsettle_all()
+            self.follower = follower
+
+    def unsettle_all(self) -> None:
+        """Read all partitions again."""
+        for settled in list(self.settled.values()):
+            settled.unsettle()
 
     def update(
         self,
@@ -95,7 +147,14 @@ class FetchSession:
             known = self.partitions.get(key)
             if known is None:
                 self.partitions[key] = partition
+                self.put_last(partition)
             else:
+                if key in self.settled:
+                    self.settled[key].unsettle()
                 known.data = partition.data
+            self.to_read[key] = None
         for key in forgotten:
+            if key in self.settled:
+                self.settled[key].unsettle()
             self.partitions.pop(key, None)
+            self.to_read.pop(key, None)

@@ -37,23 +37,26 @@ class FetchSessionCacheShard:
         self,
         partitions: dict[PartitionKey, CachedPartition],
         *,
-        privileged: bool,
+        follower: tuple[int, int] | None,
         uses_topic_ids: bool,
         now_ms: int,
     ) -> int:
         """Open a session if there is room.
 
-        Shapes:  -> its id, or INVALID_SESSION_ID.
+        Shapes:  follower: (broker id, broker epoch), None for a consumer -> its id, or
+                 INVALID_SESSION_ID.
         Source:  FetchSessionCacheShard.maybeCreateSession.
         """
+        privileged = follower is not None
         if len(self.sessions) >= self._max_entries:
             evicted = self._evictable(privileged, len(partitions), now_ms)
             if evicted is None:
                 return INVALID_SESSION_ID
-            del self.sessions[evicted.id]
+            self.sessions.pop(evicted.id).unsettle_all()
         session = FetchSession(
             id=self._new_id(),
             privileged=privileged,
+            follower=follower,
             uses_topic_ids=uses_topic_ids,
             partitions=partitions,
             creation_ms=now_ms,
@@ -106,8 +109,15 @@ class FetchSessionCache:
     def remove(self, session_id: int) -> None:
         """Close a session; one that is not there is ignored."""
         shard = self._shard(session_id)
-        if shard is not None:
-            shard.sessions.pop(session_id, None)
+        session = None if shard is None else shard.sessions.pop(session_id, None)
+        if session is not None:
+            session.unsettle_all()
+
+    def unsettle_all(self) -> None:
+        """Read all partitions of all sessions again."""
+        for shard in self.shards:
+            for session in shard.sessions.values():
+                session.unsettle_all()
 
     def next_shard(self) -> FetchSessionCacheShard:
         """The shard of the next new session."""

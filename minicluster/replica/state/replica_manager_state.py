@@ -92,6 +92,8 @@ class ReplicaManagerState(BrokerContext):
         self._keys.clear()
         self._named.clear()
         self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
+        if image.cluster.brokers is not before.cluster.brokers:
+            self.fetch_sessions.unsettle_all()  # a follower may be out of date
         if image.features is not before.features or before is MetadataImage.EMPTY:
             self._set_versions()
 
