@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from minicluster import MiniCluster
 from minicluster.broker.coordinator_lookups import LIMIT_MS
 from minicluster.coordinator.internal_topics import partition_of
@@ -34,6 +36,31 @@ def test_the_hash_of_a_key_gives_its_partition_as_javas_does() -> None:
     # Java: Math.abs("orders".hashCode()) % 50; a code of -2147483648 counts as 0.
     assert [partition_of(key, 50) for key in ("orders", "g", "")] == [31, 3, 0]
     assert partition_of("polygenelubricants", 50) == 0
+
+
+TOPIC_ID = "SiTWz5lESA6SNPzPPgdjMg"
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (f"g:{TOPIC_ID}:0", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (f"g:with:colons:{TOPIC_ID}:0", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (f"{TOPIC_ID}:0", ErrorCode.INVALID_REQUEST),
+        (f":{TOPIC_ID}:0", ErrorCode.INVALID_REQUEST),
+        ("g:orders:0", ErrorCode.INVALID_REQUEST),
+        (f"g:{TOPIC_ID}:first", ErrorCode.INVALID_REQUEST),
+        ("", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_the_key_of_a_share_group_names_a_partition(key: str, error: ErrorCode) -> None:
+    """Source: SharePartitionKey.getInstance; KafkaApis.getCoordinator."""
+    with MiniCluster(brokers=1, controllers=1, seed=1) as cluster:
+        request = FindCoordinatorRequest(key_type=2, coordinator_keys=(key,))
+        (found,) = exchange(cluster, 1, request, version=6).coordinators
+        (early,) = exchange(cluster, 1, request, version=5).coordinators
+    assert (found.error_code, found.error_message) == (error, "")
+    assert (early.error_code, early.error_message) == (ErrorCode.INVALID_REQUEST, "")
 
 
 def _find(cluster: MiniCluster) -> Any:

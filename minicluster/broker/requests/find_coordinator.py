@@ -7,6 +7,9 @@ Source:    KafkaApis.handleFindCoordinatorRequest, getCoordinator.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from minicluster.broker.state.api_state import ApiState
 from minicluster.coordinator.internal_topics import partition_count, partition_of
 from minicluster.metadata.image.cluster import Endpoint
@@ -14,6 +17,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.protocol.uuids import parse_uuid
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 _SEVERAL_KEYS_FROM = 4
@@ -56,9 +60,13 @@ def missing_internal_topic(state: ApiState, request: FindCoordinatorRequest) -> 
 def _coordinator(state: ApiState, key_type: int, key: str, version: int) -> Coordinator:
     topic_name = _TOPICS.get(key_type)
     if topic_name is None:
-        unavailable = key_type == SHARE and version >= _SHARE_FROM
-        error = ErrorCode.COORDINATOR_NOT_AVAILABLE if unavailable else ErrorCode.INVALID_REQUEST
-        return _none(key, error)
+        available_later = key_type == SHARE and version >= _SHARE_FROM and _is_share_key(key)
+        if available_later:
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        refused = _none(key, ErrorCode.INVALID_REQUEST)
+        # A type that is known is refused key by key, which has no text.
+        has_text = key_type != SHARE or version < _SEVERAL_KEYS_FROM
+        return refused if has_text else replace(refused, error_message="")
     topic = state.image.topics.named(topic_name)
     if topic is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -80,6 +88,21 @@ def _coordinator(state: ApiState, key_type: int, key: str, version: int) -> Coor
 def _alive_endpoint(state: ApiState, broker_id: int) -> Endpoint | None:
     broker = state.image.cluster.broker(broker_id)
     return None if broker is None or broker.fenced else state.endpoint(broker)
+
+
+def _is_share_key(key: str) -> bool:
+    """The key of a partition of a share group: group, topic id and partition.
+
+    Source:  SharePartitionKey.getInstance.
+    """
+    *group_id, topic_id, partition = ("", "", *key.rstrip(":").split(":"))
+    if not ":".join(group_id).strip(": "):  # a group id may have colons
+        return False
+    try:
+        parse_uuid(topic_id)
+    except ValueError:
+        return False
+    return re.fullmatch(r"[+-]?[0-9]{1,10}", partition) is not None
 
 
 def _none(key: str, error: ErrorCode) -> Coordinator:

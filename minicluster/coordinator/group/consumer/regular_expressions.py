@@ -1,33 +1,16 @@
 """Regular expressions that members subscribe with: checked, then resolved to topics.
 
-Kafka matches with RE2/J. The library here is RE2 itself, by Google: the same syntax, the same
-refusals, and a match in linear time, so no member's expression can stop a broker.
-
 Source:  TopicRegexResolver, Utils.throwIfRegularExpressionIsInvalid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Any
 
+from minicluster.coordinator.regular_expressions import compiled
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.protocol import ErrorCode
-
-_DESCRIPTIONS = {  # RE2 -> RE2/J
-    "missing )": "missing closing )",
-    "missing ]": "missing closing ]",
-    "unexpected )": "regexp/syntax: internal error",
-    "trailing \\": "trailing backslash at end of expression",
-    "bad repetition operator": "invalid nested repetition operator",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid named capture group": "invalid named capture",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +28,19 @@ class ResolvedRegularExpression:
 UNRESOLVED = ResolvedRegularExpression(frozenset(), -1, -1)
 
 
-@lru_cache(maxsize=1_024)
-def _compiled(expression: str) -> Any:
-    import re2  # not before a member subscribes with an expression
-
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(expression, options)
-
-
 def validate(expression: str) -> None:
     """Compile an expression.
 
     Errors:  INVALID_REGULAR_EXPRESSION.
     """
-    import re2
-
     try:
-        _compiled(expression)
-    except re2.error as error:
-        reason = error.args[0] if error.args else ""
-        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        what = text.split(": ", 1)[0]
+        compiled(expression)
+    except OperationError as refusal:
         raise OperationError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            refusal.error,
             f"SubscribedTopicRegex `{expression}` is not a valid regular expression: "
-            f"{_DESCRIPTIONS.get(what, what)}.",
-        ) from error
+            f"{refusal.message}.",
+        ) from refusal
 
 
 def resolve(
@@ -81,7 +50,7 @@ def resolve(
     names = [topic.name for topic in image.topics]
     return {
         expression: ResolvedRegularExpression(
-            frozenset(name for name in names if _compiled(expression).fullmatch(name)),
+            frozenset(name for name in names if compiled(expression).fullmatch(name)),
             version,
             now_ms,
         )

@@ -6,9 +6,10 @@ Source:    KafkaApis.handleListTransactionsRequest, TransactionStateManager.list
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from minicluster.coordinator.regular_expressions import compiled
+from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
 from minicluster.coordinator.transaction.state.transaction_metadata import (
     TransactionMetadata,
@@ -32,11 +33,11 @@ def handle_list_transactions(
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         state.respond(token, ListTransactionsResponse(error_code=error))
         return
+    wanted = request.transactional_id_pattern
     try:
-        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
-    except re.error:
-        error = ErrorCode.INVALID_REGULAR_EXPRESSION
-        state.respond(token, ListTransactionsResponse(error_code=error))
+        pattern = compiled(wanted) if wanted else None
+    except OperationError as refusal:
+        state.respond(token, ListTransactionsResponse(error_code=refusal.error))
         return
     names = dict.fromkeys(request.state_filters)
 
@@ -46,7 +47,7 @@ def handle_list_transactions(
             (not producers or metadata.producer_id in producers)
             and (not names or metadata.state.state_name in names)
             and (duration_ms < 0 or now_ms - metadata.start_ms > duration_ms)
-            and pattern.fullmatch(metadata.transactional_id) is not None
+            and (pattern is None or pattern.fullmatch(metadata.transactional_id) is not None)
         )
 
     listed = [
