@@ -18,14 +18,13 @@ from typing import Any
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.clients.produce import NUMBERLESS, produce_request
 from minicluster.lazy_dataclass import dataclass
-from minicluster.log.batch import Record, RecordBatch
-from minicluster.log.records import Records
+from minicluster.log.batch import Record
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
-    ProduceRequest,
     ProduceResponse,
 )
 from minicluster.scenario.actions.topics import AcksWord
@@ -267,29 +266,17 @@ class Client(ClusterActor):
             given = InitProducerIdRequest(transactional_id=None)
             self._send(operation, leader, given, INIT_PRODUCER_ID_VERSION)
             return
-        numbered = producer or Producer(sequence=-1)
+        numbered = NUMBERLESS
+        if producer is not None:
+            numbered = producer.id, producer.epoch, producer.sequence
         key = None if operation.key is None else operation.key.encode()
-        batch = RecordBatch.of(
-            [Record(0, self.rt.record_time_ms(), key, operation.value.encode())],
-            leader_epoch=-1,
-            producer_id=numbered.id,
-            producer_epoch=numbered.epoch,
-            base_sequence=numbered.sequence,
-        )
         acks = _ACKS[operation.acks]
-        request = ProduceRequest(
+        request = produce_request(
+            (operation.topic, operation.partition),
+            Record(0, self.rt.record_time_ms(), key, operation.value.encode()),
             acks=acks,
             timeout_ms=ATTEMPT_TIMEOUT_MS,
-            topic_data=(
-                ProduceRequest.TopicProduceData(
-                    name=operation.topic,
-                    partition_data=(
-                        ProduceRequest.PartitionProduceData(
-                            index=operation.partition, records=Records((batch,))
-                        ),
-                    ),
-                ),
-            ),
+            numbered=numbered,
         )
         self._send(operation, leader, request, PRODUCE_VERSION, waits=acks != 0)
         if acks == 0:

@@ -28,10 +28,10 @@ from minicluster.clients.client import (
     TopicPartition,
 )
 from minicluster.clients.offsets import Membership, first_error, transactional_commit
+from minicluster.clients.produce import produce_request
 from minicluster.effects import Effect
 from minicluster.lazy_dataclass import dataclass
-from minicluster.log import Record, RecordBatch, Records
-from minicluster.log.batch import TRANSACTIONAL_BIT
+from minicluster.log import Record
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -39,7 +39,6 @@ from minicluster.protocol.messages import (
     ApiVersionsRequest,
     EndTxnRequest,
     InitProducerIdRequest,
-    ProduceRequest,
 )
 
 TIMEOUT_MS = 5_000
@@ -244,20 +243,13 @@ class TransactionalProducer(Client):
 
     def _produce(self, now_ms: int) -> None:
         place, value = self._to_send[0]
-        batch = RecordBatch.of(
-            [Record(0, self._record_ms + now_ms, None, value.encode())],
-            leader_epoch=-1,
-            producer_id=self._producer_id,
-            producer_epoch=self._epoch,
-            base_sequence=self._sequences.get(place, 0),
-            attributes=TRANSACTIONAL_BIT,
-        )
-        data = ProduceRequest.PartitionProduceData(index=place[1], records=Records((batch,)))
-        request = ProduceRequest(
-            transactional_id=self.transactional_id,
+        request = produce_request(
+            place,
+            Record(0, self._record_ms + now_ms, None, value.encode()),
             acks=-1,  # all
             timeout_ms=TIMEOUT_MS,
-            topic_data=(ProduceRequest.TopicProduceData(name=place[0], partition_data=(data,)),),
+            numbered=(self._producer_id, self._epoch, self._sequences.get(place, 0)),
+            transactional_id=self.transactional_id,
         )
 
         def on_end(response: Any | None, at_ms: int) -> None:
