@@ -31,6 +31,7 @@ from minicluster.actors.export.server_properties import (
     controller_properties,
     run_settings,
 )
+from minicluster.actors.listeners.endpoints import LOOPBACK, PORT_MAX
 from minicluster.errors import UserError
 from minicluster.files import read_bytes
 from minicluster.lazy_dataclass import dataclass
@@ -56,9 +57,7 @@ from minicluster.replica.producers.snapshot_file import (
 )
 from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
 
-HOST = "127.0.0.1"
 DEFAULT_PORT = 9_092
-PORT_MAX = 65_535
 LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3
 
 
@@ -131,7 +130,7 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
     if not 1 <= port <= PORT_MAX + 1 - len(nodes):
         last = PORT_MAX + 1 - len(nodes)
         raise UserError(f"port: {port} is not one of 1 to {last}: {len(nodes)} nodes need ports")
-    addresses = {node_id: (HOST, port + number) for number, node_id in enumerate(nodes)}
+    addresses = {node_id: (LOOPBACK, port + number) for number, node_id in enumerate(nodes)}
     shift = TimeShift(
         ended_ms=header.ended_at_ms or 0, epoch_ms=header.epoch_ms or 0, now_ms=now_ms
     )
@@ -169,6 +168,10 @@ def _checked_header(run: Path) -> RunHeader:
         raise UserError(f"{run}: a run of ZooKeeper mode; Apache Kafka's KRaft nodes need a log")
     if header.mode == "outside":
         raise UserError(f"{run}: its controllers were of another process, which has their log")
+    for node_id in set(header.brokers) & set(header.controllers):
+        raise UserError(
+            f"{run}: node {node_id} is broker and controller at once; that is not built"
+        )
     parts = [
         *(run / controller_folder(node_id) for node_id in header.controllers),
         *(run / archive_name(node_id) for node_id in header.brokers),

@@ -10,8 +10,6 @@ import click
 from minicluster.cli.options import path_type
 from minicluster.cli.terminal import complain, print_line
 
-FIRST_PORT = 9_092
-
 
 @click.command("export")
 @click.argument("run", type=path_type)
@@ -26,7 +24,7 @@ FIRST_PORT = 9_092
 @click.option(
     "--port",
     type=int,
-    default=FIRST_PORT,
+    default=9092,
     show_default=True,
     help="The port of the first broker; the other nodes follow, the controllers last.",
 )

@@ -262,6 +262,7 @@ def test_a_place_that_is_taken_is_refused_and_stays(story: Story, tmp_path: Path
         ({"mode": "zookeeper"}, 64, "a run of ZooKeeper mode"),
         ({"mode": "outside"}, 64, "its controllers were of another process"),
         ({"controllers": [], "brokers": []}, 66, "it has no controllers"),
+        ({"brokers": [1, 101]}, 64, "node 101 is broker and controller at once"),
         ({"brokers": [1, 2, 3, 4]}, 66, "it has no broker-4.zip"),
         ({"ended_at_ms": "soon"}, 65, "ended_at_ms is 'soon', not an integer"),
     ],
