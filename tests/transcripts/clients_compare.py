@@ -124,6 +124,7 @@ class Comparison:
             expected = [item for item in expected if item["apiKey"] in offered]
         keys = _SORTED.get(self.api, {}).get(name)
         if keys is not None:
+            self._bind_new_names(expected, got, keys)
             expected = self._in_order(expected, keys)
             got = self._in_order(got, keys)
             if name == "configs":
@@ -146,6 +147,22 @@ class Comparison:
                 self._walk("", where, item, other)
         for name, item in given.items():
             self.differences.append(Difference(f"{path}[{name}]", "nothing", item))
+
+    def _bind_new_names(self, expected: list[Any], got: list[Any], keys: tuple[str, ...]) -> None:
+        """Bind names that appear first in a set: to the item that is the same otherwise."""
+        for item in expected:
+            for key in keys:
+                name = item.get(key)
+                if not is_name(name) or name in self.names.values:
+                    continue
+                bound = self.names.values.values()
+                free = [one for one in got if one.get(key) not in bound]
+                same = [one for one in free if self._is_same_but_for_names(item, one)]
+                for one in (same or free)[:1]:
+                    self.names.matches(name, one[key])
+
+    def _is_same_but_for_names(self, item: Mapping[str, Any], one: Mapping[str, Any]) -> bool:
+        return all(one.get(key) == value for key, value in item.items() if not is_name(value))
 
     def _in_order(self, items: list[Any], keys: tuple[str, ...]) -> list[Any]:
         return sorted(items, key=lambda item: tuple(self._text(item.get(key)) for key in keys))

@@ -35,6 +35,7 @@ AGREES_IN_FULL = {
         "UpdateFeatures",
     ),
     "classic": (
+        "ConsumerGroupDescribe",
         "CreateTopics",
         "DeleteGroups",
         "DescribeGroups",

@@ -10,6 +10,7 @@ from typing import Any
 
 from minicluster.java_order import hash_map_order
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import DescribeProducersResponse
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.replica.errors import ReplicaError
@@ -47,6 +48,9 @@ def _partition(state: ReplicaManagerState, topic: str, index: int) -> Any:
             error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
             error_message=reason,
         )
+    if state.image.topics.named(topic) is None:  # a replica's own refusal has no message
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return kind(partition_index=index, error_code=code, error_message=TEXTS[code])
     try:
         producers = state.partition_named(topic, index).replica_log.producers
     except ReplicaError as refusal:
