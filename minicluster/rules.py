@@ -299,6 +299,15 @@ class Rules:
             names[known[zoo_id]] = True
         return replace(self, **names)  # type: ignore[arg-type]
 
+    def shipped_zoo(self) -> tuple[str, ...]:
+        """The zoo ids of the bugs that this release shipped with and that are mended here."""
+        shipped = self.as_shipped()
+        return tuple(
+            zoo_id
+            for zoo_id, name in self.zoo().items()
+            if getattr(shipped, name) and not getattr(self, name)
+        )
+
     def as_shipped(self) -> Rules:
         """These rules with every bug of the release as it shipped."""
         release = self.name.partition(" ")[0]

@@ -159,14 +159,19 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
         "trace_hash": trace_hash,
         "crashes": [str(crash) for crash in cluster.rt.crashes],
         "controller_faults": list(cluster.recorder.controller_faults),
-        "stale_indexes": [
-            node_id
-            for node_id in cluster.controller_ids
-            if (process := cluster.processes.get(node_id)) is not None
-            and process.controller is not None
-            and process.controller.controller.state.check_indexes()
-        ],
+        "stale_indexes": stale_indexes(cluster),
     }
+
+
+def stale_indexes(cluster: Cluster) -> list[int]:
+    """The controllers that run with indexes that differ from those of their state (E41)."""
+    return [
+        node_id
+        for node_id in cluster.controller_ids
+        if (process := cluster.processes.get(node_id)) is not None
+        and process.controller is not None
+        and process.controller.controller.state.check_indexes()
+    ]
 
 
 def rows_at_end(cluster: Cluster, table: str) -> list[dict[str, Any]]:

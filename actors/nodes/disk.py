@@ -2,7 +2,8 @@
 
 A process that dies leaves its page cache to the operating system: no written byte is lost
 (``lose_tail="none"``). A machine that dies loses the bytes that were not flushed
-(``"unflushed"``). ``"all"`` empties the logs and keeps the small files: identity and votes.
+(``"unflushed"``), or of them the last write alone (``"torn"``). ``"all"`` empties the logs and
+keeps the small files: identity and votes.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Log
 
-LoseTail = Literal["none", "unflushed", "all"]
-LOSE_TAIL: tuple[LoseTail, ...] = ("none", "unflushed", "all")
+LoseTail = Literal["none", "torn", "unflushed", "all"]
+LOSE_TAIL: tuple[LoseTail, ...] = ("none", "torn", "unflushed", "all")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Disk:
     def crash(self, lose_tail: LoseTail) -> Mapping[str, int]:
         """Drop the data that a crash of this kind loses; the number of lost offsets per log.
 
-        Errors:  UserError for a word that is none of the three.
+        Errors:  UserError for a word that is none of the four.
         """
         if lose_tail not in LOSE_TAIL:
             raise UserError(
@@ -65,6 +66,8 @@ class Disk:
                 if self.flushed_when_lying is not None:
                     kept = max(log.start_offset, self.flushed_when_lying.get(name, 0))
                     log.truncate(min(log.end_offset, kept))
+            elif lose_tail == "torn":
+                log.tear()
             elif lose_tail == "all":
                 log.snapshots.clear()
                 log.truncate_fully(0)

@@ -12,19 +12,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.cluster.run_folder import stale_indexes, write_run
 from minicluster.actors.play.player import (
     idle_faults,
     place_of,
     play_once,
     verdict_of_play,
 )
+from minicluster.actors.play.sights import sights_of
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
-from minicluster.scenario.nemesis import generate
+from minicluster.scenario.coverage import Sight
+from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.rules.model import Verdict, gravest
@@ -32,13 +34,15 @@ from minicluster.verify.rules.model import Verdict, gravest
 SHRINK_REPLAYS = 150
 SHRUNK_NAME = "nemesis-shrunk"
 LOST = "F1"  # an acknowledged record is gone
+STALE = "E41"  # an index of a controller is not that of its state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The outcome of one seed.
 
-    Shapes:  idle_faults: planted faults that never acted.
+    Shapes:  idle_faults: planted faults that never acted; variation: of the seed (``Draws``);
+             sights: what the run went through (``scenario.coverage``).
     Units:   cluster_ms is how long the cluster ran by its own clock.
     """
 
@@ -50,6 +54,13 @@ class Outcome:
     steps_done: int
     idle_faults: tuple[str, ...]
     path: Path | None = None
+    variation: tuple[int, ...] = ()
+    sights: frozenset[Sight] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The seed as ``--seeds`` takes it: 7, or 7.2 for a variation."""
+        return seed_text(self.seed, self.variation)
 
     @property
     def verdict(self) -> Verdict:
@@ -85,16 +96,25 @@ class Tally:
             what = " and ".join(first.scenario.faults) or "a promise"
             verb = "killed" if first.scenario.faults else "broken"
             rule = first.failure.rule or first.failure.kind
-            found.append(f"{what} {verb} first at seed {first.seed} by {rule}")
+            found.append(f"{what} {verb} first at seed {first.name} by {rule}")
         return found
 
 
-def play_seed(seed: int, faults: Sequence[str] = (), *, runs: Path | None = None) -> Outcome:
+def play_seed(
+    seed: int,
+    faults: Sequence[str] = (),
+    *,
+    variation: tuple[int, ...] = (),
+    runs: Path | None = None,
+) -> Outcome:
     """Play the scenario of one seed; its run folder stays if there is a place for it."""
-    return outcome_of(replace(generate(seed), faults=tuple(faults)), runs=runs)
+    scenario = replace(generate(seed, variation), faults=tuple(faults))
+    return replace(outcome_of(scenario, runs=runs, with_sights=True), variation=variation)
 
 
-def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
+def outcome_of(
+    scenario: Scenario, *, runs: Path | None = None, with_sights: bool = False
+) -> Outcome:
     """Play a scenario and check its logs at the end."""
     done = 0
 
@@ -103,7 +123,7 @@ def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
         done = steps
 
     place = None if runs is None else place_of(scenario, runs)
-    cluster, failure = play_once(scenario, count, at_end=lost_records)
+    cluster, failure = play_once(scenario, count, at_end=_broken_at_end)
     return Outcome(
         seed=scenario.seed,
         scenario=scenario,
@@ -113,7 +133,16 @@ def outcome_of(scenario: Scenario, *, runs: Path | None = None) -> Outcome:
         steps_done=done,
         idle_faults=idle_faults(cluster),
         path=None if place is None else write_run(cluster, place, failure=failure),
+        sights=sights_of(cluster) if with_sights else frozenset(),
     )
+
+
+def _broken_at_end(cluster: MiniCluster) -> ScenarioFailure | None:
+    if stale := stale_indexes(cluster):
+        nodes = ", ".join(map(str, stale))
+        text = f"the indexes of {nodes} differ from those of the state"
+        return ScenarioFailure("violated", text, STALE)
+    return lost_records(cluster)
 
 
 def lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
@@ -171,6 +200,19 @@ def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
     return lost
 
 
+def culprits(outcome: Outcome) -> tuple[str, ...]:
+    """Those of several planted faults that break the same promise in the same scenario alone."""
+    failure, planted = outcome.failure, outcome.scenario.faults
+    if failure is None or len(planted) < 2:
+        return planted
+    found = []
+    for fault in planted:
+        alone = outcome_of(replace(outcome.scenario, faults=(fault,))).failure
+        if alone is not None and (alone.kind, alone.rule) == (failure.kind, failure.rule):
+            found.append(fault)
+    return tuple(found)
+
+
 def shortest(outcome: Outcome, on_replay: Callable[[int], None] = lambda _: None) -> Shrunk[Step]:
     """The fewest and simplest steps that still break the same promise.
 
@@ -223,7 +265,7 @@ def _simpler(step: Step) -> Iterator[Step]:
         if isinstance(value, Milliseconds) and value >= 2_000:
             half = Milliseconds(value // 2_000 * 1_000)
             yield replace(step, action=replace(action, **{name: half}))  # type: ignore[type-var]
-    if getattr(action, "lose_tail", None) == "unflushed":
+    if getattr(action, "lose_tail", None) in ("torn", "unflushed"):
         yield replace(step, action=replace(action, lose_tail="none"))  # type: ignore[type-var]
 
 
@@ -242,8 +284,8 @@ def outcome_line(outcome: Outcome) -> str:
     ran = format_duration(outcome.cluster_ms // 1_000 * 1_000)
     if outcome.failure is None and outcome.idle_faults:
         idle = ", ".join(outcome.idle_faults)
-        return f"seed {outcome.seed}: unknown, for {idle} was on but never acted in {ran}"
+        return f"seed {outcome.name}: unknown, for {idle} was on but never acted in {ran}"
     if outcome.failure is None:
-        return f"seed {outcome.seed}: kept its promises over {ran}"
+        return f"seed {outcome.name}: kept its promises over {ran}"
     first = outcome.failure.text.splitlines()[0]
-    return f"seed {outcome.seed}: {outcome.failure.kind} {outcome.failure.rule or ''} {first}"
+    return f"seed {outcome.name}: {outcome.failure.kind} {outcome.failure.rule or ''} {first}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
+from minicluster.clients.client import REQUEST_TIMEOUT_MS
 from minicluster.lazy_dataclass import dataclass
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
@@ -61,7 +62,7 @@ def promises(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
         ("G5", "all that leaders hold is committed", in_sync_ms + 1_000, uncommitted),
         ("G4", "no ISR change is pending", in_sync_ms + 2 * config.request_timeout_ms, pending),
         ("G12", "clients have ended their transactions and read what is committed",
-         in_sync_ms + 4 * config.request_timeout_ms, unfinished),
+         in_sync_ms + 4 * REQUEST_TIMEOUT_MS, unfinished),
     )  # fmt: skip
     return tuple(
         Promise(id=name, text=text, bound_ms=min(bound_ms, at_most_ms), stuck=stuck)

@@ -1,4 +1,9 @@
-"""The seeds of a campaign: one after the other or several at a time, within a budget of time."""
+"""The seeds of a campaign: one after the other or several at a time, within a budget of time.
+
+With variations a campaign goes in rounds. A round has some seeds in order; after it come variations
+of those that saw something new, and of their variations in turn. The rounds do not depend on the
+number of processes, so the same campaign plays the same scenarios however many there are.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +11,75 @@ import multiprocessing
 import signal
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from itertools import takewhile
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice, takewhile
 from pathlib import Path
 
 from minicluster.actors.play.campaign import Outcome, play_seed
+from minicluster.actors.play.sights import KNOWN
+from minicluster.scenario.coverage import Coverage
+
+ROUND = 8  # seeds, and at most as many variations after them
+Drawn = tuple[int, tuple[int, ...]]  # a seed and its variation
+Play = Callable[[Iterator[Drawn]], Iterator[Outcome]]
 
 
 def campaign(
     seeds: Iterable[int],
     faults: Sequence[str] = (),
     *,
+    variation: tuple[int, ...] = (),
     runs: Path | None = None,
     jobs: int = 1,
     budget_s: float | None = None,
+    vary: int = 0,
 ) -> Iterator[Outcome]:
     """Play many seeds; their outcomes come in the order of the seeds.
 
-    Shapes:  jobs: so many processes play seeds, also while the caller shrinks an outcome.
+    Shapes:  jobs: so many processes play seeds, also while the caller shrinks an outcome;
+             variation: of each of the seeds; vary: so many variations of each seed that saw
+             something new.
     Units:   budget_s: seconds of this machine after which no seed is taken up; may be fewer than
              one seed needs.
     """
     end_s = None if budget_s is None else time.monotonic() + budget_s
-    begun = takewhile(lambda _: end_s is None or time.monotonic() < end_s, seeds)
-    if jobs == 1:
-        for seed in begun:
-            yield play_seed(seed, faults, runs=runs)
-    else:
-        yield from _in_processes(begun, tuple(faults), runs, jobs)
+
+    def in_time(_: Drawn) -> bool:
+        return end_s is None or time.monotonic() < end_s
+
+    drawn = ((seed, variation) for seed in seeds)
+    with _player(tuple(faults), runs, jobs) as play:
+        if vary == 0:
+            yield from play(takewhile(in_time, drawn))
+        else:
+            yield from _in_rounds(drawn, play, in_time, vary)
 
 
-def _in_processes(
-    seeds: Iterator[int], faults: tuple[str, ...], runs: Path | None, jobs: int
+def _in_rounds(
+    seeds: Iterator[Drawn], play: Play, in_time: Callable[[Drawn], bool], vary: int
 ) -> Iterator[Outcome]:
-    """Keep each process busy with one seed, and one more in store for it."""
-    waiting: deque[Future[Outcome]] = deque()
+    coverage = Coverage(KNOWN)
+    kept: deque[Drawn] = deque()
+    while True:
+        round_ = [*islice(seeds, ROUND), *(kept.popleft() for _ in range(min(ROUND, len(kept))))]
+        if not round_ or not in_time(round_[0]):
+            return
+        for outcome in play(takewhile(in_time, round_)):
+            if coverage.add(outcome.name, outcome.sights):
+                number, variation = outcome.seed, outcome.variation
+                kept.extend((number, (*variation, n)) for n in range(1, vary + 1))
+            yield outcome
+
+
+@contextmanager
+def _player(faults: tuple[str, ...], runs: Path | None, jobs: int) -> Iterator[Play]:
+    """A function that plays seeds in order, here or in processes."""
+    if jobs == 1:
+        yield lambda drawn: (play_seed(s, faults, variation=v, runs=runs) for s, v in drawn)
+        return
     pool = ProcessPoolExecutor(
         jobs,
         mp_context=multiprocessing.get_context("spawn"),  # no copy of this process's threads
@@ -49,11 +87,23 @@ def _in_processes(
         initargs=(signal.SIGINT, signal.SIG_IGN),  # an interruption ends the campaign, not a seed
     )
     try:
-        for seed in seeds:
-            waiting.append(pool.submit(play_seed, seed, faults, runs=runs))
-            if len(waiting) == 2 * jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield partial(_in_processes, pool, faults, runs, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _in_processes(
+    pool: ProcessPoolExecutor,
+    faults: tuple[str, ...],
+    runs: Path | None,
+    jobs: int,
+    drawn: Iterator[Drawn],
+) -> Iterator[Outcome]:
+    """Keep each process busy with one seed, and one more in store for it."""
+    waiting: deque[Future[Outcome]] = deque()
+    for seed, variation in drawn:
+        waiting.append(pool.submit(play_seed, seed, faults, variation=variation, runs=runs))
+        if len(waiting) == 2 * jobs:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

@@ -204,6 +204,10 @@ class Recorder:
         with self._lock:  # an event of another thread may be about to put rows on the shelf
             return itertools.chain(self._shelf.rows(name), list(self._kept(name)))
 
+    def in_memory(self, table: str) -> Iterator[Mapping[str, Any]]:
+        """The latest rows of a table, with only the columns that were given."""
+        return (event[3] for event in self.rows[table])
+
     def _kept(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows that are in memory."""
         if table == "rpc":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
@@ -18,13 +19,14 @@ from minicluster.errors import UserError
 if TYPE_CHECKING:
     from minicluster.actors.play.campaign import Outcome
     from minicluster.scenario import Step
+    from minicluster.scenario.coverage import Coverage
     from minicluster.scenario.shrink import Shrunk
 
 
 @click.command("chaos")
 @click.option(
     "--seeds",
-    help="One seed or a range: 7, 1-200; with --minutes also 7-. "
+    help="One seed, a variation of it or a range: 7, 7.2, 1-200; with --minutes also 7-. "
     "By default 1-20, with --minutes 1- without an end.",
 )
 @click.option(
@@ -40,6 +42,24 @@ if TYPE_CHECKING:
     help="Play so many seeds at a time, each in a process of its own.",
 )
 @click.option("--fault", "faults", multiple=True, help="Plant a fault of the zoo (repeatable).")
+@click.option(
+    "--as-shipped",
+    is_flag=True,
+    help="Plant the bugs that Kafka 4.3.0 shipped with (Z52 to Z61), and name those found.",
+)
+@click.option(
+    "--vary",
+    type=click.IntRange(min=0, max=100),
+    default=0,
+    show_default=True,
+    help="Play so many variations of each seed that saw something new.",
+)
+@click.option(
+    "--coverage",
+    "coverage_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what the seeds went through as JSON.",
+)
 @click.option("--shrink/--no-shrink", default=True, help="Look for the shortest failing script.")
 @click.option(
     "--verify",
@@ -53,29 +73,43 @@ def chaos(
     minutes: float | None,
     jobs: int,
     faults: tuple[str, ...],
+    as_shipped: bool,
+    vary: int,
+    coverage_file: Path | None,
     shrink: bool,
     in_spark: bool,
     runs: Path,
 ) -> int:
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
-    from minicluster.actors.play.campaign import Tally, keep, outcome_line
+    from minicluster.actors.play.campaign import Tally, culprits, keep, outcome_line
     from minicluster.actors.play.many_seeds import campaign
+    from minicluster.actors.play.sights import KNOWN
     from minicluster.actors.recording.run_place import check_writable
+    from minicluster.rules import Rules
+    from minicluster.scenario.coverage import Coverage
     from minicluster.verify.rules.model import Verdict, exit_code, gravest
 
     check_writable(runs)
-    tally = Tally()
+    tally, coverage = Tally(), Coverage(KNOWN)
     whole: list[Path] = []
+    if as_shipped:
+        faults = (*faults, *(z for z in Rules.KAFKA_4_3.shipped_zoo() if z not in faults))
+    numbers, variation = _seeds(
+        seeds or ("1-20" if minutes is None else "1-"), open_end=minutes is not None
+    )
     played = campaign(
-        _seeds(seeds or ("1-20" if minutes is None else "1-"), open_end=minutes is not None),
+        numbers,
         faults,
+        variation=variation,
+        vary=vary,
         runs=runs if in_spark else None,
         jobs=jobs,
         budget_s=None if minutes is None else 60 * minutes,
     )
     for outcome in played:
         tally.count(outcome)
-        print_line(outcome_line(outcome))
+        new = coverage.add(outcome.name, outcome.sights)
+        print_line(outcome_line(outcome) + (f" ({new} new)" if new else ""))
         if outcome.path is not None:
             whole.append(outcome.path)
         if outcome.failure is None:
@@ -85,8 +119,13 @@ def chaos(
         for step in () if shrunk is None else shrunk.steps:
             print_line(f"    {step.text}")
         print_line(f"repeat  {command_name()} replay {kept}")
-    for line in tally.lines():
+        if as_shipped:
+            alone = ", ".join(culprits(outcome)) or "only several together"
+            print_line(f"found   {alone}")
+    for line in [*tally.lines(), *coverage.lines()]:
         print_line(line)
+    if coverage_file is not None:
+        _write(coverage_file, coverage)
     if not tally.seeds:
         print_line("nothing was judged: the time was over before the first seed")
         return exit_code(Verdict.UNKNOWN)
@@ -109,28 +148,38 @@ def _shrunk(outcome: Outcome) -> Shrunk[Step]:
     from minicluster.actors.play.campaign import shortest
 
     with progress() as bar:
-        task = bar.add_task(f"seed {outcome.seed}: shrinking")
+        task = bar.add_task(f"seed {outcome.name}: shrinking")
         return shortest(
             outcome,
             lambda replays: bar.update(
-                task, description=f"seed {outcome.seed}: shrinking, {replays} replays"
+                task, description=f"seed {outcome.name}: shrinking, {replays} replays"
             ),
         )
 
 
-def _seeds(text: str, *, open_end: bool) -> Iterable[int]:
-    """The seeds that a text names, which may have no end where a budget of time ends them.
+def _write(path: Path, coverage: Coverage) -> None:
+    try:
+        path.write_text(json.dumps(coverage.to_dict(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--coverage: {path}: {error.strerror}") from None
 
-    Errors:  UserError for anything but a number or two with a dash.
+
+def _seeds(text: str, *, open_end: bool) -> tuple[Iterable[int], tuple[int, ...]]:
+    """The seeds that a text names, without an end only under a budget of time; their variation.
+
+    Errors:  UserError for anything but a number, a variation, or two numbers with a dash.
     """
+    number, *variation = text.split(".")
+    if variation and all(part.isdecimal() for part in (number, *variation)):
+        return (int(number),), tuple(map(int, variation))
     first, dash, last = text.partition("-")
     if first.isdecimal() and dash and not last:
         if open_end:
-            return count(int(first))
+            return count(int(first)), ()
         raise UserError(f"--seeds: {text!r} has no end; --minutes would be one")
     if not first.isdecimal() or (dash and not last.isdecimal()):
         raise UserError(f"--seeds: {text!r} is neither a seed nor a range such as 1-200")
     seeds = range(int(first), int(last if dash else first) + 1)
     if not seeds:
         raise UserError(f"--seeds: {text!r} names no seed: the first is above the last")
-    return seeds
+    return seeds, ()

@@ -239,3 +239,10 @@ class Log:
     def lose_unflushed(self) -> bool:
         """Lose everything that is not flushed, as in a crash."""
         return self.truncate(self.flushed_offset)
+
+    def tear(self) -> bool:
+        """Lose the last write, which a crash tore: recovery drops it, unless it was flushed."""
+        if not self._batches:
+            return False
+        kept = max(self.start_offset, self.flushed_offset)
+        return self.truncate(max(self._batches[-1].base_offset, kept))

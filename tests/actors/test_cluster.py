@@ -236,7 +236,7 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
         (lambda c: c.delay(1, 2, "1s", api=["Zzz"]), "write one such as Fetch or Produce"),
         (
             lambda c: c.kill(1, lose_tail="some"),
-            "'some' is not one of none, unflushed, all",
+            "'some' is not one of none, torn, unflushed, all",
         ),
         (lambda c: c.topic("nope"), "there is no topic nope"),
         (lambda c: c.mutate("Z00"), "mutate: fault: 'Z00' is no planted fault; known: S02"),

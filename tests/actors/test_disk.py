@@ -24,18 +24,22 @@ def disk() -> Disk:
     log.append(batch(0))
     log.flush()
     log.append(batch(1))
+    log.append(batch(2))
     built.write("quorum-state", "epoch 4")
     return built
 
 
-@pytest.mark.parametrize(("lose_tail", "left"), [("none", 2), ("unflushed", 1), ("all", 0)])
+WORDS = [("none", 3), ("torn", 2), ("unflushed", 1), ("all", 0)]
+
+
+@pytest.mark.parametrize(("lose_tail", "left"), WORDS)
 def test_a_crash_takes_what_its_word_names_and_never_the_small_files(
     lose_tail: str, left: int
 ) -> None:
     it = disk()
     lost = it.crash(lose_tail)  # type: ignore[arg-type]
     assert it.log("orders-0").end_offset == left
-    assert sum(lost.values()) == 2 - left
+    assert sum(lost.values()) == 3 - left
     assert it.read("quorum-state") == "epoch 4"
     assert it.directory_ids == (UUID(int=7),)
 

@@ -17,7 +17,7 @@ from minicluster.scenario.actions.arguments import (
 )
 
 Connections = Literal["close", "reset"]
-LoseTail = Literal["none", "unflushed", "all"]
+LoseTail = Literal["none", "torn", "unflushed", "all"]
 DirectoryIndex = Annotated[int, whole(0, bounds.DIRECTORIES_MAX - 1)]
 
 
@@ -39,7 +39,7 @@ class Resume(Action):
 
 @dataclass(frozen=True, slots=True)
 class Kill(Action):
-    """Stop nodes at once (SIGKILL); optionally lose what was not flushed, or everything.
+    """Stop nodes at once (SIGKILL); optionally lose the last write, what was not flushed, or all.
 
     The connections of clients end with FIN where all was read, else or with reset with RST.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -11,21 +11,43 @@ from minicluster.durations import format_duration
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 
-TOPICS = ("alpha", "beta")
+TOPICS = ("alpha", "beta")  # three replicas, of which two have to be in sync
+LOSSY_TOPIC = "gamma"  # two replicas, and nothing that all of them acknowledge
+REDRAWN = 0.3  # how many events a variation of a seed draws anew
+SHAPE = frozenset({"controllers", "brokers", "log dirs", "victim", "dynamic"})
 Step = dict[str, Any]
 Events = Iterator[tuple[int, Step]]  # (milliseconds after the event began, step)
 
 
 class Draws:
-    """Chance of one seed; each draw has a name of its own."""
+    """Chance of one seed; each draw has a name of its own.
 
-    def __init__(self, seed: int) -> None:
+    Shapes:  variation: numbers, one after the other; each draws some of the events anew, and leaves
+             the others and the shape of the cluster as they are.
+    """
+
+    def __init__(self, seed: int, variation: Sequence[int] = ()) -> None:
         self._seed = seed
+        self._variation = tuple(variation)
+        self._anew: dict[str, str] = {}
 
     def fraction(self, name: str) -> float:
         """A number in [0, 1)."""
-        text = f"{self._seed}/nemesis/{name}".encode()
-        return int.from_bytes(blake2b(text, digest_size=7).digest(), "big") / (1 << 56)
+        return _hashed(f"{self._seed}/nemesis/{self._prefix(name)}{name}")
+
+    def _prefix(self, name: str) -> str:
+        """The last variation that draws the event of this name anew, nothing if none does."""
+        if not self._variation or name in SHAPE:
+            return ""
+        event = "/".join(name.split("/")[:2])
+        if event not in self._anew:
+            found = ""
+            for count in range(1, len(self._variation) + 1):
+                path = ".".join(map(str, self._variation[:count]))
+                if _hashed(f"{self._seed}/varied/{path}/{event}") < REDRAWN:
+                    found = f"{path}/"
+            self._anew[event] = found
+        return self._anew[event]
 
     def below(self, name: str, bound: int) -> int:
         """A whole number from 0 to below the bound."""
@@ -51,15 +73,31 @@ class Draws:
         return n
 
 
+def _hashed(text: str) -> float:
+    return int.from_bytes(blake2b(text.encode(), digest_size=7).digest(), "big") / (1 << 56)
+
+
+def seed_text(seed: int, variation: Sequence[int]) -> str:
+    """A seed as people write it: 7, or 7.2 for its second variation."""
+    return ".".join(map(str, (seed, *variation)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The shape of a seed's cluster."""
+    """The shape of a seed's cluster.
+
+    Units:  session_ms, lag_ms, request_ms: broker.session.timeout.ms, replica.lag.time.max.ms and
+            request.timeout.ms, which set the pace of what follows from a disturbance.
+    """
 
     brokers: int
     controllers: int
     log_dirs: int
     victim: int  # the broker whose crashes take what it has not flushed
     dynamic: bool  # kraft.version 1: the last controller may leave the voters
+    session_ms: int = 9_000
+    lag_ms: int = 30_000
+    request_ms: int = 30_000
 
     def node(self, draws: Draws, name: str) -> str:
         """Any node, by its id or its role."""
@@ -105,3 +143,25 @@ def lasting(draws: Draws, name: str, low_s: int, high_s: int) -> Step:
 def down(draws: Draws, name: str) -> Step:
     """How long a node is down."""
     return {"down": format_duration(draws.between(f"{name}/down", 200, 20_000))}
+
+
+def topic_of(draws: Draws, name: str) -> str:
+    """One of the topics with three replicas."""
+    return TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
+
+
+def some_brokers(draws: Draws, name: str, world: World, count: int) -> list[int]:
+    """So many different brokers, in any order."""
+    left = list(range(1, world.brokers + 1))
+    return [left.pop(draws.below(f"{name}/{n}", len(left))) for n in range(count)]
+
+
+def for_ms(milliseconds: int) -> Step:
+    """How long a fault lasts."""
+    return {"lasting": format_duration(milliseconds)}
+
+
+def fixed_delay(milliseconds: int) -> Step:
+    """A delay that is the same for each message."""
+    text = format_duration(milliseconds)
+    return {"mean": text, "min": text}

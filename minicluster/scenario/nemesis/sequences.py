@@ -1,9 +1,9 @@
 """Sequences of disturbances: each makes harmful what the one before it left behind.
 
 A fault that a single disturbance does not show needs a second one at the right moment: another
-election before the first has settled, the crash of who has just become leader, a follower that lags
-then, links that heal one by one. Their limits are those of the nemesis: the victim alone loses what
-it has not flushed, and nothing lasting outlives the run.
+election before the first has settled, the crash of a new leader, a follower that lags then, links
+that heal one by one. Their limits are those of the nemesis: the victim alone loses what it has not
+flushed, and nothing lasting outlives the run.
 
 Source:  the fault atlas: elections in a row, crashes of new leaders, swizzle, ring, bridge.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from minicluster.durations import format_duration
 from minicluster.scenario.nemesis.draws import (
-    TOPICS,
     Draws,
     Events,
     Kind,
@@ -21,16 +20,13 @@ from minicluster.scenario.nemesis.draws import (
     controller_ids,
     down,
     lasting,
+    topic_of,
 )
-
-
-def _topic(draws: Draws, name: str) -> str:
-    return TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
 
 
 def _elections_in_a_row(draws: Draws, name: str, world: World) -> Events:
     """Leaders of one partition, or active controllers, fall before the next has settled."""
-    leader = f"leader({_topic(draws, name)}-0)"
+    leader = f"leader({topic_of(draws, name)}-0)"
     of_brokers = draws.flip(f"{name}/brokers", 0.6)
     after_ms = 0
     for n in range(2 + draws.below(f"{name}/count", 3)):
@@ -42,10 +38,10 @@ def _elections_in_a_row(draws: Draws, name: str, world: World) -> Events:
 
 
 def _new_leader_crashes(draws: Draws, name: str, world: World) -> Events:
-    """The leader stops in order; who leads after it crashes right then."""
-    leader = f"leader({_topic(draws, name)}-0)"
+    """A leader crashes, and the next leaders crash as soon as they lead."""
+    leader = f"leader({topic_of(draws, name)}-0)"
     yield 0, {"do": "bounce", "node": leader, **down(draws, f"{name}/first")}
-    after_ms = draws.between(f"{name}/gap", 9_000, 12_000)  # a session, and a little
+    after_ms = world.session_ms + draws.between(f"{name}/gap", 100, 3_000)
     for n in range(3):
         yield after_ms, {"do": "bounce", "node": leader, **down(draws, f"{name}/{n}")}
         after_ms += draws.between(f"{name}/{n}/gap", 100, 1_500)
@@ -56,22 +52,23 @@ def _victim_leads_and_crashes(draws: Draws, name: str, world: World) -> Events:
     others = [n for n in range(1, world.brokers + 1) if n != world.victim]
     first = draws.below(f"{name}/first", len(others))
     replicas = [world.victim, others[first], others[(first + 1) % len(others)]]
-    partition = f"{_topic(draws, name)}-0"
+    partition = f"{topic_of(draws, name)}-0"
     given = {"may_fail": True, "within": "3s"}
     yield 0, {"do": "reassign", "partitions": partition, "replicas": replicas, **given}
     after_ms = draws.between(f"{name}/moved", 1_000, 6_000)
     yield after_ms, {"do": "elect", "partitions": partition, **given}
-    node: Step = {"do": "bounce", "node": f"broker({world.victim})", "lose_tail": "unflushed"}
+    node: Step = {"do": "bounce", "node": f"broker({world.victim})"}
     for n in range(2):
         after_ms += draws.between(f"{name}/{n}/gap", 20, 2_000)
         down_ms = draws.between(f"{name}/{n}/down", 100, 2_000)
-        yield after_ms, {**node, "down": format_duration(down_ms)}
+        lost = "torn" if draws.flip(f"{name}/{n}/torn") else "unflushed"
+        yield after_ms, {**node, "lose_tail": lost, "down": format_duration(down_ms)}
         after_ms += down_ms
 
 
 def _follower_lags_and_leads(draws: Draws, name: str, world: World) -> Events:
     """A follower fetches nothing for a while, then the leader falls as it begins again."""
-    topic = _topic(draws, name)
+    topic = topic_of(draws, name)
     leader, follower = f"leader({topic}-0)", f"follower({topic}-0)"
     lag_ms = draws.between(f"{name}/lag", 1_000, 9_000)
     cut = {"do": "cut", "src": follower, "dst": leader, "api": "Fetch"}
@@ -81,7 +78,7 @@ def _follower_lags_and_leads(draws: Draws, name: str, world: World) -> Events:
 
 
 def _heal_one_by_one(draws: Draws, name: str, world: World) -> Events:
-    """A node is cut off from all others, and its links come back one after the other."""
+    """A node loses all links, and they come back one after the other."""
     node = 1 + draws.below(f"{name}/node", world.brokers)
     if draws.flip(f"{name}/controller"):
         ids = controller_ids(world)

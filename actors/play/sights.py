@@ -1,0 +1,109 @@
+"""The sights of one run, from its trace and its committed log (``scenario.coverage``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.controller.refusal import Reason
+from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.protocol import ErrorCode
+from minicluster.scenario.coverage import Sight
+from minicluster.verify.rules import RULES
+
+KNOWN: Mapping[str, frozenset[str]] = {
+    "rules": frozenset(rule.id for rule in RULES if rule.online),
+    "refusals": frozenset(map(str, Reason)),
+}
+_REPLICA = frozenset(
+    {"become_leader", "become_follower", "isr_pending", "isr_commit", "isr_revert", "truncate",
+     "stop", "delete"}
+)  # fmt: skip
+_VOTER = frozenset({"elected", "voted", "epoch", "truncate", "resign", "begin", "voters"})
+_LISTS: dict[type, tuple[bool, tuple[str, ...]]] = {}  # has an error code, fields that hold lists
+
+
+def sights_of(cluster: MiniCluster) -> frozenset[Sight]:
+    """Everything that a run went through, as far as it is still in memory."""
+    found: set[Sight] = set()
+    for row in cluster.recorder.in_memory("refusal"):
+        found.add(("refusals", str(row["reason"])))
+    found |= _replicas(cluster.recorder.in_memory("partition_event"))
+    found |= _voters(cluster.recorder.in_memory("raft_event"))
+    for exchange in cluster.recorder.exchanges:
+        for code in _errors(exchange.response):
+            found.add(("errors", f"{exchange.api} {ErrorCode.name_of(code)}"))
+    found |= {("records", name) for name in _records(cluster)}
+    if cluster.online_checks is not None:
+        checker = cluster.online_checks.checker
+        for looked_at in (checker.looked_at, checker.clients.looked_at):
+            found |= {("rules", rule) for rule, count in looked_at.items() if count}
+    return frozenset(found)
+
+
+def _replicas(rows: Iterable[Mapping[str, Any]]) -> set[Sight]:
+    found: set[Sight] = set()
+    last: dict[tuple[Any, ...], str] = {}
+    for row in rows:
+        kind = row["kind"]
+        if kind not in _REPLICA:
+            continue
+        name = f"{kind} {row['error']}" if row.get("error") else kind
+        key = row["broker"], row["topic_id"], row["part"]
+        found.add(("replicas", f"{last.get(key, 'nothing')} -> {name}"))
+        last[key] = name
+        isr, maximal = row.get("isr"), row.get("maximal_isr")
+        if isr is not None and maximal is not None:
+            pending = ", one joins" if len(maximal) > len(isr) else ""
+            minimum = row.get("min_isr")
+            found.add(("ISRs", f"{kind} with {len(isr)} of at least {minimum}{pending}"))
+    return found
+
+
+def _voters(rows: Iterable[Mapping[str, Any]]) -> set[Sight]:
+    found: set[Sight] = set()
+    last: dict[int, str] = {}
+    for row in rows:
+        kind, node = row["kind"], row["node"]
+        if kind in _VOTER:
+            found.add(("voters", f"{last.get(node, 'nothing')} -> {kind}"))
+            last[node] = kind
+    return found
+
+
+def _records(cluster: MiniCluster) -> set[str]:
+    """Each type of record in the controllers' logs, with the optional fields that it sets."""
+    return {
+        _shape(held.record)
+        for node in cluster.controller_ids
+        for batch in cluster.disks[node].log(METADATA_DIRECTORY).batches
+        if not batch.is_control
+        for held in batch.metadata_records
+    }
+
+
+def _shape(record: Any) -> str:
+    """The type of a record and the fields that are not at their defaults, ids left out."""
+    changed = [
+        f.name
+        for f in fields(record)
+        if getattr(record, f.name) != f.default and not f.name.endswith(("_id", "_epoch", "name"))
+    ]
+    return " ".join([type(record).__name__.removesuffix("Record"), *changed])
+
+
+def _errors(message: Any) -> Iterator[int]:
+    """The error codes of a message, those of its topics and partitions among them."""
+    kind = type(message)
+    if kind not in _LISTS:
+        names = [f.name for f in fields(kind)] if hasattr(kind, "__dataclass_fields__") else []
+        lists = tuple(n for n in names if n in ("topics", "partitions", "responses", "results"))
+        _LISTS[kind] = ("error_code" in names, lists)
+    has_error, lists = _LISTS[kind]
+    if has_error and message.error_code:
+        yield int(message.error_code)
+    for name in lists:
+        for one in getattr(message, name) or ():
+            yield from _errors(one)

@@ -1,0 +1,127 @@
+"""``python -m tests.zoo.measure_campaign [FAULT…] [--seeds 1-40]``: seeds until a fault is found.
+
+For each planted fault, alone, the seeds of ``chaos`` one after the other, until its primary rule has
+found it or the seeds are over. A seed is judged while it plays, after it by what ``chaos`` looks at,
+and if the fault has acted by every rule. The results go to ``campaign.json`` beside this file, the
+source of the table in docs/zoo.md. A fault is measured again only by its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from minicluster.actors.play.campaign import play_seed
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.rules import Rules
+from minicluster.verify.rules import RULES
+from minicluster.verify.spark.fold_job import Task, judge_here
+from tests.zoo.table import MACHINES, PLANTS
+from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
+
+RESULTS = Path(__file__).with_name("campaign.json")
+JUDGED_MAX = 6  # runs of a fault that every rule judges after the first finding by another rule
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The outcome of a campaign against one fault.
+
+    Shapes:  acted, found, primary: the number of the seed among those tried, 1 for the first; None
+             where none did. rules: what broke at the seed of ``found``.
+    """
+
+    tried: int = 0
+    acted: int | None = None
+    found: int | None = None
+    primary: int | None = None
+    rules: tuple[str, ...] = ()
+
+
+def faults() -> dict[str, tuple[str, ...]]:
+    """Every fault that a cluster can show, with its primary rules."""
+    known = {plant.zoo: plant.primary for plant in PLANTS}
+    known |= {zoo: (rule,) for zoo, (_, rule) in PROGRAMS.items()}
+    known |= {zoo: tuple(rules.split()) for zoo, (rules, _) in MACHINES.items() if zoo[0] != "Y"}
+    known.pop("Z51")  # on ZooKeeper
+    return dict(sorted(known.items()))
+
+
+def results() -> dict[str, Found]:
+    """The results so far."""
+    held = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    return {zoo: Found(**{**row, "rules": tuple(row["rules"])}) for zoo, row in held.items()}
+
+
+def measure(
+    fault: str,
+    primary: Iterable[str],
+    seeds: Iterable[int],
+    on_seed: Callable[[int, Found], None] = lambda seed, found: None,
+) -> Found:
+    """Play seeds with one fault until its primary rule has found it."""
+    found, judged = Found(), 0
+    for seed in seeds:
+        acted, broken = _play(fault, seed, found.found is None or judged < JUDGED_MAX)
+        judged += found.found is not None and bool(broken)
+        number = found.tried + 1
+        found = replace(found, tried=number)
+        if acted and found.acted is None:
+            found = replace(found, acted=number)
+        if broken and found.found is None:
+            found = replace(found, found=number, rules=tuple(broken))
+        if set(broken) & set(primary):
+            found = replace(found, primary=number)
+        on_seed(seed, found)
+        if found.primary is not None or judged >= JUDGED_MAX:
+            break
+    return found
+
+
+def _play(fault: str, seed: int, judge: bool) -> tuple[bool, list[str]]:
+    """Play one seed with a fault: the fault acted, and the rules that broke."""
+    folder = Path(tempfile.mkdtemp(prefix="minicluster-campaign-"))
+    try:
+        outcome = play_seed(seed, (fault,), runs=folder)
+        assert outcome.path is not None
+        acted = outcome.failure is not None if fault in Rules.zoo() else not outcome.idle_faults
+        failure = outcome.failure
+        broken = [] if failure is None else [failure.rule or failure.kind]
+        if judge and (acted or fault in Rules.zoo()):
+            task = Task(RULES, DEFAULT_LIMITS)
+            checks = judge_here(task.pickled(), outcome.path, outcome.path.name).checks
+            broken += [RULES[place].id for place, _, _, _, rows in checks if rows]
+        return acted or bool(broken), list(dict.fromkeys(broken))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write(fault: str, found: Found) -> None:
+    """Add the result of one fault to the file."""
+    held = {**results(), fault: found}
+    rows = [f' "{zoo}": {json.dumps(asdict(held[zoo]))}' for zoo in sorted(held)]
+    RESULTS.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure the faults that are named, or all that have no result yet."""
+    known = faults()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("fault", nargs="*", choices=[[], *known], help="ids of the zoo")
+    parser.add_argument("--seeds", default="1-40", help="a range such as 1-400")
+    given = parser.parse_args()
+    first, _, last = given.seeds.partition("-")
+    for fault in given.fault or [zoo for zoo in known if zoo not in results()]:
+        seeds = range(int(first), int(last or first) + 1)
+        found = measure(fault, known[fault], seeds)
+        write(fault, found)
+        print(fault, found, flush=True)
+
+
+if __name__ == "__main__":
+    main()
