@@ -53,7 +53,7 @@ def test_a_wiped_disk_remembers_nothing_and_has_other_directories() -> None:
 
 
 def test_an_unknown_kind_of_crash_is_refused_in_one_line() -> None:
-    with pytest.raises(UserError, match="none, unflushed, all") as error:
+    with pytest.raises(UserError, match="none, torn, unflushed, all") as error:
         disk().crash("some")  # type: ignore[arg-type]
     assert "\n" not in str(error.value)
 

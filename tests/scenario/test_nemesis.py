@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -24,13 +25,15 @@ from minicluster.actors.play.campaign import (
 )
 from minicluster.actors.play.player import play_once
 from minicluster.cli import run
-from minicluster.scenario.nemesis import KINDS, Draws, generate
+from minicluster.scenario.nemesis import KINDS, Draws, generate, seed_text
 from minicluster.scenario.nemesis.draws import World
+from minicluster.scenario.nemesis.generating import FOCUSED
 from minicluster.scenario.nemesis.sequences import SEQUENCES
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import Step, to_yaml
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.rules.model import Verdict
+from tests.scenario.drawn import is_short, seeds_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,21 +68,24 @@ def test_a_drawn_scenario_is_written_and_read_like_any_other() -> None:
 
 
 def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
-    actions = {method for seed in range(60) for method in methods(generate(seed).steps)}
+    actions = {method for seed in range(120) for method in methods(generate(seed).steps)}
     assert {
         "isolate", "partition", "cut", "delay", "hold", "release", "bounce", "resign", "pause",
         "controlled_shutdown", "restart", "fail_dir", "repair_dir", "publish_delay", "slow_disk",
         "snapshot", "compact", "create_topic", "delete_topic", "set_config", "elect", "loss",
         "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter", "recreate_topic",
-        "add_partitions", "reassign", "consume", "transaction", "reorder", "resume",
+        "add_partitions", "reassign", "consume", "transaction", "reorder", "resume", "unregister",
     } == actions  # fmt: skip
     assert len({kind.name for kind in KINDS}) == len(KINDS)
+
+
+LOSSY = ("torn", "unflushed")
 
 
 def test_only_the_victim_among_the_brokers_loses_its_tail() -> None:
     for seed in range(200):
         given = [step.to_dict() for step in generate(seed).steps]
-        lossy = {str(step["node"]) for step in given if step.get("lose_tail") == "unflushed"}
+        lossy = {str(step["node"]) for step in given if step.get("lose_tail") in LOSSY}
         assert len([node for node in lossy if "broker" in node]) <= 1
         assert not any("leader" in node or "follower" in node for node in lossy)
         wiped = {step["node"] for step in given if step.get("do") == "wipe"}
@@ -100,6 +106,17 @@ def test_sequences_come_in_their_order() -> None:
     assert not list(SEQUENCES[5].steps(Draws(1), "ring", replace(world, controllers=3)))
 
 
+def test_sequences_wait_for_the_timeouts_of_their_cluster() -> None:
+    """A broker that is silent for less than its session is never fenced."""
+    for kind in FOCUSED:
+        for seed in range(10):
+            world = World(brokers=3, controllers=3, log_dirs=2, victim=1, dynamic=True)
+            slow = list(kind.steps(Draws(seed), kind.name, world))
+            quick = replace(world, session_ms=2_000, lag_ms=3_000, request_ms=2_000)
+            times = [at_ms for at_ms, _ in kind.steps(Draws(seed), kind.name, quick)]
+            assert sum(times) <= sum(at_ms for at_ms, _ in slow), kind.name
+
+
 def test_every_drawn_scenario_ends_in_liveness() -> None:
     for seed in range(50):
         assert methods(generate(seed).steps).count("liveness") == 1
@@ -115,14 +132,30 @@ def test_draws_hang_on_seed_and_name_only() -> None:
     assert 1.7 < sum(counts) / len(counts) < 2.3
 
 
-@pytest.mark.parametrize("seed", (400, 401, 402))
+@pytest.mark.parametrize("seed", seeds_of(is_short, 3, first=400))
 def test_a_seed_keeps_its_promises(seed: int) -> None:
     outcome = play_seed(seed)
     assert outcome.failure is None, outcome.failure.text
 
 
 def test_a_seed_plays_the_same_again() -> None:
-    assert play_seed(4).trace_hash == play_seed(4).trace_hash
+    [seed] = seeds_of(is_short)
+    first, second = play_seed(seed), play_seed(seed)
+    assert first.trace_hash == second.trace_hash
+    assert first.sights == second.sights
+
+
+def test_a_variation_draws_some_events_anew_and_leaves_the_others() -> None:
+    changed = 0
+    for seed in range(20):
+        whole, varied = generate(seed), generate(seed, (1,))
+        assert generate(seed, (1,)) == varied and parse_scenario(to_yaml(varied.to_dict()))
+        shape = (whole.brokers, whole.controllers, whole.seed)
+        assert (varied.brokers, varied.controllers, varied.seed) == shape
+        texts, others = ({(step.at_ms, step.text) for step in s.steps} for s in (whole, varied))
+        changed += texts != others and bool(texts & others)
+        assert generate(seed, (1, 2)) != varied or seed_text(seed, (1, 2)) == f"{seed}.1.2"
+    assert changed >= 15
 
 
 NOISE = """
@@ -236,6 +269,15 @@ def test_liveness_names_what_is_stuck() -> None:
 def test_the_command_plays_seeds_and_prints_how_many_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["chaos", "--seeds", "7", "--runs", str(tmp_path)]) == 0
-    assert "seed 7: kept its promises" in capsys.readouterr().out
+    [seed] = seeds_of(is_short)
+    seen = tmp_path / "seen.json"
+    given = ["--seeds", str(seed), "--runs", str(tmp_path), "--coverage", str(seen)]
+    assert run(["chaos", *given]) == 0
+    printed = capsys.readouterr().out
+    assert f"seed {seed}: kept its promises" in printed
+    assert "refusals not seen: " in printed
+    kinds = json.loads(seen.read_text())["kinds"]
+    assert kinds["rules"]["seen"]["E20"] == str(seed)
+    assert all(kind["seen"] for name, kind in kinds.items() if name != "refusals")
+    assert run(["chaos", "--seeds", "7.x"]) == 64
     assert run(["chaos", "--seeds", "seven"]) == 64

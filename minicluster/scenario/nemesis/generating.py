@@ -34,7 +34,7 @@ from minicluster.scenario.nemesis.draws import (
 )
 from minicluster.scenario.nemesis.replica_sequences import REPLICA_SEQUENCES
 from minicluster.scenario.nemesis.sequences import SEQUENCES
-from minicluster.scenario.nemesis.single import SINGLE
+from minicluster.scenario.nemesis.single import LASTING_EFFECTS, SINGLE
 from minicluster.scenario.reading import steps_of
 from minicluster.scenario.scenario import Scenario
 
@@ -44,9 +44,10 @@ SHORT_CHAOS_MS = (10_000, 40_000)  # with short timeouts
 LIVENESS_BOUND = "180s"
 CLIENTS = 0.3  # how many seeds have groups and transactions
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
-FOCUSED = (*REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
+KINDS = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
+FOCUSED = tuple(kind for kind in KINDS if kind not in SINGLE or kind.name in LASTING_EFFECTS)
 FOCUSED_PER_MINUTE = 3.0
-KINDS = (*SINGLE, *SEQUENCES, *FOCUSED)
+SHORT_PACE = 2.0  # how many times as often disturbances come with short timeouts
 
 
 def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
@@ -55,7 +56,8 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
     quick = draws.flip("short timeouts")
     world = _world(draws, quick)
     chaos_ms = draws.between("chaos", *(SHORT_CHAOS_MS if quick else CHAOS_MS))
-    events = list(_disturbances(draws, world, chaos_ms))
+    minutes = chaos_ms / 60_000 * (SHORT_PACE if quick else 1.0)
+    events = list(_disturbances(draws, world, chaos_ms, minutes))
     events.sort(key=lambda event: event[0])  # stable: what was drawn first comes first
     steps: list[Step] = [*_load(draws), *_clients(draws)]
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
@@ -165,14 +167,17 @@ def _background(draws: Draws) -> Iterator[tuple[int, Step]]:
         yield WARM_UP_MS, {"do": "delay", **link, "mean": format_duration(mean)}
 
 
-def _disturbances(draws: Draws, world: World, chaos_ms: int) -> Iterator[tuple[int, Step]]:
+def _disturbances(
+    draws: Draws, world: World, chaos_ms: int, minutes: float
+) -> Iterator[tuple[int, Step]]:
+    """Everything that happens after the warm-up; minutes: what the rates count by."""
     rates = _rates(draws)
     if rates is None:
         rates = [(kind, FOCUSED_PER_MINUTE) for kind in _focus(draws)]
     else:
         yield from _background(draws)
     for kind, per_minute in rates:
-        for n in range(draws.count(kind.name, per_minute * chaos_ms / 60_000)):
+        for n in range(draws.count(kind.name, per_minute * minutes)):
             name = f"{kind.name}/{n}"
             begins_ms = WARM_UP_MS + draws.below(f"{name}/at", chaos_ms) // 100 * 100
             for after_ms, step in kind.steps(draws, name, world):

@@ -252,7 +252,7 @@ SINGLE = (
     Kind("crash controllers", 0.1, _crash_controllers),
     Kind("resign", 0.3, _resign),
     Kind("pause", 0.5, _pause),
-    Kind("shut down", 0.3, _shut_down),
+    Kind("shut down", 0.6, _shut_down),
     Kind("fail directory", 0.3, _fail_directory),
     Kind("late metadata", 1.0, _late_metadata),
     Kind("slow disk", 0.5, _slow_disk),
@@ -263,3 +263,5 @@ SINGLE = (
     Kind("config", 0.5, _config),
     Kind("elect", 0.5, _elect),
 )
+# Those that leave something behind which a second one of the same kind may meet.
+LASTING_EFFECTS = frozenset({"shut down", "fail directory", "compact", "voter leaves", "reassign"})
