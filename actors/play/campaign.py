@@ -123,7 +123,7 @@ def outcome_of(
         done = steps
 
     place = None if runs is None else place_of(scenario, runs)
-    cluster, failure = play_once(scenario, count, at_end=_broken_at_end)
+    cluster, failure = play_once(scenario, count, at_end=broken_at_end)
     return Outcome(
         seed=scenario.seed,
         scenario=scenario,
@@ -137,7 +137,8 @@ def outcome_of(
     )
 
 
-def _broken_at_end(cluster: MiniCluster) -> ScenarioFailure | None:
+def broken_at_end(cluster: MiniCluster) -> ScenarioFailure | None:
+    """A promise that the state of a cluster at the end of its run breaks."""
     if stale := stale_indexes(cluster):
         nodes = ", ".join(map(str, stale))
         text = f"the indexes of {nodes} differ from those of the state"

@@ -81,7 +81,7 @@ def chaos(
     runs: Path,
 ) -> int:
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
-    from minicluster.actors.play.campaign import Tally, culprits, keep, outcome_line
+    from minicluster.actors.play.campaign import Tally, outcome_line
     from minicluster.actors.play.many_seeds import campaign
     from minicluster.actors.play.sights import KNOWN
     from minicluster.actors.recording.run_place import check_writable
@@ -112,16 +112,8 @@ def chaos(
         print_line(outcome_line(outcome) + (f" ({new} new)" if new else ""))
         if outcome.path is not None:
             whole.append(outcome.path)
-        if outcome.failure is None:
-            continue
-        shrunk = _shrunk(outcome) if shrink else None
-        kept = keep(outcome, shrunk, runs)
-        for step in () if shrunk is None else shrunk.steps:
-            print_line(f"    {step.text}")
-        print_line(f"repeat  {command_name()} replay {kept}")
-        if as_shipped:
-            alone = ", ".join(culprits(outcome)) or "only several together"
-            print_line(f"found   {alone}")
+        if outcome.failure is not None:
+            _keep(outcome, runs, shrink=shrink, name_faults=as_shipped)
     for line in [*tally.lines(), *coverage.lines()]:
         print_line(line)
     if coverage_file is not None:
@@ -141,6 +133,20 @@ def chaos(
     if not all(written):
         return EXIT_FILES
     return exit_code(gravest([tally.verdict, report.verdict]))
+
+
+def _keep(outcome: Outcome, runs: Path, *, shrink: bool, name_faults: bool) -> None:
+    """Leave the run folder of a failed seed, and print how it failed and what repeats it."""
+    from minicluster.actors.play.campaign import culprits, keep
+
+    shrunk = _shrunk(outcome) if shrink else None
+    kept = keep(outcome, shrunk, runs)
+    for step in () if shrunk is None else shrunk.steps:
+        print_line(f"    {step.text}")
+    print_line(f"repeat  {command_name()} replay {kept}")
+    if name_faults:
+        alone = ", ".join(culprits(outcome)) or "only several together"
+        print_line(f"found   {alone}")
 
 
 def _shrunk(outcome: Outcome) -> Shrunk[Step]:

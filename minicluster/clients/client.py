@@ -152,7 +152,7 @@ class Client:
         if known is not None:
             then(known, now_ms)
             return
-        timer = f"coordinator-{key_type}-{key}"
+        timer = f"coordinator-{next(self._ids)}"  # several searches do not end each other
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
 
         def on_end(response: Any | None, at_ms: int) -> None:

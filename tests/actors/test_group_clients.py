@@ -7,8 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.clients.client import GROUP, Client
 from minicluster.clients.consumer import GroupProtocol
+from minicluster.effects import Send, SetTimer
 from minicluster.errors import UserError
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FindCoordinatorResponse
 
 SMALL = {"offsets.topic.num.partitions": 1}
 
@@ -63,3 +67,21 @@ def test_a_group_goes_on_when_its_coordinator_and_leaders_are_gone(
 def test_a_count_that_does_not_come_is_an_error(cluster: MiniCluster) -> None:
     with pytest.raises(UserError, match="0 of 1 records came within 5s"):
         cluster.consume("alpha", count=1, within="5s")
+
+
+def test_several_searches_for_a_coordinator_do_not_end_each_other() -> None:
+    """A heartbeat and a commit both look for it, twice; each is sent once it is found."""
+    client, found = Client("one", (1,)), list[str]()
+    for name in ("heartbeat", "commit"):
+        client.with_coordinator("group", GROUP, lambda node, _, name=name: found.append(name), 0)
+    effects = client.take_effects()
+    for node_id, error in ((-1, ErrorCode.COORDINATOR_NOT_AVAILABLE), (1, ErrorCode.NONE)):
+        coordinator = FindCoordinatorResponse.Coordinator(
+            key="group", node_id=node_id, error_code=error
+        )
+        response = FindCoordinatorResponse(coordinators=(coordinator,))
+        sent = [effect for effect in effects if isinstance(effect, Send)]
+        ended = [e for one in sent for e in client.on_end(one.correlation_id, response, 0)]
+        timers = [effect for effect in ended if isinstance(effect, SetTimer)]
+        effects = [e for timer in timers for e in client.on_timer(timer.name, timer.at_ms)]
+    assert found == ["heartbeat", "commit"]

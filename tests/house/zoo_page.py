@@ -16,6 +16,7 @@ from minicluster.rules import Rules
 from tests.house.pages import table
 from tests.house.rules_page import described
 from tests.house.rules_shown import SHOWN_BY
+from tests.zoo import measure_campaign
 from tests.zoo.table import LEFT_OUT, MACHINES, PLANTS, ROOT
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
@@ -67,11 +68,28 @@ def parts() -> dict[str, str]:
         "stories": table((*head, "story", "primary rules", "killed"), reported),
         "programs": table((*head, "story", "primary rule"), in_python),
         "machines": table((*head, "rules", "why a machine", "shown by"), rest),
+        "campaign": _campaign(),
         "left-out": table(
             ("zoo", "fault", "why there is no switch"),
             [(zoo, fault, why) for zoo, (fault, why) in LEFT_OUT.items()],
         ),
     }
+
+
+def _campaign() -> str:
+    """The seeds that a campaign needed for each fault, and how many faults it found."""
+    measured = measure_campaign.results()
+    known, rows = measure_campaign.faults(), []
+    for zoo, found in measured.items():
+        seeds = [number or "-" for number in (found.acted, found.found, found.primary)]
+        rows.append((zoo, " ".join(known[zoo]), found.tried, *seeds, " ".join(found.rules)))
+    tried = f"{len(measured)} of {len(known)} faults measured"
+    any_rule = sum(found.found is not None for found in measured.values())
+    by_primary = sum(found.primary is not None for found in measured.values())
+    summary = f"{tried}: {any_rule} found by any rule, {by_primary} by the primary one."
+    head = ("zoo", "primary rules", "seeds tried", "acted", "found", "by primary", "found by")
+    others = ", ".join(zoo for zoo in known if zoo not in measured)
+    return f"{summary}\n\n{table(head, rows)}\n\nNot measured: {others or 'none'}."
 
 
 def shown_elsewhere(zoo: str, name: str, tests: dict[Path, str] | None = None) -> str:
