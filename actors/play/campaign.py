@@ -23,6 +23,7 @@ from minicluster.actors.play.sights import sights_of
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
+from minicluster.protocol.uuids import parse_uuid
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.coverage import Sight
@@ -35,6 +36,7 @@ SHRINK_REPLAYS = 150
 SHRUNK_NAME = "nemesis-shrunk"
 LOST = "F1"  # an acknowledged record is gone
 STALE = "E41"  # an index of a controller is not that of its state
+AT_END = (("stuck", LOST), ("violated", STALE))  # failures that only the state at the end shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +151,8 @@ def broken_at_end(cluster: MiniCluster) -> ScenarioFailure | None:
 def lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
     """A record with acks=all that is not in the log of an ISR member at the end (F1, G8).
 
-    A partition without ELR promises nothing once its last ISR member has lost its log.
+    A partition without ELR promises nothing once its last ISR member has lost its log, one with ELR
+    once a leader was elected that may have lost records.
     """
     lost = _lost_partitions(cluster)
     held: dict[tuple[int, str], dict[int, bytes | None]] = {}
@@ -182,7 +185,7 @@ def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
     (KIP-966). Kafka 3.x also leaves a new incarnation among other members (KAFKA-18106).
     """
     if cluster.image.features.elr_enabled:
-        return set()
+        return _elected_with_less(cluster)
     lost: set[tuple[str, int]] = set()
     highest: dict[tuple[str, int], int] = {}
     known: set[tuple[str, int, str]] = set()
@@ -199,6 +202,22 @@ def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
         if (is_alone or (is_first and stays)) and row["leo"] < highest.get(key, 0):
             lost.add(key)
     return lost
+
+
+def _elected_with_less(cluster: MiniCluster) -> set[tuple[str, int]]:
+    """Partitions that may have lost records: no clean candidate was left of their ISR and ELR.
+
+    A broker that was killed comes back as an unclean one, and leaves both, also where its disk lost
+    nothing (KIP-966).
+    """
+    if cluster.online_checks is None:
+        return set()
+    topics = cluster.image.topics
+    return {
+        (topic.name, index)
+        for topic_id, index in cluster.online_checks.checker.clients.lost_records()
+        if (topic := topics.get(parse_uuid(topic_id))) is not None
+    }
 
 
 def culprits(outcome: Outcome) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from minicluster.actors.play.campaign import LOST, lost_records
+from minicluster.actors.play.campaign import AT_END, broken_at_end
 from minicluster.actors.play.player import Played, play
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
@@ -44,8 +44,8 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
         scenario,
         runs=runs / "replay",
         repeat=before.trace_hash,
-        # A campaign looks for lost records at the end, which a scenario alone does not.
-        at_end=lost_records if failure == ("stuck", LOST) else lambda _: None,
+        # A campaign judges the state at the end, which a scenario alone does not.
+        at_end=broken_at_end if failure in AT_END else lambda _: None,
     )
     return before, played
 

@@ -20,17 +20,16 @@ from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.campaign import broken_at_end
 from minicluster.actors.play.player import idle_faults, play_once
-from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.rules import Rules
 from minicluster.scenario.nemesis import generate
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.rules import RULES
-from minicluster.verify.spark.fold_job import Task, judge_here
+from tests.verify.in_process import judged
 from tests.zoo.table import MACHINES, PLANTS
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
 RESULTS = Path(__file__).with_name("campaign.json")
-JUDGED_MAX = 6  # runs of a fault that every rule judges after the first finding by another rule
+OTHERS_MAX = 6  # more seeds at which other rules found a fault, and no primary one
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,10 @@ def measure(
     seeds: Iterable[int],
 ) -> Found:
     """Play seeds with one fault until its primary rule has found it."""
-    found, judged = Found(), 0
+    found, others = Found(), 0
     for seed in seeds:
         acted, broken = play_judged(fault, primary, seed)
-        judged += found.found is not None and bool(broken)
+        others += found.found is not None and bool(broken)
         found = replace(found, tried=found.tried + 1)
         if acted and found.acted is None:
             found = replace(found, acted=seed)
@@ -80,7 +79,7 @@ def measure(
             found = replace(found, found=seed, rules=tuple(broken))
         if set(broken) & set(primary):
             found = replace(found, primary=seed)
-        if found.primary is not None or judged >= JUDGED_MAX:
+        if found.primary is not None or others >= OTHERS_MAX:
             break
     return found
 
@@ -106,9 +105,8 @@ def _judged(cluster: MiniCluster, failure: ScenarioFailure | None) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="minicluster-campaign-"))
     try:
         run = write_run(cluster, folder / "run", failure=failure)
-        task = Task(RULES, DEFAULT_LIMITS)
-        checks = judge_here(task.pickled(), run, run.name).checks
-        return [RULES[place].id for place, _, _, _, rows in checks if rows]
+        found = judged(run, *(rule.id for rule in RULES))
+        return [rule for rule, (_, messages) in found.items() if messages]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

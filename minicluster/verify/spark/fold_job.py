@@ -112,7 +112,7 @@ def judge_runs(
     """
     if not items:
         return []
-    function = partial(judge_one, task.pickled())
+    function = partial(_judge_one, task.pickled())
     runs: dict[str, Run] = {}
     count = len({item.name for item in items})
     watch = Watch(f"judging {count} run{'s' * (count > 1)}", task.on_progress, len(items))
@@ -190,7 +190,7 @@ def _is_of_logs(view: View, declared: Mapping[str, View]) -> bool:
     return view.fold is not None or tables_of(view.name, declared) <= SCHEMAS.keys()
 
 
-def judge_one(pickled: bytes, item: bytes) -> bytes:
+def _judge_one(pickled: bytes, item: bytes) -> bytes:
     work = _prepare(pickled)
     path, name, share, shares, meter_file = pickle.loads(item)
     meter = Meter(meter_file)
