@@ -64,8 +64,6 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
-from minicluster.zookeeper.znodes.cluster import decode_controller
-from minicluster.zookeeper.znodes.paths import CONTROLLER
 
 SEEN_WITHIN_MS = 5_000
 KRAFT, ZOOKEEPER = "kraft", "zookeeper"
@@ -294,6 +292,9 @@ class Cluster:
 
     def _controller_of_zookeeper(self) -> int | None:
         """The broker in /controller."""
+        from minicluster.zookeeper.znodes.cluster import decode_controller
+        from minicluster.zookeeper.znodes.paths import CONTROLLER
+
         process = self.processes.get(ZOOKEEPER_NODE)
         server = None if process is None else process.zookeeper
         data = None if server is None else server.machine.tree.data_of(CONTROLLER)

@@ -2,6 +2,8 @@
 
 A crash loses mailboxes, connections and soft state. A restart makes a new incarnation on the same
 disk.
+
+The actors of a cluster on ZooKeeper are loaded by its first start: 75 modules that others save.
 """
 
 from __future__ import annotations
@@ -17,9 +19,6 @@ from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
-from minicluster.actors.nodes.zk_broker import ZkBroker
-from minicluster.actors.nodes.zk_replica_manager import ZkReplicaManager
-from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.replica.log_manager import ReplicaStore
@@ -100,6 +99,8 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
 
 
 def _start_zookeeper(cluster: Cluster, context: NodeContext) -> Process:
+    from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
+
     name = f"zookeeper-{context.node_id}"
     actor: Any = None
     cluster.network.attach(context.node_id, str(context.incarnation), lambda _: actor)
@@ -114,6 +115,9 @@ def _start_zookeeper(cluster: Cluster, context: NodeContext) -> Process:
 
 
 def _start_zk_broker(cluster: Cluster, context: NodeContext) -> Process:
+    from minicluster.actors.nodes.zk_broker import ZkBroker
+    from minicluster.actors.nodes.zk_replica_manager import ZkReplicaManager
+
     node_id, rt = context.node_id, cluster.rt
     names = (f"replica-manager-{node_id}", f"broker-{node_id}")
     rt.spawn(ZkReplicaManager, names[0], context, cluster.protocol)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING
 
 from minicluster.actors.nodes.broker import Broker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
-from minicluster.actors.nodes.zk_broker import ZkBroker
-from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
 from minicluster.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
+    from minicluster.actors.nodes.zk_broker import ZkBroker
+    from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
 
 
 @dataclass(slots=True, kw_only=True)

@@ -93,9 +93,12 @@ class OnlineChecks:
                  partitions whose logs were cleaned.
         Errors:  InvariantViolated for the first finding of the run.
         """
+        records = list(table("client_record"))
+        if not records:
+            return
         from minicluster.verify.online.histories import judge_histories, rules_of_histories
 
-        rules = rules_of_histories(table("client_record"))
+        rules = rules_of_histories(records)
         if rules and not self._interrupted:
             lost = {*self.checker.clients.lost_records(), *shortened}
             self._end(judge_histories(self._run, rules, table, lost))

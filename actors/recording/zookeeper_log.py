@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from minicluster.verify.evidence.znode_log import LOG_PATH
-from minicluster.zookeeper.effects import LogTransaction
-from minicluster.zookeeper.operations import Check, Code
-from minicluster.zookeeper.state.tree import Change
+if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
+    from minicluster.zookeeper.effects import LogTransaction
+    from minicluster.zookeeper.state.tree import Change
 
 
 class ZooKeeperLog:
@@ -47,6 +46,8 @@ class ZooKeeperLog:
                 line["deleted"] = [change.path for change in transaction.changes]
             self.lines.append(line)
             return
+        from minicluster.zookeeper.operations import Check, Code
+
         count = len(transaction.operations)
         changes = iter(transaction.changes)
         for place, (operation, code) in enumerate(
@@ -65,6 +66,8 @@ class ZooKeeperLog:
 
     def write(self, folder: Path) -> None:
         """Write the log into a run's folder."""
+        from minicluster.verify.evidence.znode_log import LOG_PATH
+
         path = folder / LOG_PATH
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(self._text()), encoding="utf-8")
