@@ -40,8 +40,11 @@ def assignment(partitions: dict[str, tuple[int, ...]], user_data: bytes | None =
 class ClassicMember:
     """A member of the classic protocol."""
 
-    def __init__(self, groups: Groups, name: str, instance_id: str | None = None) -> None:
+    def __init__(
+        self, groups: Groups, name: str, instance_id: str | None = None, version: int = 9
+    ) -> None:
         self.groups = groups
+        self.version = version
         self.name = name
         self.instance_id = instance_id
         self.member_id = ""
@@ -64,7 +67,7 @@ class ClassicMember:
         request = m.JoinGroupRequest(
             group_id="g",
             session_timeout_ms=10_000,
-            rebalance_timeout_ms=20_000,
+            rebalance_timeout_ms=20_000 if self.version else -1,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type="consumer",
@@ -74,7 +77,7 @@ class ClassicMember:
                 ),
             ),
         )
-        return self.groups.send(request, 9, self.name)
+        return self.groups.send(request, self.version, self.name)
 
     def joined(self, response: Any) -> Any:
         self.member_id = response.member_id
@@ -248,6 +251,16 @@ def test_a_classic_member_that_does_not_join_again_is_removed() -> None:
         groups.heartbeat("new", 2)
     assert old.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
     assert [member.member_id for member in groups.describe().members] == ["new"]
+
+
+def test_the_first_version_waits_for_a_session_timeout() -> None:
+    """Source: JoinGroupRequest.maybeOverrideRebalanceTimeout."""
+    groups = Groups(orders=2)
+    groups.heartbeat("new", 0, topics=("orders",))
+    first = ClassicMember(groups, "old", version=0)
+    assert first.join().error_code == ErrorCode.NONE
+    groups.advance(9_000)
+    assert first.sync().error_code == ErrorCode.NONE
 
 
 def test_a_classic_static_member_replaces_a_new_one_and_the_group_goes_back() -> None:

@@ -74,6 +74,8 @@ def handle_join_group(
     elif not lowest <= request.session_timeout_ms <= highest:
         refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
     else:
+        if version == 0:  # it has no rebalance time-out: that of the session
+            request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
         join = Join(request, version, context.client, respond)
 
         def done(_: object, error: ErrorCode | None, __: str | None) -> None:
@@ -190,7 +192,7 @@ class Join:
             instance_id=request.group_instance_id,
             client_id=self.client.client_id,
             client_host=self.client.client_host,
-            rebalance_timeout_ms=self._rebalance_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocol_type=request.protocol_type,
             protocols=request.protocols,
@@ -202,13 +204,6 @@ class Join:
         group.add(member, self.respond)
         reschedule_heartbeat(shard, group, member, now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
         return prepare_rebalance_or_complete_join(shard, group, now_ms)
-
-    @property
-    def _rebalance_timeout_ms(self) -> int:
-        # Version 0 has none: it is the session's.
-        return (
-            self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
-        )
 
     # --- members that are there ---------------------------------------------------------------
 
@@ -253,7 +248,7 @@ class Join:
 
     def _take_over(self, member: Member) -> None:
         member.protocols = self.request.protocols
-        member.rebalance_timeout_ms = self._rebalance_timeout_ms
+        member.rebalance_timeout_ms = self.request.rebalance_timeout_ms
         member.session_timeout_ms = self.request.session_timeout_ms
         member.awaiting_join = self.respond
 
