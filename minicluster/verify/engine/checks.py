@@ -54,6 +54,7 @@ class Views:
         self._views = views
         self._columns = dict(columns)
         self._plans: dict[str, Plan] = {}
+        self._needs: dict[str, frozenset[str]] = {}
         self._checks: dict[tuple[Rule, Check], _Compiled] = {}
 
     def plan(self, name: str) -> Plan:
@@ -97,13 +98,15 @@ class Views:
 
     def needs(self, name: str) -> frozenset[str]:
         """A view or table with all that it is computed from."""
-        found = {name}
-        if name in self._views:
-            if self._views[name].fold is not None:  # a function may read any
-                return frozenset(self._columns)
-            for source in sources_of(self._views[name]):
-                found |= self.needs(source)
-        return frozenset(found)
+        if name not in self._needs:
+            found = {name}
+            if name in self._views:
+                if self._views[name].fold is not None:  # a function may read any
+                    found |= self._columns.keys()
+                for source in sources_of(self._views[name]):
+                    found |= self.needs(source)
+            self._needs[name] = frozenset(found)
+        return self._needs[name]
 
     def has(self, name: str) -> bool:
         """It is a view, not a table."""
@@ -169,7 +172,12 @@ def promise_of(rule: Rule, check: Check) -> str | None:
 
 def sources_of(view: View) -> list[str]:
     """The tables and views that a view names."""
-    return list(dict.fromkeys(SOURCE.findall(view.sql)))
+    return list(_named_in(view.sql))
+
+
+@lru_cache(maxsize=1024)
+def _named_in(sql: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(SOURCE.findall(sql)))
 
 
 def tables_of(view: str, views: Mapping[str, View]) -> set[str]:

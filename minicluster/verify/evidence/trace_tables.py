@@ -63,7 +63,7 @@ def read_table(file: Path, table: str, *, as_written: bool) -> tuple[pa.Table | 
     Errors:  NotARun for a number beyond its column's range.
     """
     try:
-        read = parquet.read_table(file)
+        read = parquet.read_table(file, use_threads=False)  # a worker has one core
         read.validate(full=True)
         for name in OPTIONAL_COLUMNS.get(table, ()):
             if name not in read.column_names:
