@@ -64,10 +64,10 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
+from minicluster.scenario.view import ZOOKEEPER_NODE
 
 SEEN_WITHIN_MS = 5_000
 KRAFT, ZOOKEEPER = "kraft", "zookeeper"
-ZOOKEEPER_NODE = 201
 RuntimeName = Literal["simulated", "threaded"]
 
 

@@ -12,7 +12,7 @@ import uuid
 from functools import partial
 from typing import Any
 
-from minicluster.actors.cluster.cluster import ZOOKEEPER, ZOOKEEPER_NODE, Cluster
+from minicluster.actors.cluster.cluster import ZOOKEEPER, Cluster
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.nodes.broker import Broker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
@@ -22,6 +22,7 @@ from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.replica.log_manager import ReplicaStore
+from minicluster.scenario.view import ZOOKEEPER_NODE
 
 
 def start_process(cluster: Cluster, node_id: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import stale_indexes, write_run
 from minicluster.actors.play.player import (
@@ -34,6 +35,7 @@ from minicluster.verify.rules.model import Verdict, gravest
 
 SHRINK_REPLAYS = 150
 SHRUNK_NAME = "nemesis-shrunk"
+Draw = Callable[[int, Sequence[int]], Scenario]  # of a seed and a variation
 LOST = "F1"  # an acknowledged record is gone
 STALE = "E41"  # an index of a controller is not that of its state
 AT_END = (("stuck", LOST), ("violated", STALE))  # failures that only the state at the end shows
@@ -108,9 +110,10 @@ def play_seed(
     *,
     variation: tuple[int, ...] = (),
     runs: Path | None = None,
+    draw: Draw = generate,
 ) -> Outcome:
     """Play the scenario of one seed; its run folder stays if there is a place for it."""
-    scenario = replace(generate(seed, variation), faults=tuple(faults))
+    scenario = replace(draw(seed, variation), faults=tuple(faults))
     return replace(outcome_of(scenario, runs=runs, with_sights=True), variation=variation)
 
 
@@ -182,14 +185,15 @@ def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
     """Partitions whose ISR has a member that restarted with a log below the high watermark.
 
     The controller elects the last member nevertheless: without ELR there is no other candidate
-    (KIP-966). Kafka 3.x also leaves a new incarnation among other members (KAFKA-18106).
+    (KIP-966). Kafka 3.x also leaves a new incarnation among other members (KAFKA-18106), and a
+    controller on ZooKeeper that was not there meanwhile does not notice the restart.
     """
     if cluster.image.features.elr_enabled:
         return _elected_with_less(cluster)
     lost: set[tuple[str, int]] = set()
     highest: dict[tuple[str, int], int] = {}
     known: set[tuple[str, int, str]] = set()
-    stays = not cluster.rules.new_incarnation_leaves_isr
+    stays = cluster.mode == ZOOKEEPER or not cluster.rules.new_incarnation_leaves_isr
     for row in cluster.recorder.table("partition_event"):
         key = row["topic"], row["part"]
         if row["kind"] == "hw" and row["maximal_isr"] is not None:

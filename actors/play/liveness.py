@@ -5,7 +5,7 @@ Source:  the liveness properties G1-G7 and their bounds in virtual time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.nodes.config import ClusterConfig
@@ -64,13 +64,18 @@ def promises(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
         ("G12", "clients have ended their transactions and read what is committed",
          in_sync_ms + 4 * REQUEST_TIMEOUT_MS, unfinished),
     )  # fmt: skip
+    return promised(bounds, at_most_ms)
+
+
+def promised(bounds: Iterable[tuple[str, str, int, Stuck]], at_most_ms: int) -> tuple[Promise, ...]:
+    """The promises of a table: id, text, bound, and what lists the violations."""
     return tuple(
         Promise(id=name, text=text, bound_ms=min(bound_ms, at_most_ms), stuck=stuck)
         for name, text, bound_ms, stuck in bounds
     )
 
 
-def converge(cluster: Cluster, at_most_ms: int) -> Broken | None:
+def converge(cluster: Cluster, kept: Sequence[Promise]) -> Broken | None:
     """Let the cluster run until every promise holds, or one is broken; all faults are gone.
 
     A promise has to hold together with those before it: one that came true may be broken again
@@ -78,7 +83,7 @@ def converge(cluster: Cluster, at_most_ms: int) -> Broken | None:
     """
     healed_ms = cluster.now_ms
     so_far: tuple[Promise, ...] = ()
-    for promise in promises(cluster.config, at_most_ms):
+    for promise in kept:
         so_far = (*so_far, promise)
         left_ms = max(0, healed_ms + promise.bound_ms - cluster.now_ms)
         if cluster.run_until(_every(cluster, so_far), left_ms):

@@ -18,9 +18,10 @@ from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
 
-from minicluster.actors.play.campaign import Outcome, play_seed
+from minicluster.actors.play.campaign import Draw, Outcome, play_seed
 from minicluster.actors.play.sights import KNOWN
 from minicluster.scenario.coverage import Coverage
+from minicluster.scenario.nemesis import generate
 
 ROUND = 8  # seeds, and at most as many variations after them
 Drawn = tuple[int, tuple[int, ...]]  # a seed and its variation
@@ -36,12 +37,13 @@ def campaign(
     jobs: int = 1,
     budget_s: float | None = None,
     vary: int = 0,
+    draw: Draw = generate,
 ) -> Iterator[Outcome]:
     """Play many seeds; their outcomes come in the order of the seeds.
 
     Shapes:  jobs: so many processes play seeds, also while the caller shrinks an outcome;
              variation: of each of the seeds; vary: so many variations of each seed that saw
-             something new.
+             something new; draw: the scenario of a seed and a variation.
     Units:   budget_s: seconds of this machine after which no seed is taken up; may be fewer than
              one seed needs.
     """
@@ -51,7 +53,7 @@ def campaign(
         return end_s is None or time.monotonic() < end_s
 
     drawn = ((seed, variation) for seed in seeds)
-    with _player(tuple(faults), runs, jobs) as play:
+    with _player(partial(play_seed, faults=tuple(faults), runs=runs, draw=draw), jobs) as play:
         if vary == 0:
             yield from play(takewhile(in_time, drawn))
         else:
@@ -75,10 +77,10 @@ def _in_rounds(
 
 
 @contextmanager
-def _player(faults: tuple[str, ...], runs: Path | None, jobs: int) -> Iterator[Play]:
+def _player(one: Callable[..., Outcome], jobs: int) -> Iterator[Play]:
     """A function that plays seeds in order, here or in processes."""
     if jobs == 1:
-        yield lambda drawn: (play_seed(s, faults, variation=v, runs=runs) for s, v in drawn)
+        yield lambda drawn: (one(seed, variation=variation) for seed, variation in drawn)
         return
     pool = ProcessPoolExecutor(
         jobs,
@@ -87,22 +89,21 @@ def _player(faults: tuple[str, ...], runs: Path | None, jobs: int) -> Iterator[P
         initargs=(signal.SIGINT, signal.SIG_IGN),  # an interruption ends the campaign, not a seed
     )
     try:
-        yield partial(_in_processes, pool, faults, runs, jobs)
+        yield partial(_in_processes, pool, one, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _in_processes(
     pool: ProcessPoolExecutor,
-    faults: tuple[str, ...],
-    runs: Path | None,
+    one: Callable[..., Outcome],
     jobs: int,
     drawn: Iterator[Drawn],
 ) -> Iterator[Outcome]:
     """Keep each process busy with one seed, and one more in store for it."""
     waiting: deque[Future[Outcome]] = deque()
     for seed, variation in drawn:
-        waiting.append(pool.submit(play_seed, seed, faults, variation=variation, runs=runs))
+        waiting.append(pool.submit(one, seed, variation=variation))
         if len(waiting) == 2 * jobs:
             yield waiting.popleft().result()
     while waiting:

@@ -15,9 +15,11 @@ from typing import Any
 
 from minicluster.actors.cluster.actions.performing import ms
 from minicluster.actors.cluster.actions.requests import NoResponse
+from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
-from minicluster.actors.play.liveness import converge
+from minicluster.actors.play.liveness import converge, promises
+from minicluster.actors.play.zookeeper_liveness import promises_on_zookeeper
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
@@ -192,7 +194,8 @@ class Performer:
         for client in list(cluster.paused_clients):
             cluster.resume(client)
         cluster.publish_delay(cluster.broker_ids, "0s")
-        broken = converge(cluster, bound_ms)
+        of_mode = promises_on_zookeeper if cluster.mode == ZOOKEEPER else promises
+        broken = converge(cluster, of_mode(cluster.config, bound_ms))
         if broken is not None:
             text = f"step {step.number}: {broken}\n  {self._state()}"
             raise StepFailed(ScenarioFailure("stuck", text, broken.promise.id))

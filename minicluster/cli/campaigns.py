@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from minicluster.cli.terminal import print_line, progress, shown_verification
 from minicluster.errors import UserError
 
 if TYPE_CHECKING:
-    from minicluster.actors.play.campaign import Outcome
+    from minicluster.actors.play.campaign import Draw, Outcome
     from minicluster.scenario import Step
     from minicluster.scenario.coverage import Coverage
     from minicluster.scenario.shrink import Shrunk
@@ -40,6 +41,19 @@ if TYPE_CHECKING:
     default=1,
     show_default=True,
     help="Play so many seeds at a time, each in a process of its own.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["kraft", "zookeeper"]),
+    default="kraft",
+    show_default=True,
+    help="Controllers of their own, or brokers on ZooKeeper.",
+)
+@click.option(
+    "--inter-broker-protocol",
+    "protocol",
+    metavar="LEVEL",
+    help="With --mode zookeeper, such as 2.7-IV2; by default each seed draws one from 2.6 to 3.9.",
 )
 @click.option("--fault", "faults", multiple=True, help="Plant a fault of the zoo (repeatable).")
 @click.option(
@@ -72,6 +86,8 @@ def chaos(
     seeds: str | None,
     minutes: float | None,
     jobs: int,
+    mode: str,
+    protocol: str | None,
     faults: tuple[str, ...],
     as_shipped: bool,
     vary: int,
@@ -105,6 +121,7 @@ def chaos(
         runs=runs if in_spark else None,
         jobs=jobs,
         budget_s=None if minutes is None else 60 * minutes,
+        draw=_draw(mode, protocol),
     )
     for outcome in played:
         tally.count(outcome)
@@ -147,6 +164,22 @@ def _keep(outcome: Outcome, runs: Path, *, shrink: bool, name_faults: bool) -> N
     if name_faults:
         alone = ", ".join(culprits(outcome)) or "only several together"
         print_line(f"found   {alone}")
+
+
+def _draw(mode: str, protocol: str | None) -> Draw:
+    """The function that makes the scenario of a seed.
+
+    Errors:  UserError for a level of brokers that are not on ZooKeeper, or none.
+    """
+    from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+    from minicluster.scenario.nemesis import generate, generate_on_zookeeper
+
+    if mode == "zookeeper":
+        level = None if protocol is None else str(InterBrokerProtocol.parse(protocol))
+        return partial(generate_on_zookeeper, protocol=level)
+    if protocol is not None:
+        raise UserError("--inter-broker-protocol: only with --mode zookeeper")
+    return generate
 
 
 def _shrunk(outcome: Outcome) -> Shrunk[Step]:

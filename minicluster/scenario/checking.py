@@ -22,6 +22,7 @@ from minicluster.scenario.expression import Both, Call, Comparison, Expression, 
 from minicluster.scenario.functions import FUNCTIONS, Takes
 from minicluster.scenario.reading import scenario_from, step_of
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
+from minicluster.scenario.view import ZOOKEEPER_NODE
 from minicluster.scenario.vocabulary import ACTIONS
 
 _NOTHING: Mapping[str, Any] = {"do": "heal"}
@@ -277,7 +278,11 @@ def _unknown(expression: Expression, scenario: Scenario, created: set[str]) -> I
 
 def _unknown_node(node: int, scenario: Scenario) -> Iterator[str]:
     last = FIRST_CONTROLLER + scenario.controllers - 1
-    if not 1 <= node <= scenario.brokers and not FIRST_CONTROLLER <= node <= last:
+    if scenario.mode == "zookeeper":
+        if not 1 <= node <= scenario.brokers and node != ZOOKEEPER_NODE:
+            names = f"1 to {scenario.brokers}, and {ZOOKEEPER_NODE} for ZooKeeper"
+            yield f"there is no node {node}; nodes are {names}"
+    elif not 1 <= node <= scenario.brokers and not FIRST_CONTROLLER <= node <= last:
         names = f"1 to {scenario.brokers} and {FIRST_CONTROLLER} to {last}"
         yield f"there is no node {node}; nodes are {names}"
 

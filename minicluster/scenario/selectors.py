@@ -29,7 +29,7 @@ from minicluster.scenario.functions import (
     Value,
     as_nodes,
 )
-from minicluster.scenario.view import ClusterView
+from minicluster.scenario.view import ZOOKEEPER_NODE, ClusterView
 
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
 
@@ -168,7 +168,7 @@ def select(selector: str | Expression, view: ClusterView) -> tuple[int, ...]:
     if check(expression) is Type.TRUTH:
         raise ScenarioError(f"{selector!r} is a condition, not a selector of nodes")
     value = as_nodes(evaluate(expression, view))
-    known = {*view.broker_ids, *view.controller_ids}
+    known = {*view.broker_ids, *(view.controller_ids or (ZOOKEEPER_NODE,))}
     for node in value:
         if node >= 0 and node not in known:  # ids of clients are below those of nobody
             names = ", ".join(str(n) for n in sorted(known))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+ZOOKEEPER_NODE = 201
+
 
 class Clients(Protocol):
     """Kafka's clients as nodes."""

@@ -245,7 +245,7 @@ def converged(cluster: MiniCluster) -> ScenarioFailure | None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(liveness, "promises", held_promises)
-        broken = liveness.converge(cluster, 1_000)
+        broken = liveness.converge(cluster, liveness.promises(cluster.config, 1_000))
     return None if broken is None else ScenarioFailure("stuck", str(broken), broken.promise.id)
 
 

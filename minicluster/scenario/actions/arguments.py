@@ -216,11 +216,14 @@ def _groups(value: Any, where: str) -> tuple[tuple[int | Selector, ...], ...]:
 
 
 _OF_THE_KIPS = ("AlterIsr", "AlterReplicaState")  # never shipped: in no registry
+_OF_ZOOKEEPER = (
+    "ZooKeeperConnect", "ZooKeeperOperation", "ZooKeeperPing", "ZooKeeperClose", "ZooKeeperWatch",
+)  # fmt: skip
 
 
 def _apis(value: Any, where: str) -> tuple[str, ...]:
     names = tuple(_items(value))
-    known = (*BY_NAME, *_OF_THE_KIPS)
+    known = (*BY_NAME, *_OF_THE_KIPS, *_OF_ZOOKEEPER)
     for name in names:
         if not isinstance(name, str):
             raise _not(APIS.text, value, where)

@@ -1,0 +1,84 @@
+"""The liveness properties of a cluster on ZooKeeper after the last fault, and their bounds."""
+
+from __future__ import annotations
+
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.nodes.config import ClusterConfig
+from minicluster.actors.play.liveness import (
+    Promise,
+    leaderless,
+    out_of_sync,
+    pending,
+    promised,
+    uncommitted,
+)
+from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, MAX_DELAY_MS
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.topic_partition import TopicPartition
+
+
+def promises_on_zookeeper(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
+    """The promises with the bounds that a cluster's timeouts give them, the earliest first."""
+    session_ms = config.zookeeper_session_timeout_ms + config.zookeeper_tick_ms
+    alive_ms = 3 * session_ms + 5_000
+    led_ms = alive_ms + 3 * config.request_timeout_ms
+    in_sync_ms = led_ms + 2 * config.replica_lag_time_max_ms + 5_000
+    notified_ms = in_sync_ms + MAX_DELAY_MS + CHECK_INTERVAL_MS
+    bounds = (
+        ("G1", "every broker runs and is registered", alive_ms, not_registered),
+        ("G2", "one broker is the controller", alive_ms, no_controller),
+        ("G7", "every partition has a leader that has recovered", in_sync_ms, leaderless),
+        ("G6", "every replica is in its ISR", in_sync_ms, out_of_sync),
+        ("G5", "all that leaders hold is committed", in_sync_ms + 1_000, uncommitted),
+        ("G4", "no ISR change is pending", in_sync_ms + 2 * config.request_timeout_ms, pending),
+        ("G3", "every broker has the state of every partition", notified_ms, behind),
+    )
+    return promised(bounds, at_most_ms)
+
+
+def not_registered(cluster: Cluster) -> list[str]:
+    """The brokers without a process, or without a znode (G1)."""
+    stuck = []
+    for broker_id in cluster.broker_ids:
+        if broker_id not in cluster.processes:
+            stuck.append(f"broker {broker_id} is down")
+            continue
+        registration = cluster.image.cluster.broker(broker_id)
+        if registration is None or registration.fenced:
+            stuck.append(f"broker {broker_id} is not registered")
+    return stuck
+
+
+def no_controller(cluster: Cluster) -> list[str]:
+    """The brokers that are controllers, unless /controller alone is one (G2)."""
+    named = cluster.active_controller_id()
+    active = [
+        node_id
+        for node_id, process in cluster.processes.items()
+        if process.zk_broker is not None and process.zk_broker.controller.state.is_active
+    ]
+    return [] if active == [named] else [f"/controller is {named}, active are {active}"]
+
+
+def behind(cluster: Cluster) -> list[str]:
+    """The partitions whose state a broker does not have as it is in ZooKeeper (G3)."""
+    stuck = []
+    for node_id, process in cluster.processes.items():
+        if process.zk_broker is None:
+            continue
+        requests = process.zk_broker.requests
+        topics = requests.image.topics
+        for topic, index, state in cluster.image.topics.partitions():
+            found = topics.named(topic.name)
+            held = None if found is None else found.partitions.get(index)
+            # LeaderAndIsr alone changes what a replica's broker has, and follows no ISR change.
+            of_isr = TopicPartition(topic.name, index) not in requests.hosted
+            if held is None or _shown(held, of_isr) != _shown(state, of_isr):
+                has = "nothing" if held is None else _shown(held, of_isr)
+                stuck.append(f"broker {node_id} has {has} of {topic.name}-{index}")
+    return stuck
+
+
+def _shown(state: PartitionRegistration, of_isr: bool) -> str:
+    isr = f", ISR {list(state.isr)}, partition epoch {state.partition_epoch}" if of_isr else ""
+    return f"leader {state.leader} of epoch {state.leader_epoch}{isr}"

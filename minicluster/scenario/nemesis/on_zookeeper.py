@@ -1,0 +1,225 @@
+"""A scenario from a seed for brokers on ZooKeeper, within what Kafka promised to survive there.
+
+Sessions expire, brokers and the controller crash, shut down and are paused, links lose one kind of
+request, partitions are reassigned, topics come and go. One topic elects unclean leaders; its
+records are sent with acks=1, for nothing is promised about them. ZooKeeper itself keeps what it
+has: a quorum of servers loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minicluster.durations import format_duration
+from minicluster.lazy_dataclass import dataclass
+from minicluster.scenario.nemesis.draws import (
+    TOPICS,
+    Draws,
+    Events,
+    Kind,
+    Step,
+    World,
+    lasting,
+)
+from minicluster.scenario.nemesis.generating import CHAOS_MS, KINDS, LIVENESS_BOUND, WARM_UP_MS
+from minicluster.scenario.reading import steps_of
+from minicluster.scenario.scenario import Scenario
+from minicluster.scenario.view import ZOOKEEPER_NODE
+
+UNCLEAN_TOPIC = "gamma"
+LEVELS = ("2.6", "2.6", "2.6", "2.7-IV2", "2.7-IV2", "2.8", "3.0", "3.2", "3.4", "3.9", "3.9")
+SESSION_MS = (4_000, 18_000)
+_SHARED = (
+    "isolate", "slow link", "clog", "crash broker", "crash victim", "pause", "shut down",
+    "fail directory", "topic", "reassign", "config", "elect",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Brokers(World):
+    """A cluster whose controller is a broker."""
+
+    def node(self, draws: Draws, name: str) -> str:
+        """A broker, or the active controller."""
+        controls = draws.flip(f"{name}/kind", 0.3)
+        return self.controller(draws, name) if controls else self.broker(draws, name)
+
+    def controller(self, draws: Draws, name: str) -> str:
+        """The broker that is the controller."""
+        return "active_controller()"
+
+
+def _session(draws: Draws, name: str, world: World) -> Events:
+    """A broker is cut off from ZooKeeper: shortly, or until its session has expired."""
+    broker = world.node(draws, name)
+    both = draws.flip(f"{name}/both", 0.6)
+    step = {"do": "cut", "src": broker, "dst": ZOOKEEPER_NODE, "both": both}
+    if not both and draws.flip(f"{name}/way"):
+        step |= {"src": ZOOKEEPER_NODE, "dst": broker}
+    yield 0, {**step, **lasting(draws, name, 1, 40)}
+
+
+def _late_watches(draws: Draws, name: str, world: World) -> Events:
+    """The watch events of a broker are late: a deposed controller goes on for so long."""
+    step = {"do": "cut", "src": ZOOKEEPER_NODE, "dst": world.controller(draws, name)}
+    yield 0, {**step, "api": "ZooKeeperWatch", **lasting(draws, name, 1, 15)}
+    if draws.flip(f"{name}/follows"):
+        after_ms = draws.between(f"{name}/after", 100, 2_000)
+        src = {"do": "cut", "src": world.broker(draws, name), "dst": ZOOKEEPER_NODE, "both": True}
+        yield after_ms, {**src, **lasting(draws, f"{name}/session", 5, 30)}
+
+
+def _cut_api(draws: Draws, name: str, world: World) -> Events:
+    """One purpose of one link fails: fetches, ISR changes, the controller's requests."""
+    topic = TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
+    leader, active = f"leader({topic}-0)", "active_controller()"
+    links = (
+        (f"follower({topic}-0)", leader, "Fetch"),
+        (leader, active, "AlterPartition"),
+        (active, leader, "AlterPartition"),
+        (active, world.broker(draws, name), "LeaderAndIsr"),
+        (active, world.broker(draws, name), "UpdateMetadata"),
+        (active, world.broker(draws, name), "StopReplica"),
+        (leader, ZOOKEEPER_NODE, "ZooKeeperOperation"),
+    )
+    src, dst, api = links[draws.below(f"{name}/link", len(links))]
+    yield 0, {"do": "cut", "src": src, "dst": dst, "api": api, **lasting(draws, name, 2, 45)}
+
+
+def _split(draws: Draws, name: str, world: World) -> Events:
+    """A part of the brokers against the rest and ZooKeeper."""
+    away = [f"broker({n})" for n in range(1, world.brokers + 1) if draws.flip(f"{name}/in/{n}")]
+    rest = [n for n in range(1, world.brokers + 1) if f"broker({n})" not in away]
+    if away and rest:
+        groups = [away, [*(f"broker({n})" for n in rest), ZOOKEEPER_NODE]]
+        yield 0, {"do": "partition", "groups": groups, **lasting(draws, name, 1, 30)}
+
+
+def _crash_controller(draws: Draws, name: str, world: World) -> Events:
+    down = format_duration(draws.between(f"{name}/down", 200, 20_000))
+    yield 0, {"do": "bounce", "node": "active_controller()", "down": down}
+
+
+def _shut_down_controller(draws: Draws, name: str, world: World) -> Events:
+    yield 0, {"do": "controlled_shutdown", "node": "active_controller()"}
+    after_ms = draws.between(f"{name}/down", 2_000, 20_000)
+    # It may be another broker by now; the last step starts what is down.
+    yield after_ms, {"do": "restart", "node": f"broker({1 + draws.below(name, world.brokers)})"}
+
+
+def _slow_zookeeper(draws: Draws, name: str, world: World) -> Events:
+    """ZooKeeper responds to nobody for a while: sessions of everybody may expire."""
+    duration = format_duration(draws.between(f"{name}/lasting", 200, 8_000))
+    yield 0, {"do": "pause", "node": ZOOKEEPER_NODE, "lasting": duration}
+
+
+def _unclean(draws: Draws, name: str, world: World) -> Events:
+    """The leader alone is in the ISR, crashes, and another replica leads without its records."""
+    leader = f"leader({UNCLEAN_TOPIC}-0)"
+    cut = {"do": "cut", "src": f"follower({UNCLEAN_TOPIC}-0)", "dst": leader, "api": "Fetch"}
+    yield 0, {**cut, **lasting(draws, name, 10, 30)}
+    after_ms = draws.between(f"{name}/after", 5_000, 20_000)
+    down = format_duration(draws.between(f"{name}/down", 8_000, 25_000))
+    yield after_ms, {"do": "bounce", "node": leader, "down": down}
+    if draws.flip(f"{name}/requested"):
+        step = {"do": "elect", "partitions": f"{UNCLEAN_TOPIC}-0", "type": "UNCLEAN"}
+        yield after_ms + 7_000, {**step, "may_fail": True, "within": "3s"}
+
+
+KINDS_ON_ZOOKEEPER = (
+    *(kind for kind in KINDS if kind.name in _SHARED),
+    Kind("session", 2.0, _session),
+    Kind("late watches", 1.0, _late_watches),
+    Kind("cut api", 1.5, _cut_api),
+    Kind("split", 0.7, _split),
+    Kind("crash controller", 0.7, _crash_controller),
+    Kind("shut down controller", 0.3, _shut_down_controller),
+    Kind("slow ZooKeeper", 0.3, _slow_zookeeper),
+    Kind("unclean election", 0.7, _unclean),
+)
+
+
+def generate_on_zookeeper(
+    seed: int, variation: Sequence[int] = (), protocol: str | None = None
+) -> Scenario:
+    """The scenario of a seed, or of a variation of it (``Draws``).
+
+    Shapes:  protocol: an inter.broker.protocol.version, drawn where none is given.
+    """
+    draws = Draws(seed, variation)
+    world = _Brokers(
+        brokers=(3, 3, 4, 5)[draws.below("brokers", 4)],
+        controllers=0,
+        log_dirs=2 if draws.flip("log dirs", 0.25) else 1,
+        victim=1 + draws.below("victim", 3),
+        dynamic=False,
+    )
+    drawn = LEVELS[draws.below("level", len(LEVELS))]
+    chaos_ms = draws.between("chaos", *CHAOS_MS)
+    events = [*_background(draws), *_disturbances(draws, world, chaos_ms)]
+    events.sort(key=lambda event: event[0])  # stable: what was drawn first comes first
+    steps: list[Step] = [*_load(draws)]
+    steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
+    steps.append(
+        {"at": format_duration(WARM_UP_MS + chaos_ms), "do": "liveness", "bound": LIVENESS_BOUND}
+    )
+    return Scenario(
+        name="nemesis-on-zookeeper",
+        description=f"drawn from seed {seed}",
+        mode="zookeeper",
+        inter_broker_protocol=protocol or drawn,
+        brokers=world.brokers,
+        seed=seed,
+        config=_config_of(draws, world),
+        steps=steps_of(steps, f"nemesis {seed}"),
+    )
+
+
+def _config_of(draws: Draws, world: World) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "zookeeper.session.timeout.ms": draws.between("session", *SESSION_MS),
+        "replica.lag.time.max.ms": draws.between("lag", 2_000, 12_000),
+    }
+    if world.log_dirs > 1:
+        config["log.dirs"] = ",".join(f"d{n}" for n in range(world.log_dirs))
+    if draws.flip("rebalance"):
+        config["leader.imbalance.check.interval.ms"] = draws.between("rebalance/ms", 2_000, 30_000)
+    return config
+
+
+def _load(draws: Draws) -> Iterator[Step]:
+    for index, topic in enumerate(TOPICS):
+        partitions = 1 + 2 * index
+        yield {"do": "create_topic", "name": topic, "partitions": partitions, "min_isr": 2}
+        for partition in range(partitions):
+            rate = 1 + draws.below(f"rate/{topic}/{partition}", 10)
+            acks = "all" if draws.flip(f"acks/{topic}/{partition}", 0.8) else "1"
+            step = {"do": "produce", "topic": topic, "rate": rate, "acks": acks}
+            yield {**step, "partition": partition}
+    yield {"do": "create_topic", "name": UNCLEAN_TOPIC, "unclean": True}
+    yield {"do": "produce", "topic": UNCLEAN_TOPIC, "rate": 2, "acks": "1"}
+
+
+def _background(draws: Draws) -> Iterator[tuple[int, Step]]:
+    """Faults of the links between brokers, all the time."""
+    link: Step = {"src": "brokers", "dst": "brokers"}
+    if draws.flip("loss"):
+        p = round(0.1 * draws.fraction("loss/p"), 3)
+        yield WARM_UP_MS, {"do": "loss", **link, "p": p}
+    if draws.flip("delay"):
+        mean = draws.between("delay/mean", 1, 50)
+        yield WARM_UP_MS, {"do": "delay", "src": "all", "dst": "all", "mean": f"{mean}ms"}
+
+
+def _disturbances(draws: Draws, world: World, chaos_ms: int) -> Iterator[tuple[int, Step]]:
+    swarm = draws.flip("swarm")
+    for kind in KINDS_ON_ZOOKEEPER:
+        if swarm and not draws.flip(f"{kind.name}/in"):
+            continue
+        factor = 3 * draws.fraction(f"{kind.name}/rate") if swarm else 1.0
+        for n in range(draws.count(kind.name, factor * kind.per_minute * chaos_ms / 60_000)):
+            name = f"{kind.name}/{n}"
+            begins_ms = WARM_UP_MS + draws.below(f"{name}/at", chaos_ms) // 100 * 100
+            for after_ms, step in kind.steps(draws, name, world):
+                yield begins_ms + after_ms, step
