@@ -45,6 +45,7 @@ def test_the_runner_adds_up_all_events_of_several_files(capsys: pytest.CaptureFi
         "agree": 1000,
         "differ": 0,
         "hash order": 0,
+        "not logged": 0,
         "message": 0,
         "not built": 0,
     }

@@ -17,7 +17,8 @@ DIFFER = "differ"
 NOT_BUILT = "not built"
 HASH_ORDER = "hash order"
 OTHER_MESSAGE = "message"
-VERDICTS = (AGREE, DIFFER, OTHER_MESSAGE, HASH_ORDER, NOT_BUILT)
+NOT_LOGGED = "not logged"  # ours, where the recording has a gap
+VERDICTS = (AGREE, DIFFER, OTHER_MESSAGE, HASH_ORDER, NOT_LOGGED, NOT_BUILT)
 
 
 class NotBuilt(Exception):

@@ -70,6 +70,7 @@ class Controller:
         self.elected_epoch = 0
         self.waiting: list[Waiting] = []
         self.sent: list[ControlRequest] = []
+        self.sent_ms: list[int] = []  # of each request
         self.responses: dict[Any, Any] = {}
         self.requested: list[Request] = []
         self.results: dict[int, Result] = {}
@@ -92,6 +93,7 @@ class Controller:
             match effect:
                 case ControlRequest():
                     self.sent.append(effect)
+                    self.sent_ms.append(now_ms)
                 case Respond():
                     self.responses[effect.token] = effect.response
         for effect in effects:
@@ -160,7 +162,7 @@ class Controller:
         state.queue.clear()
         self.machine._process, self.machine._waits = None, False
         self.waiting, self.responses = list(waiting), dict(responses)
-        del self.sent[sent:]
+        del self.sent[sent:], self.sent_ms[sent:]
         self.requested, self.results = [], {}
 
 

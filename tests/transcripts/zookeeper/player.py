@@ -125,7 +125,7 @@ class Player:
     def _process_next(self, controller: Controller, now_ms: int) -> bool:
         """Process one event without writes; the order of arrival is a guess as well."""
         paused = self.recording.is_paused(controller.broker, now_ms)
-        for place, event in enumerate(controller.waiting):
+        for place, event in enumerate(list(controller.waiting)):
             due = place == 0 and event.deadline_ms <= now_ms - SLACK_MS
             if (due or not paused) and self._without_writes(controller, place, now_ms, due=due):
                 return True
