@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minicluster.actors.play.player import play
+from minicluster import MiniCluster
+from minicluster.actors.play.player import idle_faults, play, play_once
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.scenario import load_scenario
 from minicluster.verify.zookeeper.checker import ZnodeChecker
@@ -33,7 +35,8 @@ def lines_of(story: str, runs: Path) -> list[dict[str, Any]]:
 
 def test_there_is_one_for_each_kip() -> None:
     assert set(STORIES) == {
-        "failed_directory", "isr_by_controller", "isr_by_leader", "unclean_recovery",
+        "failed_directory", "isr_by_controller", "isr_by_leader", "isr_writes_cross",
+        "notification_lost", "unclean_recovery",
     }  # fmt: skip
 
 
@@ -65,3 +68,47 @@ def test_the_recovery_state_is_in_the_znode_until_the_leader_expands(tmp_path: P
 def test_a_lost_directory_is_an_event(story: str, tmp_path: Path) -> None:
     lines = lines_of(story, tmp_path)
     assert any("log_dir_event_0" in one.get("path", "") for one in lines)
+
+
+def played(story: str, level: str, *faults: str) -> tuple[MiniCluster, str | None]:
+    """The cluster at the end of a story at a level, and the rule that it breaks."""
+    scenario = load_scenario(EXAMPLES / f"{story}.yaml")
+    cluster, failure = play_once(replace(scenario, inter_broker_protocol=level, faults=faults))
+    assert failure is None or failure.rule is not None, failure
+    return cluster, None if failure is None else failure.rule
+
+
+def failed_writes(cluster: MiniCluster) -> list[dict[str, Any]]:
+    return [one for one in cluster.zookeeper_log.lines if one.get("error") == "BADVERSION"]
+
+
+def test_the_writes_of_leader_and_controller_cross() -> None:
+    """Only the version of the znode is between them; from IBP 2.7-IV2 on there is one writer."""
+    cluster, broken = played("isr_writes_cross", "2.6")
+    (failed,) = failed_writes(cluster)
+    assert broken is None and failed["broker"] == 2 and "multi" not in failed
+    assert played("isr_writes_cross", "2.6", "Y05")[1] == "K3"
+    for faults in ((), ("Y05",)):
+        cluster, broken = played("isr_writes_cross", "2.7-IV2", *faults)
+        assert broken is None and not failed_writes(cluster)
+        assert idle_faults(cluster) == faults
+
+
+def seen_isr(cluster: MiniCluster, broker: int) -> tuple[int, ...]:
+    """The ISR of orders-0 that clients of a broker without a replica see."""
+    process = cluster.processes[broker]
+    assert process.zk_broker is not None
+    topic = process.zk_broker.requests.image.topics.named("orders")
+    assert topic is not None
+    return topic.partitions[0].isr
+
+
+def test_a_notification_is_lost() -> None:
+    """The other brokers have the old ISR for good; from IBP 2.7-IV2 on there is nothing to lose."""
+    cluster, broken = played("notification_lost", "2.6", "Y04")
+    assert broken == "K13"
+    assert seen_isr(cluster, 1) == (2, 3, 4)
+    assert cluster.image.topics.named("orders").partitions[0].isr == (2, 4)  # type: ignore[union-attr]
+    cluster, broken = played("notification_lost", "2.7-IV2", "Y04")
+    assert broken is None and idle_faults(cluster) == ("Y04",)
+    assert seen_isr(cluster, 1) == (2, 4)  # by UpdateMetadata; the next one is on its way
