@@ -12,6 +12,7 @@ from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.recording.run_place import put_in_place
+from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
@@ -85,6 +86,8 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, An
     if cluster.mode == ZOOKEEPER:
         cluster.zookeeper_log.write(path)
         header["inter_broker_protocol"] = str(cluster.protocol)
+        release = ReleaseRules.of(cluster.protocol.release)
+        header["ineligible_members_refused"] = release.ineligible_members_refused
     header["trace_rows"] = cluster.recorder.write(path / "trace", end)
     if cluster.scenario is not None:
         (path / SCENARIO_NAME).write_text(to_yaml(cluster.scenario), encoding="utf-8")

@@ -67,7 +67,10 @@ from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
 from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALANCE
-from minicluster.controller.zookeeper.state.settings import ZooKeeperControllerSettings
+from minicluster.controller.zookeeper.state.settings import (
+    ReleaseRules,
+    ZooKeeperControllerSettings,
+)
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
@@ -139,13 +142,14 @@ class ZkBroker(Shell):
                 unclean_leader_election_enable=unclean == "true",
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
                 replica_states_reported=reports_replica_states(context.rules),
+                release=ReleaseRules.of(protocol.release),
             ),
             registration=self.registration,
             new_topic_id=new_id,
             faults=context.faults,
         )
         self.channels = ControllerChannels()
-        self.requests = ControlRequests(self.node_id)
+        self.requests = ControlRequests(self.node_id, ReleaseRules.of(protocol.release))
         self.isr = IsrWriter(self.node_id, self.now(), context.faults)
         self.apis = KafkaApis(
             KafkaApisConfig(

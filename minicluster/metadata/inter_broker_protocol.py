@@ -12,6 +12,8 @@ from minicluster.lazy_dataclass import dataclass
 
 _TEXT = re.compile(r"(\d+)\.(\d+)(?:-IV(\d+))?")
 _NEWEST_OF_A_RELEASE = 99  # "3.9" is the last level of 3.9
+# 0 as AlterIsr up to 3.1; 1 with KIP-704, 2 with KIP-841, 3 with KIP-903: releases before that.
+_ALTER_PARTITION = ((2, 0), (3, 1), (5, 2))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -98,6 +100,16 @@ class InterBrokerProtocol:
         return 4 if self >= InterBrokerProtocol(3, 4, 0) else 3
 
     @property
+    def release(self) -> str:
+        """The release that plays this level: that of its name, and 3.9 for those before 3.0."""
+        return f"{self.major}.{self.minor}" if self.major >= 3 else "3.9"
+
+    @property
     def alter_partition_version(self) -> int:
-        """The newest version of AlterPartition that a leader of release 3.9 sends."""
-        return 3 if self.topic_ids_supported else 1
+        """The version of AlterPartition that a leader of the level's release sends."""
+        if not self.topic_ids_supported:
+            return 1
+        for first, version in _ALTER_PARTITION:
+            if self.major == 3 and self.minor < first:
+                return version
+        return 3

@@ -14,6 +14,7 @@ from minicluster.broker.zookeeper.refusals import refusal_of
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.protocol.messages import UpdateFeaturesRequest
 from minicluster.rules import FailedReplicas, Rules
 
 LEVELS = ("2.6", "2.7-IV2", "3.9")
@@ -107,11 +108,45 @@ def test_the_same_seed_gives_the_same_znodes(tmp_path: Path) -> None:
         ({"inter_broker_protocol": "3.9"}, "inter_broker_protocol"),
         ({"mode": "zookeeper", "inter_broker_protocol": "4.0"}, "inter_broker_protocol"),
         ({"mode": "zookeeper", "inter_broker_protocol": "new"}, "inter_broker_protocol"),
+        ({"mode": "zookeeper", "listeners": True}, "listeners: brokers on ZooKeeper have no ports"),
     ],
 )
 def test_a_wrong_mode_gets_one_line(arguments: dict[str, str], named: str) -> None:
     with pytest.raises(UserError, match=named):
         MiniCluster(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("level", "alter_partition", "controller_znode"),
+    [("2.7-IV2", 1, 2), ("3.0", 0, 1), ("3.2", 1, 1), ("3.3", 2, 1), ("3.9", 3, 2)],
+)
+def test_the_release_follows_from_the_level(
+    level: str, alter_partition: int, controller_znode: int
+) -> None:
+    """As recorded of 3.0, 3.2 and 3.9; levels before 3.0 are played by 3.9."""
+    with cluster_of(level) as cluster:
+        orders = cluster.create_topic("orders", replicas=3)
+        leader, follower = orders[0].leader, orders[0].followers[0]
+        cluster.cut(follower, leader, api="Fetch")
+        cluster.produce("orders", count=2, acks=1)
+        cluster.wait_until(lambda: follower not in orders[0].isr, within="30s")
+        requests = cluster.recorder.table("rpc")
+        sent = {one["version"] for one in requests if one["api"] == "AlterPartition"}
+        assert sent == {alter_partition}
+        lines = cluster.zookeeper_log.lines
+        (created,) = [one for one in lines if one.get("path") == "/controller" and "json" in one]
+        assert created["json"]["version"] == controller_znode
+
+
+@pytest.mark.parametrize(("level", "why"), [("2.6", "disabled"), ("3.9", "not supported")])
+def test_features_are_not_updated(level: str, why: str) -> None:
+    with cluster_of(level) as cluster:
+        update = UpdateFeaturesRequest.FeatureUpdateKey(
+            feature="metadata.version", max_version_level=20
+        )
+        response = cluster.admin(UpdateFeaturesRequest(feature_updates=(update,)))
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+        assert why in response.error_message
 
 
 @pytest.mark.parametrize("as_written", [False, True])

@@ -1,7 +1,7 @@
 """AlterPartition in the version that inter.broker.protocol.version allows, and its response back.
 
 The replica manager names topics by id and members by epoch. Brokers on ZooKeeper have no epochs of
-others (-1), and below IBP 2.8 topics have no ids (version 1).
+others (-1, from version 3 on), and up to version 1 topics have names.
 
 Source:  KIP-497, KIP-704, KIP-841; kafka.server.DefaultAlterPartitionManager.
 """
@@ -18,6 +18,7 @@ from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionR
 from minicluster.protocol.uuids import ZERO_UUID
 
 WITH_NAMES = 1
+WITH_EPOCHS = 3
 
 
 def request_by_protocol(
@@ -42,7 +43,7 @@ def _data(
     data: AlterPartitionRequest.PartitionData, version: int
 ) -> AlterPartitionRequest.PartitionData:
     members = tuple(one.broker_id for one in data.new_isr_with_epochs) or data.new_isr
-    if version <= WITH_NAMES:
+    if version < WITH_EPOCHS:
         return replace(data, new_isr=members, new_isr_with_epochs=())
     states = tuple(
         AlterPartitionRequest.BrokerState(broker_id=member, broker_epoch=NO_EPOCH)

@@ -5,7 +5,7 @@ Checks of names and sizes look at this broker's metadata first, as Kafka's do: w
 has not brought yet is found in ZooKeeper.
 
 Versions: CreateTopics 0-7, DeleteTopics 0-6, CreatePartitions 0-3, AlterConfigs 0-2,
-          IncrementalAlterConfigs 0-1.
+          IncrementalAlterConfigs 0-1, UpdateFeatures 0-2.
 Leaves out: policies, quotas, configs of brokers.
 Source:   KIP-195, KIP-339, KIP-464, KIP-516; kafka.server.ZkAdminManager, KafkaApis.
 """
@@ -19,6 +19,7 @@ from minicluster.broker.zookeeper.administration.alter_configs import alter_conf
 from minicluster.broker.zookeeper.administration.create_partitions import create_partitions
 from minicluster.broker.zookeeper.administration.create_topics import create_topics
 from minicluster.broker.zookeeper.administration.delete_topics import delete_topics
+from minicluster.broker.zookeeper.administration.update_features import update_features
 from minicluster.controller.zookeeper.process import Process
 from minicluster.protocol import messages as m
 
@@ -37,6 +38,8 @@ def process_admin(state: AdminState, request: Any, version: int) -> Process[Any]
             return (yield from create_partitions(state, request))
         case m.AlterConfigsRequest() | m.IncrementalAlterConfigsRequest():
             return (yield from alter_configs(state, request))
+        case m.UpdateFeaturesRequest():
+            return update_features(state, request)
     raise TypeError(f"no admin request: {type(request).__name__}")
 
 
@@ -46,4 +49,5 @@ ADMIN_REQUESTS = (
     m.CreatePartitionsRequest,
     m.AlterConfigsRequest,
     m.IncrementalAlterConfigsRequest,
+    m.UpdateFeaturesRequest,
 )
