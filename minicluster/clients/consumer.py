@@ -50,6 +50,7 @@ class Consumer(Client):
         self.is_done = False
         self.committed: dict[TopicPartition, int] = {}
         self._is_stopping = False
+        self._turn = 0  # of a beginning: what an earlier one still waits for is ignored
         self._is_committing = False
         self._after_commit: Callable[[int], None] | None = None
         self._reader = Reader(
@@ -73,6 +74,7 @@ class Consumer(Client):
         """Commit, and leave the group."""
         if not self._is_stopping:
             self._is_stopping = True
+            self._turn += 1
             self._reader.stop()
             self._commit_then(self._leave, now_ms)
         return self.take_effects()
@@ -98,24 +100,32 @@ class Consumer(Client):
             return
         self._is_committing, self._after_commit = False, None
         self._reader.positions, self.committed = {}, {}
+        self._turn += 1
         if places:
             self._begin(member, places, now_ms)
 
     def _begin(self, member: Membership, places: Iterable[TopicPartition], now_ms: int) -> None:
         """Read from the committed offsets on."""
+        self._turn += 1
+        turn = self._turn
+
+        def start(offsets: dict[TopicPartition, int]) -> None:
+            if turn == self._turn:
+                self._reader.start(offsets)
 
         def begin(offsets: dict[TopicPartition, int] | None, at_ms: int) -> None:
-            if self._is_stopping:
+            if self._is_stopping or turn != self._turn:
                 return
             if offsets is None:
                 self._member.on_refused(ErrorCode.UNKNOWN_MEMBER_ID, at_ms)
                 return
             self.committed = offsets
-            self.find_leaders(self.config.topics, lambda _: self._reader.start(offsets), at_ms)
+            self.find_leaders(self.config.topics, lambda _: start(offsets), at_ms)
 
         fetch_offsets(self, member, places, begin, now_ms)
 
     def _on_revoked(self, then: Callable[[int], None], now_ms: int) -> None:
+        self._turn += 1
         self._reader.stop()
         self._commit_then(then, now_ms)
 
