@@ -97,6 +97,10 @@ class Client:
         self._timers[name] = then
         self.effects.append(SetTimer(name, now_ms + delay_ms))
 
+    def new_timer(self, name: str) -> str:
+        """A name of its own, for one of several that do not end each other."""
+        return f"{name}-{next(self._ids)}"
+
     def forget_timers(self) -> None:
         """Drop all timers."""
         self._timers.clear()
@@ -111,7 +115,7 @@ class Client:
     def find_leaders(self, topics: Iterable[str], then: Then, now_ms: int) -> None:
         """Find the leaders of topics, again until every partition has one."""
         wanted = tuple(topics)
-        timer = f"metadata-{next(self._ids)}"  # several searches do not end each other
+        timer = self.new_timer("metadata")
         request = MetadataRequest(
             topics=tuple(MetadataRequest.MetadataRequestTopic(name=name) for name in wanted),
             allow_auto_topic_creation=False,
@@ -152,7 +156,7 @@ class Client:
         if known is not None:
             then(known, now_ms)
             return
-        timer = f"coordinator-{next(self._ids)}"  # several searches do not end each other
+        timer = self.new_timer("coordinator")
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
 
         def on_end(response: Any | None, at_ms: int) -> None:

@@ -62,11 +62,12 @@ def fetch_offsets(
         ),
     )
     request = kind(groups=(group,), require_stable=True)
+    timer = client.new_timer("offsets")
 
     def on_end(response: Any | None, at_ms: int) -> None:
         if response is None:
             client.forget_coordinators()
-            client.after("offsets", BACKOFF_MS, again, at_ms)
+            client.after(timer, BACKOFF_MS, again, at_ms)
             return
         found = response.groups[0]
         offsets: dict[TopicPartition, int] = {}
@@ -80,7 +81,7 @@ def fetch_offsets(
         if errors & _TRIED_AGAIN:
             if errors & COORDINATOR_ERRORS:
                 client.forget_coordinators()
-            client.after("offsets", BACKOFF_MS, again, at_ms)
+            client.after(timer, BACKOFF_MS, again, at_ms)
         else:
             then(None if errors else offsets, at_ms)
 
