@@ -1,4 +1,4 @@
-"""Seeds of the nemesis by what they draw, so that a test says what it wants and not a number."""
+"""Seeds of the nemesis by what they draw, so that a test names its intent and not a number."""
 
 from __future__ import annotations
 
