@@ -135,13 +135,13 @@ def controller_ids(world: World) -> range:
 
 
 def lasting(draws: Draws, name: str, low_s: int, high_s: int) -> Step:
-    """How long a fault lasts."""
+    """The duration of a fault, drawn."""
     lasting_ms = draws.between(f"{name}/lasting", 1_000 * low_s, 1_000 * high_s)
     return {"lasting": format_duration(lasting_ms)}
 
 
 def down(draws: Draws, name: str) -> Step:
-    """How long a node is down."""
+    """The time for which a node is down."""
     return {"down": format_duration(draws.between(f"{name}/down", 200, 20_000))}
 
 
@@ -157,7 +157,7 @@ def some_brokers(draws: Draws, name: str, world: World, count: int) -> list[int]
 
 
 def for_ms(milliseconds: int) -> Step:
-    """How long a fault lasts."""
+    """The duration of a fault, given."""
     return {"lasting": format_duration(milliseconds)}
 
 

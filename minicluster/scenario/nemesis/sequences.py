@@ -138,7 +138,7 @@ def _swizzle(draws: Draws, name: str, world: World) -> Events:
 
 
 def _reordered(draws: Draws, name: str, world: World) -> Events:
-    """What a node sends is overtaken, late and in bursts."""
+    """Messages of a node are overtaken, late and in bursts."""
     node = world.node(draws, name)
     while_ = lasting(draws, name, 2, 20)
     p = round(0.1 + 0.4 * draws.fraction(f"{name}/p"), 2)
