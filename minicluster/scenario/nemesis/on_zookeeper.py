@@ -51,7 +51,7 @@ class _Brokers(World):
 
 
 def _session(draws: Draws, name: str, world: World) -> Events:
-    """A broker is cut off from ZooKeeper: shortly, or until its session has expired."""
+    """A broker loses ZooKeeper: shortly, or until its session has expired."""
     broker = world.node(draws, name)
     both = draws.flip(f"{name}/both", 0.6)
     step = {"do": "cut", "src": broker, "dst": ZOOKEEPER_NODE, "both": both}
