@@ -44,10 +44,10 @@ class Completion:
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """A node with a running process, and the actor that takes each API."""
+    """A node with a running process, and the actor that takes each request."""
 
     incarnation: str
-    route: Callable[[str], ClusterActor | None]
+    route: Callable[[Packet], ClusterActor | None]
     exchanges: dict[int, Exchange] = field(default_factory=dict)  # requests to it, still open
 
 
@@ -91,7 +91,7 @@ class Network:
     # Processes that start and end.
 
     def attach(
-        self, node: int, incarnation: str, route: Callable[[str], ClusterActor | None]
+        self, node: int, incarnation: str, route: Callable[[Packet], ClusterActor | None]
     ) -> None:
         """Open a node for connections; its process has started."""
         with self._lock:
@@ -369,7 +369,7 @@ class Network:
             endpoint = self.endpoints.get(exchange.dst)
             if endpoint is None and self.send_outside is not None and self.send_outside(packet):
                 return
-            actor = endpoint.route(exchange.api) if endpoint is not None else None
+            actor = endpoint.route(packet) if endpoint is not None else None
             if actor is None:
                 self._later(self._disconnected, exchange)
                 return

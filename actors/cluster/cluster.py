@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.group_clients import (
@@ -37,7 +38,9 @@ from minicluster.actors.links import Condition
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.endpoints import ListenAddress
 from minicluster.actors.network import Network
+from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import QuorumPlan
 from minicluster.actors.recording.logging import ClusterLog
 from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
@@ -55,6 +58,7 @@ from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
 from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.bootstrap import bootstrap_records, default_features
+from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
@@ -65,6 +69,9 @@ from minicluster.rules import Rules
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 from minicluster.scenario.view import ZOOKEEPER_NODE
+
+if TYPE_CHECKING:
+    from minicluster.actors.cluster.adoption import Adoption
 
 SEEN_WITHIN_MS = 5_000
 KRAFT, ZOOKEEPER = "kraft", "zookeeper"
@@ -77,6 +84,10 @@ class Cluster:
     rt: Runtime
     own_client: Client  # since the start
     is_started = False
+    broker_ids: tuple[int, ...]
+    controller_ids: tuple[int, ...]
+    node_ids: tuple[int, ...]
+    starting: tuple[int, ...]  # the brokers that run from the start on
 
     def __init__(
         self,
@@ -101,6 +112,7 @@ class Cluster:
         run_id: str | None = None,
         mode: str = KRAFT,
         inter_broker_protocol: str | None = None,
+        adopted: Adoption | None = None,
     ) -> None:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
@@ -112,7 +124,8 @@ class Cluster:
                  faults: zoo ids; features: levels to format with (default: the release's);
                  online: the log-only rules watch every commit; checks: more followers of the
                  commits; scenario and exercises go into ``run.json``; mode zookeeper: node 201
-                 is a ZooKeeper server, and a broker of the level is the controller.
+                 is a ZooKeeper server, and a broker of the level is the controller; adopted: the
+                 log whose cluster this is (``MiniCluster.from_log``), with its nodes.
         Errors:  UserError in one line for invalid arguments.
         """
         if runtime is None:
@@ -128,31 +141,46 @@ class Cluster:
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
         self.mode = checked_mode(mode, inter_broker_protocol, listeners=bool(listeners))
         self.protocol = InterBrokerProtocol.parse(inter_broker_protocol or "3.9")
+        self.adopted = adopted
         self._number_nodes(brokers, controllers)
-        self.rules, self.faults = rules_and_faults(rules, faults)
+        of_log = None if adopted is None else adopted.rules
+        self.rules, self.faults = rules_and_faults(rules or of_log, faults)
         self.given_config = dict(config or {})
-        threaded = runtime == "threaded"
+        count = max(controllers, len(self.controller_ids))
         self.config = config_of(
-            self.given_config, brokers=brokers, controllers=controllers, threaded=threaded
+            self.given_config,
+            brokers=len(self.broker_ids),
+            controllers=count,
+            threaded=runtime == "threaded",
         )
-        self.metadata_version = version_of(metadata_version, self.rules)
-        levels = default_features(self.metadata_version) if features is None else dict(features)
-        if self.config.eligible_leader_replicas is not None:
-            levels[mv.ELR_VERSION] = int(self.config.eligible_leader_replicas)
-        self.bootstrap = bootstrap_records(self.metadata_version, levels, rules=self.rules)
-        self.wire = wire
-        self.scenario = scenario
-        self.exercises = tuple(exercises)
+        self._plan_bootstrap(metadata_version, features)
+        self.wire, self.scenario, self.exercises = wire, scenario, tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
         self.online, self.znodes_judged = online and mode == KRAFT, online and mode == ZOOKEEPER
         self.checks = tuple(checks)
         self._lay_out()
 
+    def _plan_bootstrap(
+        self, metadata_version: str | None, features: Mapping[str, int] | None
+    ) -> None:
+        """Choose the records with which the log of a new cluster begins."""
+        self.metadata_version = version_of(metadata_version, self.rules)
+        levels = default_features(self.metadata_version) if features is None else dict(features)
+        if self.config.eligible_leader_replicas is not None:
+            levels[mv.ELR_VERSION] = int(self.config.eligible_leader_replicas)
+        self.bootstrap = bootstrap_records(self.metadata_version, levels, rules=self.rules)
+
     def _number_nodes(self, brokers: int, controllers: int) -> None:
-        """Brokers 1, 2, …; controllers 101, 102, …, or the ZooKeeper server."""
+        """Brokers 1, 2, …; controllers 101, 102, …, or the ZooKeeper server; or those of a log."""
+        if self.adopted is not None:
+            self.broker_ids = self.adopted.broker_ids
+            self.starting = self.adopted.starting
+            self.controller_ids = self.adopted.controller_ids
+            self.node_ids = tuple(dict.fromkeys((*self.broker_ids, *self.controller_ids)))
+            return
         here = self.quorum is None and self.mode == KRAFT
         own = controllers if here else 0
-        self.broker_ids = tuple(range(1, brokers + 1))
+        self.broker_ids = self.starting = tuple(range(1, brokers + 1))
         self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + own))
         of_zookeeper = (ZOOKEEPER_NODE,) if self.mode == ZOOKEEPER else ()
         self.node_ids = (*self.broker_ids, *self.controller_ids, *of_zookeeper)
@@ -206,16 +234,43 @@ class Cluster:
         self.groups: list[ConsumerGroup] = []
         self.members: list[ConsumerActor] = []
         self.producers: dict[str, TransactionalProducerActor] = {}
-        self.disks = {
-            node_id: Disk(node_id=node_id, directory_ids=self.new_directories(node_id))
-            for node_id in self.node_ids
-        }
+        self.node_configs: dict[int, ClusterConfig] = {}  # of nodes that differ from the rest
+        self.continued: dict[int, BrokerRegistration] = {}  # brokers go on with at their start
+        if self.adopted is not None:
+            self._adopt(self.adopted)
+        self.disks = {node_id: self._new_disk(node_id) for node_id in self.node_ids}
+        if self.adopted is not None:
+            self.adopted.fill(self.disks, self.rules)
         if outside is None and self.controller_ids:
             self._call_election()
 
+    def _adopt(self, adopted: Adoption) -> None:
+        """Begin with the state, the quorum and the clock of a log."""
+        end = adopted.end
+        self.rt.begin_at(end.time_ms)
+        self.config = replace(self.config, kraft_version=end.kraft_version)
+        self.metadata_version = end.image.metadata_version
+        controllers, brokers = ({}, {}) if self.listen_address else adopted.addresses()
+        self.plan = replace(
+            self.plan,
+            cluster_id=end.cluster_id or self.plan.cluster_id,
+            voter_ids=adopted.voter_ids,
+            kraft_version=end.kraft_version,
+            addresses=controllers,
+            of_brokers=brokers,
+        )
+        self.node_configs = adopted.configs(self.config, self.given_config)
+        self.continued = adopted.continued()
+        self.inlet.next_offset = end.end_offset
+        self.committed.image, self.committed.offset = end.image, end.end_offset - 1
+
+    def _new_disk(self, node_id: int) -> Disk:
+        known = () if self.adopted is None else self.adopted.directories(node_id)
+        return Disk(node_id=node_id, directory_ids=known or self.new_directories(node_id))
+
     def _format(self) -> None:
         """Format the disks of the first voters of a dynamic quorum, whose addresses are known."""
-        if self.config.kraft_version and self.quorum is None:
+        if self.config.kraft_version and self.quorum is None and self.adopted is None:
             directories = {n: self.disks[n].directory_ids[0] for n in self.plan.voter_ids}
             checkpoint = self.plan.bootstrap_checkpoint(directories)
             for node_id in self.plan.voter_ids:
@@ -234,7 +289,9 @@ class Cluster:
         disk.write(
             QUORUM_STATE_NAME,
             QuorumState(
-                leader_epoch=1, voted_id=candidate, voted_directory_id=disk.directory_ids[0]
+                leader_epoch=1 if self.adopted is None else self.adopted.end.quorum_epoch + 1,
+                voted_id=candidate,
+                voted_directory_id=disk.directory_ids[0],
             ),
         )
 
@@ -242,7 +299,8 @@ class Cluster:
         """The directory ids of a new disk."""
         count = self.starts.get(node_id, 0)
         draws = self.rt.rng(f"directory/{node_id}/{count}")
-        return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in self.config.log_dirs)
+        names = self.node_configs.get(node_id, self.config).log_dirs
+        return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in names)
 
     def check_started(self, what: str) -> None:
         """Refuse what needs a cluster that has been started.
@@ -285,9 +343,9 @@ class Cluster:
                 if not process.paused:
                     active.append((controller.active_epoch, process.node_id))
             elif (node := controller or process.broker) is not None:
-                followed = node.quorum.leader_id
-                if followed >= 0 and followed not in self.node_ids:
-                    active.append((node.quorum.epoch, followed))
+                followed = node.quorum if isinstance(node, QuorumController) else node.followed
+                if followed.leader_id >= 0 and followed.leader_id not in self.node_ids:
+                    active.append((followed.epoch, followed.leader_id))
         return max(active)[1] if active else None
 
     def _controller_of_zookeeper(self) -> int | None:
@@ -321,14 +379,25 @@ class Cluster:
             return None
         return process.replicas.machine.state.partitions.get((found.id, index))
 
+    def is_up(self) -> bool:
+        """True if the brokers that run from the start on are registered and unfenced.
+
+        Those that go on from a log are so at once: there, a controller has to be active as well.
+        """
+        committed = self.adopted is None or self.committed.offset >= self.adopted.end.end_offset
+        return committed and self._unfenced(self.starting)
+
     def all_unfenced(self) -> bool:
         """True if all brokers are registered and unfenced; on ZooKeeper, in the image of each."""
+        return self._unfenced(self.broker_ids)
+
+    def _unfenced(self, broker_ids: Iterable[int]) -> bool:
         if self.mode == ZOOKEEPER and not self._all_known():
             return False
         brokers = self.image.cluster.brokers.rows
         return all(
             (broker := brokers.get(broker_id)) is not None and not broker.fenced
-            for broker_id in self.broker_ids
+            for broker_id in broker_ids
         )
 
     # Time.
@@ -337,6 +406,11 @@ class Cluster:
     def now_ms(self) -> int:
         """The cluster's clock."""
         return self.rt.now()
+
+    @property
+    def began_ms(self) -> int:
+        """The time at which the clock began: 0, or the last time of an adopted log."""
+        return 0 if self.adopted is None else self.adopted.end.time_ms
 
     def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
         """Let the cluster run until a condition holds or the time is over; True if it held."""

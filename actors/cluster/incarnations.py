@@ -12,15 +12,21 @@ import uuid
 from functools import partial
 from typing import Any
 
+from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.cluster.cluster import ZOOKEEPER, Cluster
 from minicluster.actors.cluster.process import Process
-from minicluster.actors.nodes.broker import Broker
+from minicluster.actors.links import Packet
+from minicluster.actors.nodes.broker import Broker, CombinedBroker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.broker.kafka_apis import APIS as BROKER_APIS
+from minicluster.protocol.messages import FetchRequest
+from minicluster.protocol.topics import METADATA_TOPIC
+from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.scenario.view import ZOOKEEPER_NODE
 
@@ -29,19 +35,23 @@ def start_process(cluster: Cluster, node_id: int) -> None:
     """Start a node's process on its disk; on a broken disk the process ends at once."""
     cluster.starts[node_id] = count = cluster.starts.get(node_id, 0) + 1
     disk = cluster.disks[node_id]
-    metadata_directory = cluster.config.metadata_directory(disk.directory_ids)
+    config = cluster.node_configs.get(node_id, cluster.config)
+    metadata_directory = config.metadata_directory(disk.directory_ids)
     is_broker = node_id in cluster.broker_ids
     if is_broker and (why := ReplicaStore(disk).cannot_run(metadata_directory)):
         cluster.note("exit", [node_id], "note", why)
         return
     draws = cluster.rt.rng(f"incarnation/{node_id}/{count}")
+    incarnation = uuid.UUID(int=draws.getrandbits(128), version=4)
+    continued = cluster.continued.pop(node_id, None)
     context = NodeContext(
         node_id=node_id,
-        incarnation=uuid.UUID(int=draws.getrandbits(128), version=4),
+        incarnation=incarnation if continued is None else continued.incarnation_id,
+        continued_epoch=-1 if continued is None else continued.epoch,
         network=cluster.network,
         recorder=cluster.recorder,
         disk=disk,
-        config=cluster.config,
+        config=config,
         rules=cluster.rules,
         faults=cluster.faults,
         log=cluster.log.root.bind(node=node_id),
@@ -49,6 +59,8 @@ def start_process(cluster: Cluster, node_id: int) -> None:
     )
     if cluster.mode == ZOOKEEPER:
         start = _start_zk_broker if is_broker else _start_zookeeper
+    elif is_broker and node_id in cluster.controller_ids:
+        start = _start_combined
     else:
         start = _start_broker if is_broker else _start_controller
     cluster.processes[node_id] = start(cluster, context)
@@ -60,7 +72,7 @@ def _start_controller(cluster: Cluster, context: NodeContext) -> Process:
     actor: Any = None  # until it is there, connections are refused
     cluster.network.attach(context.node_id, str(context.incarnation), lambda _: actor)
     cluster.rt.spawn(
-        QuorumController, name, context, cluster.plan, cluster.inlet, cluster.bootstrap
+        QuorumController, name, context, cluster.plan, cluster.inlet, cluster.bootstrap, None
     )
     actor = cluster.rt.actor(name)
     cluster.network.listen(context.node_id)
@@ -81,8 +93,8 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
     publisher: Any = rt.actor(names[1])
     broker: Any = None
 
-    def route(api: str) -> ClusterActor | None:
-        target: ClusterActor | None = replicas if api in REPLICA_APIS else broker
+    def route(packet: Packet) -> ClusterActor | None:
+        target: ClusterActor | None = replicas if packet.api in REPLICA_APIS else broker
         return target
 
     cluster.network.attach(node_id, str(context.incarnation), route)
@@ -96,6 +108,61 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
         broker=broker,
         replicas=replicas,
         publisher=publisher,
+    )
+
+
+def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
+    """Start a process that is a broker and a controller; its requests tell the two apart."""
+    node_id, rt = context.node_id, cluster.rt
+    roles = ("replica-manager", "publisher", "broker", "controller")
+    names = tuple(f"{role}-{node_id}" for role in roles)
+    rt.spawn(ReplicaManager, names[0], context)
+    replicas: Any = rt.actor(names[0])
+    rt.spawn(MetadataPublisher, names[1], context, None)
+    publisher: Any = rt.actor(names[1])
+    broker: Any = None
+    controller: Any = None
+
+    def route(packet: Packet) -> ClusterActor | None:
+        target: ClusterActor | None = controller
+        if controller is not None and not _is_metadata_fetch(packet.body):
+            if packet.api in REPLICA_APIS:
+                target = replicas
+            elif _is_of_client(packet) and type(packet.body) in BROKER_APIS:
+                target = broker
+        return target
+
+    cluster.network.attach(node_id, str(context.incarnation), route)
+    rt.spawn(CombinedBroker, names[2], context, cluster.plan, publisher, replicas)
+    broker = rt.actor(names[2])
+    rt.spawn(
+        QuorumController, names[3], context, cluster.plan, cluster.inlet, cluster.bootstrap, broker
+    )
+    controller = broker.controller = rt.actor(names[3])
+    return Process(
+        node_id=node_id,
+        incarnation=context.incarnation,
+        actors=names,
+        controller=controller,
+        broker=broker,
+        replicas=replicas,
+        publisher=publisher,
+    )
+
+
+def _is_of_client(packet: Packet) -> bool:
+    """A request of a client, which comes to a broker; nodes and the test's own administration send
+    theirs to a controller.
+    """
+    exchange = packet.exchange
+    return exchange.src < CLIENT_ID or (exchange.src == CLIENT_ID and bool(exchange.client_id))
+
+
+def _is_metadata_fetch(request: Any) -> bool:
+    """A fetch of the metadata log, which a controller's listener takes."""
+    return isinstance(request, FetchRequest) and any(
+        fetched.topic_id == METADATA_TOPIC_ID or fetched.topic == METADATA_TOPIC
+        for fetched in request.topics
     )
 
 
@@ -125,8 +192,8 @@ def _start_zk_broker(cluster: Cluster, context: NodeContext) -> Process:
     replicas: Any = rt.actor(names[0])
     broker: Any = None
 
-    def route(api: str) -> ClusterActor | None:
-        target: ClusterActor | None = replicas if api in REPLICA_APIS else broker
+    def route(packet: Packet) -> ClusterActor | None:
+        target: ClusterActor | None = replicas if packet.api in REPLICA_APIS else broker
         return target
 
     draws = rt.rng(f"topic-ids/{node_id}/{context.incarnation}")

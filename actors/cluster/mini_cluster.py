@@ -61,6 +61,10 @@ if TYPE_CHECKING:
     from minicluster.verify import Report
 
 START_WITHIN_MS = 120_000
+DECIDED_BY_LOG = (
+    *("adopted", "brokers", "controllers", "features", "inter_broker_protocol"),
+    *("metadata_version", "mode", "quorum"),
+)
 
 
 class MiniCluster(ClusterRoles):
@@ -135,6 +139,31 @@ class MiniCluster(ClusterRoles):
 
     # Life.
 
+    @classmethod
+    def from_log(cls, path: str | Path, **shape: Any) -> Self:
+        """The cluster of a metadata log or a checkpoint, which goes on from its end.
+
+        Brokers that the log has unfenced go on with their incarnations and epochs, the others are
+        down; where none is unfenced, all of them start. The clock begins at the log's last time.
+        Partitions begin without records.
+
+        Shapes:  path: a run, a controller's folder, a ``__cluster_metadata-0``, a segment or a
+                 checkpoint, of Apache Kafka or of minicluster; shape: arguments of ``Cluster``
+                 but those that the log decides, such as seed, config, rules, listeners.
+        Errors:  UserError in one line: no log, a broken one, one without brokers, a wrong argument.
+        """
+        from minicluster.actors.cluster.adoption import Adoption
+        from minicluster.verify.evidence.log_end import read_log_end
+
+        decided = sorted(shape.keys() & set(DECIDED_BY_LOG))
+        if decided:
+            raise UserError(f"from_log: {decided[0]}: the log decides it; leave it out")
+        adopted = Adoption.of(read_log_end(_path(path, "from_log")))
+        if adopted.combined and shape.get("listeners"):
+            why = "a combined node would listen at one address as a broker and as a controller"
+            raise UserError(f"from_log: listeners: {why}; run it without them")
+        return cls(adopted=adopted, **shape)
+
     def start(self, *, wait: bool = True) -> Self:
         """Start every node, and wait until every broker is unfenced.
 
@@ -149,7 +178,7 @@ class MiniCluster(ClusterRoles):
         with self.rt.exclusive():
             self._start_nodes()
         if wait:
-            self._wait(self.all_unfenced, START_WITHIN_MS)
+            self._wait(self.is_up, START_WITHIN_MS)
         if isinstance(self.rt, PacedRuntime):
             self.rt.begin_pace()
         return self
@@ -158,6 +187,8 @@ class MiniCluster(ClusterRoles):
         followers: list[CommitFollower] = [self.committed]
         if self.online:
             self.online_checks = OnlineChecks(self.rt, self.run_id, rules=self.rules)
+            if self.adopted is not None:
+                self.online_checks.begin_after(self.adopted.end)
             followers.append(self.online_checks)
             self.recorder.follower = self.online_checks
         elif self.znodes_judged:
@@ -172,7 +203,8 @@ class MiniCluster(ClusterRoles):
         self.own_client = client
         self._format()
         others = [node_id for node_id in self.node_ids if node_id not in self.broker_ids]
-        for node_id in (*others, *self.broker_ids):
+        combined = [node_id for node_id in self.broker_ids if node_id in self.controller_ids]
+        for node_id in dict.fromkeys((*others, *combined, *self.starting)):
             start_process(self, node_id)
 
     def _open_listeners(self, address: ListenAddress) -> None:
@@ -331,7 +363,7 @@ class MiniCluster(ClusterRoles):
             lines = "\n  ".join(self.state())
             raise WaitTimeout(
                 f"waited {within_ms / 1000:g}s for {describe(condition)}; it did not come "
-                f"(seed {self.seed}, at {self.now_ms / 1000:g}s)\n  {lines}"
+                f"(seed {self.seed}, at {(self.now_ms - self.began_ms) / 1000:g}s)\n  {lines}"
             )
 
     def state(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from minicluster.actors.nodes.broker import Broker
+from minicluster.actors.nodes.broker import BrokerRoles
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
@@ -24,7 +24,7 @@ class Process:
     incarnation: uuid.UUID
     actors: tuple[str, ...]
     controller: QuorumController | None = None
-    broker: Broker | None = None
+    broker: BrokerRoles | None = None
     replicas: ReplicaManager | None = None
     publisher: MetadataPublisher | None = None
     zk_broker: ZkBroker | None = None

@@ -40,8 +40,9 @@ class Node:
 
     @property
     def is_broker(self) -> bool:
-        """True for a broker, False for a controller."""
-        return self.id not in self._cluster.controller_ids
+        """True for a broker, one that is a controller as well included."""
+        cluster = self._cluster
+        return self.id in cluster.broker_ids or self.id not in cluster.controller_ids
 
     @property
     def is_running(self) -> bool:

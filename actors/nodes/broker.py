@@ -3,7 +3,9 @@
     controllers ◀──heartbeats── Broker ──install──▶ MetadataPublisher ──images──▶ ReplicaManager
          └──metadata fetches──▶ (observer of the quorum) ──commits──▶ MetadataPublisher
 
-A broker acts on published metadata only, so its view may lag behind the committed log.
+A broker acts on published metadata only, so its view may lag behind the committed log. In a process
+that is a controller as well, the controller's quorum machine has the log, and the broker follows it
+(``CombinedBroker``).
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from minicluster.actors.nodes.metadata_publisher import (
     Published,
     SnapshotSeen,
 )
+from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import (
     QUORUM_APIS,
     QuorumPlan,
     QuorumShell,
+    static_configs,
 )
 from minicluster.actors.nodes.replica_manager import (
     ActiveController,
@@ -37,7 +41,7 @@ from minicluster.actors.nodes.replica_manager import (
     ReplicasEnded,
     ReplicasReady,
 )
-from minicluster.actors.nodes.shell import NodeContext
+from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.broker.kafka_apis import APIS, KafkaApis, ToReplicas
 from minicluster.broker.lifecycle import (
@@ -52,6 +56,7 @@ from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
+from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
 
 LISTENER = "PLAINTEXT"
@@ -62,24 +67,23 @@ class BeginShutdown:
     """Begin a controlled shutdown of the broker (SIGTERM)."""
 
 
-class Broker(QuorumShell):
-    """Three machines in one mailbox: quorum observer, lifecycle, client API."""
+class BrokerRoles(Shell):
+    """Lifecycle and client API in one mailbox; a subclass has the quorum's view of the log."""
 
-    def __init__(
+    def compose(
         self,
         context: NodeContext,
         plan: QuorumPlan,
         publisher: MetadataPublisher,
         replicas: ReplicaManager,
-        inlet: Inlet | None,  # where the commits of controllers outside are reported
     ) -> None:
-        super().__init__(context, plan)
-        self.inlet = inlet
+        """Make the machines, and connect them to the other actors of the process."""
         self.publisher = publisher
         self.replicas = replicas
         publisher.listener = self
         replicas.broker = self
         config, disk, rules = context.config, context.disk, context.rules
+        host, port = plan.broker_address(self.node_id)
         store = ReplicaStore(disk)
         self.lifecycle = BrokerLifecycle(
             LifecycleConfig(
@@ -89,8 +93,8 @@ class Broker(QuorumShell):
                 listeners=(
                     BrokerRegistrationRequest.Listener(
                         name=LISTENER,
-                        host=plan.host(self.node_id),
-                        port=plan.port(self.node_id),
+                        host=host,
+                        port=port,
                         security_protocol=PLAINTEXT,
                     ),
                 ),
@@ -103,6 +107,7 @@ class Broker(QuorumShell):
                 session_timeout_ms=config.session_timeout_ms,
                 initial_registration_timeout_ms=config.initial_registration_timeout_ms,
                 log_dir_failure_timeout_ms=config.log_dir_failure_timeout_ms,
+                continued_epoch=context.continued_epoch,
             ),
             rules=rules,
             faults=context.faults,
@@ -113,7 +118,7 @@ class Broker(QuorumShell):
                 cluster_id=plan.cluster_id,
                 listener=LISTENER,
                 features=supported_features(rules),
-                static=self.static_configs("broker", LISTENER),
+                static=static_configs(context, plan, "broker", LISTENER),
                 rules=rules,
             ),
             ids=self.lifecycle.channel.ids,
@@ -133,16 +138,17 @@ class Broker(QuorumShell):
         super().on_start()
         self.perform(self.lifecycle.start(self.now()))
 
+    @property
+    def followed(self) -> QuorumMachine:
+        """The quorum machine whose log this broker follows."""
+        raise NotImplementedError(f"{self.name} follows no quorum")
+
     # Messages.
 
     def on_packet(self, packet: Packet) -> None:
-        api = packet.exchange.api
-        if api in QUORUM_APIS and type(packet.body) not in APIS:
-            self.on_quorum_request(packet, packet.body, packet.exchange.version)
-        else:
-            version = packet.exchange.version
-            self.apis.state.kraft_version = self.quorum.kraft_version
-            self.perform(self.apis.on_request(packet, packet.body, version, self.now()))
+        version = packet.exchange.version
+        self.apis.state.kraft_version = self.followed.kraft_version
+        self.perform(self.apis.on_request(packet, packet.body, version, self.now()))
 
     def on_machine_response(self, completion: Completion) -> None:
         is_own = self.lifecycle.channel.owns(completion.exchange.correlation_id)
@@ -168,8 +174,6 @@ class Broker(QuorumShell):
                 self.perform(self.lifecycle.begin_controlled_shutdown(self.now()))
             case DirectoryLost(directory):
                 self.perform(self.lifecycle.propagate_directory_failure(directory, self.now()))
-            case WriteSnapshot():
-                self.write_snapshot(message)
             case ReplicasEnded():
                 self.context.exited(self.node_id, "")
             case _:
@@ -178,16 +182,17 @@ class Broker(QuorumShell):
     # Effects of the quorum machine.
 
     def on_commit(self, commit: qx.Commit) -> None:
-        if self.inlet is not None:
-            self.inlet.offer(commit.batches)
+        """Pass committed batches to the publisher."""
         self.publisher.deliver(CommitSeen(commit.batches, self._high_watermark_or_none()))
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
+        """Pass a snapshot to the publisher."""
         self.publisher.deliver(
             SnapshotSeen(snapshot.snapshot_id, snapshot.content, self._high_watermark_or_none())
         )
 
     def on_leader_change(self, change: qx.LeaderChange) -> None:
+        """Turn to another active controller."""
         self.publisher.deliver(LeaderSeen(change.leader_id, change.epoch))
         if change.leader_id != self._leader:
             self._leader = change.leader_id
@@ -197,7 +202,7 @@ class Broker(QuorumShell):
                 self.perform(channel.on_controller(controller, self.now()))
 
     def _high_watermark_or_none(self) -> int | None:
-        mark = self.quorum.high_watermark
+        mark = self.followed.high_watermark
         return None if mark < 0 else mark
 
     # Effects of the lifecycle.
@@ -229,4 +234,77 @@ class Broker(QuorumShell):
         self.replicas.deliver(effect.token)
 
 
-__all__ = ["BeginShutdown", "Broker"]
+class Broker(BrokerRoles, QuorumShell):
+    """A broker that observes the quorum: three machines in one mailbox."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        plan: QuorumPlan,
+        publisher: MetadataPublisher,
+        replicas: ReplicaManager,
+        inlet: Inlet | None,  # where the commits of controllers outside are reported
+    ) -> None:
+        QuorumShell.__init__(self, context, plan)
+        self.inlet = inlet
+        self.compose(context, plan, publisher, replicas)
+
+    @property
+    def followed(self) -> QuorumMachine:
+        return self.quorum
+
+    def on_packet(self, packet: Packet) -> None:
+        if packet.exchange.api in QUORUM_APIS and type(packet.body) not in APIS:
+            self.on_quorum_request(packet, packet.body, packet.exchange.version)
+        else:
+            super().on_packet(packet)
+
+    def on_message(self, message: Any) -> None:
+        if isinstance(message, WriteSnapshot):
+            self.write_snapshot(message)
+        else:
+            super().on_message(message)
+
+    def on_commit(self, commit: qx.Commit) -> None:
+        if self.inlet is not None:
+            self.inlet.offer(commit.batches)
+        super().on_commit(commit)
+
+
+class CombinedBroker(BrokerRoles):
+    """The broker of a process that is a controller as well, whose quorum machine it follows.
+
+    Source:  SharedServer: one raft manager, one metadata loader and one snapshot generator.
+    """
+
+    controller: QuorumController  # before the first message
+
+    def __init__(
+        self,
+        context: NodeContext,
+        plan: QuorumPlan,
+        publisher: MetadataPublisher,
+        replicas: ReplicaManager,
+    ) -> None:
+        super().__init__(context)
+        self.compose(context, plan, publisher, replicas)
+
+    @property
+    def followed(self) -> QuorumMachine:
+        return self.controller.quorum
+
+    on_response = BrokerRoles.on_machine_response
+    on_wakeup = BrokerRoles.on_machine_timer
+
+    def on_message(self, message: Any) -> None:
+        match message:
+            case qx.Commit():
+                self.on_commit(message)
+            case qx.LoadSnapshot():
+                self.on_load_snapshot(message)
+            case qx.LeaderChange():
+                self.on_leader_change(message)
+            case WriteSnapshot():
+                pass  # the controller writes the snapshots of their log
+            case _:
+                super().on_message(message)

@@ -135,6 +135,7 @@ class ClusterConfig:
     eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
     kraft_version: int = 0  # 1: the voters are records of the log and can change (KIP-853)
     initial_controllers: int = 0  # how many of the controllers vote at first; 0: all
+    rack: str | None = None  # of one broker, before broker.rack
     auto_join: bool = False  # controllers that do not vote become voters by themselves
     static: Mapping[str, str] = field(default_factory=dict)
 
@@ -179,6 +180,8 @@ class ClusterConfig:
 
         Shapes:  broker.rack has one rack for all, or racks that the brokers take in turn: "a,b,c".
         """
+        if self.rack is not None:
+            return self.rack
         racks = [rack.strip() for rack in self.static.get(BROKER_RACK, "").split(",")]
         return racks[(broker_id - 1) % len(racks)] or None
 

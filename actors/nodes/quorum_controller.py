@@ -18,11 +18,13 @@ from minicluster.actors.nodes.quorum_shell import (
     QUORUM_APIS,
     QuorumPlan,
     QuorumShell,
+    static_configs,
 )
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.runtime import chance
+from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.controller_listener import RESPONDERS, ControllerListenerState
 from minicluster.broker.controller_listener import respond as controller_response
 from minicluster.broker.controller_registration import (
@@ -94,9 +96,11 @@ class QuorumController(QuorumShell):
         plan: QuorumPlan,
         inlet: Inlet,
         bootstrap: tuple[VersionedRecord, ...],
+        broker: ClusterActor | None,  # of the same process: it follows this quorum machine
     ) -> None:
         super().__init__(context, plan)
         self.inlet = inlet
+        self._broker = broker
         self.active_epoch: int | None = None  # the test's thread reads it
         config = context.config
         self._chance = chance.key(self.rt.seed, f"controller/{self.node_id}/{self._incarnation}")
@@ -131,7 +135,7 @@ class QuorumController(QuorumShell):
                 cluster_id=plan.cluster_id,
                 listener=CONTROLLER_LISTENER,
                 features=supported_features(context.rules),
-                static=self.static_configs("controller", CONTROLLER_LISTENER),
+                static=static_configs(context, plan, "controller", CONTROLLER_LISTENER),
                 rules=context.rules,
             )
         )
@@ -329,6 +333,7 @@ class QuorumController(QuorumShell):
 
     def on_commit(self, commit: qx.Commit) -> None:
         self.inlet.offer(commit.batches)
+        self._pass_on(commit)
         for batch in commit.batches:
             self._control(self.controller.on_batch(batch, self.now()))
         last = commit.batches[-1]
@@ -364,6 +369,7 @@ class QuorumController(QuorumShell):
             )
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
+        self._pass_on(snapshot)
         content = decode_snapshot(snapshot.content, f"snapshot {snapshot.snapshot_id}")
         end_offset = snapshot.snapshot_id[0]
         image = image_from_records(content.records, offset=end_offset - 1)
@@ -384,6 +390,8 @@ class QuorumController(QuorumShell):
         self._shown = image
         if self._registration is not None:
             self.perform(self._registration.on_metadata(image, self.now()))
+        if self._broker is not None:
+            return  # one publisher for each process
         self.recorder.trace(
             "publish",
             {
@@ -397,8 +405,13 @@ class QuorumController(QuorumShell):
             },
         )
 
+    def _pass_on(self, effect: qx.Commit | qx.LoadSnapshot | qx.LeaderChange) -> None:
+        if self._broker is not None:
+            self._broker.deliver(effect)
+
     def on_leader_change(self, change: qx.LeaderChange) -> None:
         now_ms = self.now()
+        self._pass_on(change)
         if self._registration is not None:
             leader = change.leader_id if change.leader_id >= 0 else None
             self.perform(self._registration.channel.on_controller(leader, now_ms))

@@ -70,6 +70,7 @@ class QuorumPlan:
     """The quorum's plan, the same on every node.
 
     Shapes:  addresses: the host and port of each node that listens; others have made-up ones.
+             of_brokers: those of brokers that have another one as a controller.
     """
 
     cluster_id: str
@@ -78,6 +79,7 @@ class QuorumPlan:
     kraft_version: int
     settings: QuorumSettings
     addresses: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    of_brokers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     def host(self, node_id: int) -> str:
         """The host of a node, made up where it does not listen."""
@@ -86,6 +88,10 @@ class QuorumPlan:
     def port(self, node_id: int) -> int:
         """The port of a node, made up where it does not listen."""
         return self.addresses.get(node_id, ("", 9_090 + node_id))[1]
+
+    def broker_address(self, node_id: int) -> tuple[str, int]:
+        """The address with which a broker registers."""
+        return self.of_brokers.get(node_id, (self.host(node_id), self.port(node_id)))
 
     def endpoint(self, node_id: int) -> Endpoint:
         """The endpoint of a controller."""
@@ -118,6 +124,28 @@ class QuorumPlan:
             records=(), last_contained_log_timestamp=0, control=(version, voters.to_record())
         )
         return encode_snapshot(snapshot, epoch=0, timestamp_ms=0)
+
+
+def static_configs(
+    context: NodeContext, plan: QuorumPlan, role: str, listener: str
+) -> dict[str, str]:
+    """The configs of a node's properties file."""
+    config, node_id = context.config, str(context.node_id)
+    rack = config.rack_of(context.node_id)
+    here = f"{listener}://{plan.host(context.node_id)}:{plan.port(context.node_id)}"
+    voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
+    return {
+        "process.roles": role,
+        "node.id": node_id,
+        "broker.id": node_id,
+        "listeners": here,
+        "advertised.listeners": here,
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.quorum.voters": ",".join(voters),
+        "log.dirs": ",".join(config.log_dirs),
+        **config.static,
+        **({} if rack is None else {BROKER_RACK: rack}),
+    }
 
 
 class QuorumShell(Shell):
@@ -196,25 +224,6 @@ class QuorumShell(Shell):
     def on_leader_change(self, change: qx.LeaderChange) -> None:
         """Follow a change of the epoch or of its leader."""
         raise NotImplementedError
-
-    def static_configs(self, role: str, listener: str) -> dict[str, str]:
-        """The configs of this node's properties file."""
-        plan, node_id = self.plan, str(self.node_id)
-        rack = self.context.config.rack_of(self.node_id)
-        here = f"{listener}://{plan.host(self.node_id)}:{plan.port(self.node_id)}"
-        voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
-        return {
-            "process.roles": role,
-            "node.id": node_id,
-            "broker.id": node_id,
-            "listeners": here,
-            "advertised.listeners": here,
-            "controller.listener.names": CONTROLLER_LISTENER,
-            "controller.quorum.voters": ",".join(voters),
-            "log.dirs": ",".join(self.context.config.log_dirs),
-            **self.context.config.static,
-            **({} if rack is None else {BROKER_RACK: rack}),
-        }
 
     # Inputs of the machine.
 

@@ -39,6 +39,7 @@ class NodeContext:
     faults: Faults
     log: Any  # a structlog logger bound to the node
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
+    continued_epoch: int = -1  # of the registration that a broker goes on with; -1: it registers
 
 
 _OF_BROKERS = frozenset(

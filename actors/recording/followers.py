@@ -16,10 +16,12 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import segment_name
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.metadata.snapshot import image_records
 from minicluster.rules import Rules
 
 if TYPE_CHECKING:
     from minicluster.verify import Finding
+    from minicluster.verify.evidence.log_end import LogEnd
     from minicluster.verify.spark.sink import ParquetSink
 
 
@@ -52,6 +54,11 @@ class OnlineChecks:
         self._rt, self._run = rt, run
         self._lock = threading.Lock()
         self._interrupted = False
+
+    def begin_after(self, end: LogEnd) -> None:
+        """Judge from the end of an adopted log on; what it holds counts as given."""
+        with self._lock:
+            self.checker.load(image_records(end.image, on_loss=lambda _: None), end.end_offset)
 
     def on_committed(self, batch: RecordBatch) -> None:
         """Judge the batch; the first finding interrupts the test's thread."""

@@ -153,12 +153,12 @@ _PYKKAS_OWN = frozenset(
 class Runtime(ABC):
     """One cluster's actors, clock and chance.
 
-    Units:   the clock counts whole milliseconds from the start of the run.
+    Units:   the clock counts whole milliseconds, from 0 or where ``begin_at`` has set it.
     """
 
     mode: ClassVar[str]
     backend: ClassVar[type[pykka.Actor]]
-    now_ms: int  # milliseconds since the start of the run
+    now_ms: int
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
@@ -262,8 +262,12 @@ class Runtime(ABC):
             self.raised = True
             raise ActorCrashed(str(first)) from first.error
 
+    def begin_at(self, time_ms: int) -> None:
+        """Let the clock begin at a time, before anything has happened."""
+        self.now_ms = time_ms
+
     def now(self) -> int:
-        """Milliseconds since the start of the run."""
+        """The time of the clock."""
         return self.now_ms
 
     def record_time_ms(self) -> int:

@@ -94,6 +94,9 @@ class ThreadedRuntime(Runtime):
     def now_ms(self) -> int:  # type: ignore[override]
         return int((time.monotonic() - self._origin_s) * 1000)
 
+    def begin_at(self, time_ms: int) -> None:
+        self._origin_s = time.monotonic() - time_ms / 1000
+
     def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
         with self._wake:
             self._sequence += 1

@@ -86,6 +86,7 @@ class LifecycleConfig:
     log_dir_failure_timeout_ms: int = 30_000
     registration_version: int | None = None  # None: the highest of this release
     heartbeat_version: int | None = None
+    continued_epoch: int = -1  # of a registration that the incarnation has already; -1: none
 
 
 class BrokerLifecycle:
@@ -131,9 +132,15 @@ class BrokerLifecycle:
     # -- wishes of the shell ---------------------------------------------------------------
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Begin to register."""
+        """Begin to register; an incarnation that the log has unfenced only sends heartbeats."""
         if self.state is not BrokerState.NOT_RUNNING:
             return []
+        if self.config.continued_epoch >= 0:
+            self.ready_to_unfence = True
+            return [
+                *self._enter(BrokerState.STARTING),
+                *self._registration_done(self.config.continued_epoch, now_ms),
+            ]
         deadline_ms = now_ms + self.config.initial_registration_timeout_ms
         effects = self._enter(BrokerState.STARTING)
         effects.append(SetTimer(REGISTRATION_DEADLINE, deadline_ms))

@@ -73,10 +73,28 @@ def image_from_records(records: Iterable[Any], *, offset: int = -1) -> MetadataI
              offsets of the original records are not in a snapshot.
     Errors:  ReplayError.
     """
+    for known, at, image in _loaded:
+        if known is records and at == offset:
+            return image
     image = MetadataImage.EMPTY
     for record in records:
         image = apply(image, record, offset=offset)
+    if isinstance(records, tuple) and len(records) >= SHARED_RECORDS_MIN:
+        remember_image(records, offset, image)
     return image
+
+
+def remember_image(records: tuple[VersionedRecord, ...], offset: int, image: MetadataImage) -> None:
+    """Share the image of these records with who loads the same object."""
+    global _loaded
+    _loaded = ((records, offset, image), *_loaded[: SHARED_MAX - 1])
+
+
+SHARED_RECORDS_MIN = 1_000
+SHARED_MAX = 2
+_loaded: tuple[tuple[tuple[VersionedRecord, ...], int, MetadataImage], ...] = ()
+"""The images loaded last, which the nodes of a cluster in one process share. An entry keeps its
+records alive; the tuple is replaced as a whole, for actors on threads."""
 
 
 def broker_record(

@@ -1,0 +1,205 @@
+"""The end of a metadata log: the state of its cluster, from which a simulated one can go on.
+
+The log is that of a run, of several controllers or of one, or a checkpoint alone. Of several logs
+the part that a majority holds counts. A metadata transaction that is open at the end has no effect:
+the next active controller would abort it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import read_checkpoint
+from minicluster.log.control import control_records
+from minicluster.log.directory import MetadataFiles
+from minicluster.log.errors import LogError
+from minicluster.log.properties import META_PROPERTIES_NAME, read_properties
+from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.snapshot import image_from_records
+from minicluster.protocol.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    VotersRecord,
+)
+from minicluster.protocol.uuids import parse_uuid
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.evidence.run import Run
+from minicluster.verify.rules.model import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """The state of a cluster where its metadata log ends.
+
+    Shapes:  voters: the record of a dynamic quorum's voters, None for a static quorum;
+             voter_ids: empty where nothing names them; directories: of the controllers' logs.
+    Units:   end_offset is exclusive, epoch that of the record before it; quorum_epoch: the highest
+             epoch that a controller has seen; time_ms: the timestamp of the newest record.
+    """
+
+    path: Path
+    image: MetadataImage
+    end_offset: int
+    epoch: int
+    quorum_epoch: int
+    time_ms: int
+    cluster_id: str | None
+    kraft_version: int
+    voters: VotersRecord | None
+    voter_ids: tuple[int, ...]
+    directories: Mapping[int, UUID]
+
+
+def read_log_end(path: Path) -> LogEnd:
+    """Read a metadata log, and fold it.
+
+    Errors:  UserError (NotALog, LogCorruption, …) with one line that names the file, for a path
+             without a log, a broken log, or one whose state cannot be known.
+    """
+    run = read_run(path, path.name)
+    for problem in run.problems:
+        if problem.evidence is Evidence.LOG and (run.lost or problem.partial):
+            raise LogError(problem.why)
+    fold = _Fold()
+    try:
+        _begin(fold, run)
+        for batch in run.committed:
+            fold.take(batch)
+    except ReplayError as error:
+        raise LogError(f"{path}: the records do not fit each other: {error}") from None
+    fold.end()
+    epochs = [fold.epoch, *(_epoch_of(node.files) for node in run.nodes)]
+    properties = [found for node in run.nodes if (found := _properties(node.files))]
+    return LogEnd(
+        path=path,
+        image=fold.image,
+        end_offset=fold.end_offset,
+        epoch=fold.epoch,
+        quorum_epoch=max(epochs),
+        time_ms=fold.time_ms,
+        cluster_id=next((p["cluster.id"] for p in properties if "cluster.id" in p), None),
+        kraft_version=fold.kraft_version,
+        voters=fold.voters if fold.kraft_version else None,
+        voter_ids=fold.voter_ids or _voters_outside(run),
+        directories=_directories(fold.voters, properties),
+    )
+
+
+class _Fold:
+    """The fold of committed batches, control records included."""
+
+    def __init__(self) -> None:
+        self.image = MetadataImage.EMPTY
+        self.end_offset, self.epoch, self.time_ms = 0, 0, 0
+        self.kraft_version = 0
+        self.voters: VotersRecord | None = None
+        self.voter_ids: tuple[int, ...] = ()
+        self._before: tuple[MetadataImage, int] | None = None  # an open transaction
+
+    def take(self, batch: RecordBatch) -> None:
+        """Apply a batch; what a snapshot has of it already is left out."""
+        for control in control_records(batch):
+            self.control(control.message)
+        records = () if batch.is_control else batch.metadata_records
+        for offset, versioned in enumerate(records, batch.base_offset):
+            if offset >= self.end_offset:
+                self._apply(versioned.record, offset)
+        self.time_ms = max(self.time_ms, batch.max_timestamp)
+        if batch.next_offset > self.end_offset:
+            self.end_offset, self.epoch = batch.next_offset, batch.leader_epoch
+
+    def control(self, message: Any) -> None:
+        """Follow the quorum's voters."""
+        if isinstance(message, KRaftVersionRecord):
+            self.kraft_version = message.kraft_version
+        elif isinstance(message, VotersRecord):
+            self.voters = message
+            self.voter_ids = tuple(sorted(voter.voter_id for voter in message.voters))
+        elif isinstance(message, LeaderChangeMessage) and self.voters is None:
+            self.voter_ids = tuple(sorted(voter.voter_id for voter in message.voters))
+
+    def _apply(self, record: Any, offset: int) -> None:
+        if isinstance(record, BeginTransactionRecord):
+            self._before = self.image, offset
+        elif isinstance(record, EndTransactionRecord):
+            self._before = None
+        elif isinstance(record, AbortTransactionRecord):
+            if self._before is not None:
+                self.image, self._before = self._before[0], None
+        else:
+            self.image = apply(self.image, record, offset=offset)
+
+    def end(self) -> None:
+        """Drop what an open transaction has changed."""
+        if self._before is not None:
+            self.image = self._before[0]
+
+
+def _begin(fold: _Fold, run: Run) -> None:
+    """Start from the snapshot that the log begins with.
+
+    Errors:  LogError where the log begins above 0 without one.
+    """
+    if run.start is None:
+        if not run.committed:
+            raise LogError(f"{run.path}: no committed record and no snapshot")
+        return
+    start = run.start
+    fold.image = image_from_records(start.records, offset=start.end_offset - 1)
+    fold.end_offset, fold.epoch = start.end_offset, start.epoch
+    for node in run.nodes:
+        for end_offset, epoch, file in node.snapshots:
+            if (end_offset, epoch, file.name) == (start.end_offset, start.epoch, start.file):
+                snapshot = read_checkpoint(file, node.files.limits)
+                fold.time_ms = snapshot.last_contained_log_timestamp
+                for message in snapshot.control:
+                    fold.control(message)
+                return
+
+
+def _epoch_of(files: MetadataFiles) -> int:
+    state = files.quorum_state
+    return 0 if state is None else state.leader_epoch
+
+
+def _voters_outside(run: Run) -> tuple[int, ...]:
+    """The voters where no record names them: by election state, registrations, folders."""
+    for node in run.nodes:
+        state = node.files.quorum_state
+        if state is not None and state.current_voters:
+            return tuple(sorted(state.current_voters))
+    return tuple(sorted({node.node for node in run.nodes if node.node >= 0}))
+
+
+def _properties(files: MetadataFiles) -> dict[str, str] | None:
+    folder = files.path if files.path.is_dir() else files.path.parent
+    return read_properties(folder.parent / META_PROPERTIES_NAME)
+
+
+def _directories(
+    voters: VotersRecord | None, properties: Iterable[Mapping[str, str]]
+) -> dict[int, UUID]:
+    """The directory ids of controllers' logs, by node id."""
+    found: dict[int, UUID] = {}
+    for values in properties:
+        node_id, directory = values.get("node.id", ""), values.get("directory.id")
+        if directory and re.fullmatch("[0-9]{1,10}", node_id):
+            try:
+                found[int(node_id)] = parse_uuid(directory)
+            except ValueError:
+                raise UserError(f"{META_PROPERTIES_NAME}: directory.id {directory!r}") from None
+    for voter in () if voters is None else voters.voters:
+        if voter.voter_directory_id.int:
+            found[voter.voter_id] = voter.voter_directory_id
+    return found
