@@ -139,7 +139,7 @@ class QuorumController(QuorumShell):
                 rules=context.rules,
             )
         )
-        self._registration = self._registration_manager() if plan.addresses else None
+        self._registration = self._registration_manager()
         self._committed = Provenance()
         self._shown = MetadataImage.EMPTY
 
@@ -222,10 +222,10 @@ class QuorumController(QuorumShell):
             self.network.respond(token, response)
 
     def on_machine_response(self, completion: Completion) -> None:
-        if self._registration is not None:
-            self.perform(self.complete(self._registration, completion))
+        self.perform(self.complete(self._registration, completion))
 
     def on_machine_timer(self, name: str) -> None:
+        self.perform(self._registration.on_timer(name, self.now()))
         self._control(self.controller.on_timer(name, self.now()))
 
     def on_message(self, message: Any) -> None:
@@ -388,8 +388,7 @@ class QuorumController(QuorumShell):
         if image is self._shown or self.controller.in_transaction:
             return
         self._shown = image
-        if self._registration is not None:
-            self.perform(self._registration.on_metadata(image, self.now()))
+        self.perform(self._registration.on_metadata(image, self.now()))
         if self._broker is not None:
             return  # one publisher for each process
         self.recorder.trace(
@@ -412,9 +411,8 @@ class QuorumController(QuorumShell):
     def on_leader_change(self, change: qx.LeaderChange) -> None:
         now_ms = self.now()
         self._pass_on(change)
-        if self._registration is not None:
-            leader = change.leader_id if change.leader_id >= 0 else None
-            self.perform(self._registration.channel.on_controller(leader, now_ms))
+        leader = change.leader_id if change.leader_id >= 0 else None
+        self.perform(self._registration.channel.on_controller(leader, now_ms))
         if change.leader_id == self.node_id:
             if self.controller.is_active:
                 self._control(self.controller.on_renounce(now_ms))

@@ -1,7 +1,8 @@
 """The registration of a controller with the active one (KIP-919).
 
 A controller registers its endpoints and features once the metadata.version allows it, and again
-whenever the metadata log has another incarnation of it, or none.
+when the metadata log gets another incarnation of it, or none. Other changes of the image send no
+request: one that failed waits for its timer.
 
 Source:  ControllerRegistrationManager.
 """
@@ -14,6 +15,7 @@ from uuid import UUID
 from minicluster.effects import Effect, SetTimer
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     ControllerRegistrationRequest,
@@ -49,13 +51,19 @@ class ControllerRegistrationManager:
     def __init__(self, config: ControllerRegistrationConfig) -> None:
         self._config = config
         self.channel = ControllerChannel(name="controller-registration", ids=CorrelationIds())
-        self._image = MetadataImage.EMPTY
+        self._version: MetadataVersion | None = None
+        self._registered: UUID | None = None  # the incarnation that the log has of this node
         self._pending = False
         self._failures = 0
 
     def on_metadata(self, image: MetadataImage, now_ms: int) -> list[Effect]:
         """A newer image is committed."""
-        self._image = image
+        before = self._version, self._registered
+        found = image.cluster.controllers.get(self._config.node_id)
+        self._version = image.features.metadata_version
+        self._registered = None if found is None else found.incarnation_id
+        if (self._version, self._registered) == before:
+            return []
         return self._maybe_register(now_ms)
 
     def on_response(
@@ -76,15 +84,11 @@ class ControllerRegistrationManager:
             return self._complete(self.channel.on_timer(now_ms), now_ms)
         return []
 
-    @property
-    def _is_registered(self) -> bool:
-        found = self._image.cluster.controllers.get(self._config.node_id)
-        return found is not None and found.incarnation_id == self._config.incarnation_id
-
     def _maybe_register(self, now_ms: int) -> list[Effect]:
-        version = self._image.features.metadata_version
+        version = self._version
         supported = version is not None and version.controller_registration_supported
-        if self._pending or not supported or self._is_registered:
+        is_registered = self._registered == self._config.incarnation_id
+        if self._pending or not supported or is_registered:
             return []
         self._pending = True
         config = self._config

@@ -302,3 +302,16 @@ def test_clusters_of_other_sizes_start(brokers: int, controllers: int) -> None:
     with MiniCluster(brokers=brokers, controllers=controllers, seed=2) as cluster:
         assert cluster.all_unfenced()
         assert cluster.active_controller is not None
+
+
+def test_every_controller_registers_and_again_under_a_new_incarnation() -> None:
+    with MiniCluster(seed=3) as cluster:
+        cluster.run_for("1s")
+        before = dict(cluster.image.cluster.controllers.rows)
+        assert sorted(before) == [101, 102, 103]
+        standby = next(node for node in cluster.controllers if node != cluster.active_controller)
+        cluster.bounce(standby, down="1s")
+        cluster.run_for("5s")
+        after = cluster.image.cluster.controllers.rows
+        changed = [node for node in before if after[node] != before[node]]
+        assert changed == [standby.id]
