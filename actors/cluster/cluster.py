@@ -228,6 +228,8 @@ class Cluster:
         )
         self.starts: dict[int, int] = {}  # how often each node has been started
         self.processes: dict[int, Process] = {}
+        # A node's process runs, or it has ended or is paused.
+        self.on_process: Callable[[int, bool], None] = lambda node_id, runs: None
         self.paused_clients: dict[int, list[Condition]] = {}
         self.performed: list[dict[str, Any]] = []  # the steps so far, for run.json
         self.loads: list[Load | TransactionLoad] = []

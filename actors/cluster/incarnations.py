@@ -65,6 +65,7 @@ def start_process(cluster: Cluster, node_id: int) -> None:
         start = _start_broker if is_broker else _start_controller
     cluster.processes[node_id] = start(cluster, context)
     cluster.recorder.event("start", node_id, str(context.incarnation))
+    cluster.on_process(node_id, True)
 
 
 def _start_controller(cluster: Cluster, context: NodeContext) -> Process:
@@ -221,6 +222,7 @@ def end_process(cluster: Cluster, node_id: int, *, reset: bool = False) -> None:
         cluster.rt.kill(name)
     cluster.network.detach(node_id, reset=reset)
     cluster.recorder.event("end", node_id, str(process.incarnation))
+    cluster.on_process(node_id, False)
 
 
 def record_logs(cluster: Cluster, node_id: int, at: str) -> None:

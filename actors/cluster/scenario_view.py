@@ -78,6 +78,11 @@ class ScenarioView:
         """True if the broker is fenced or not registered."""
         return Node(self._cluster, broker).is_fenced
 
+    def rack(self, broker: int) -> str | None:
+        """The rack in the broker's registration, None where it has none."""
+        registration = self._cluster.image.cluster.broker(broker)
+        return None if registration is None else registration.rack
+
     def in_controlled_shutdown(self, broker: int) -> bool:
         """True if the broker's registration is in controlled shutdown."""
         return Node(self._cluster, broker).in_controlled_shutdown

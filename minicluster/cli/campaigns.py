@@ -110,7 +110,7 @@ def chaos(
     whole: list[Path] = []
     if as_shipped:
         faults = (*faults, *(z for z in Rules.KAFKA_4_3.shipped_zoo() if z not in faults))
-    numbers, variation = _seeds(
+    numbers, variation = seeds_of(
         seeds or ("1-20" if minutes is None else "1-"), open_end=minutes is not None
     )
     played = campaign(
@@ -203,7 +203,7 @@ def _write(path: Path, coverage: Coverage) -> None:
         raise UserError(f"--coverage: {path}: {error.strerror}") from None
 
 
-def _seeds(text: str, *, open_end: bool) -> tuple[Iterable[int], tuple[int, ...]]:
+def seeds_of(text: str, *, open_end: bool) -> tuple[Iterable[int], tuple[int, ...]]:
     """The seeds that a text names, without an end only under a budget of time; their variation.
 
     Errors:  UserError for anything but a number, a variation, or two numbers with a dash.

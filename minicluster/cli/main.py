@@ -22,6 +22,7 @@ from minicluster.cli.querying import sql_command
 from minicluster.cli.scenarios import check, completion, list_command, schema
 from minicluster.cli.serving import do_command, serve_command
 from minicluster.cli.terminal import complain, err, prepare, report_crash, shown_os_error
+from minicluster.cli.what_if import what_if_command
 from minicluster.errors import MiniclusterError, UserError
 
 
@@ -34,7 +35,7 @@ def app() -> None:
 for command in (
     run_scenario, demo, replay, chaos, verify_paths, show_log, sql_command, serve_command,
     do_command, check, schema, list_command, completion, show_trace, explain,
-    compare_command, export_command,
+    compare_command, export_command, what_if_command,
 ):  # fmt: skip
     app.add_command(command)
 

@@ -106,6 +106,13 @@ def _follower(view: ClusterView, name: str, partition: tuple[str, int], n: int) 
     return followers[n] if 0 <= n < len(followers) else NOBODY
 
 
+def _rack(view: ClusterView, _: str, nodes: tuple[int, ...], _n: int) -> Value:
+    racks = {view.rack(node) for node in nodes if node in view.broker_ids}
+    if not racks or None in racks:
+        raise ScenarioError(f"rack({_listed(nodes)}): no rack is registered for it")
+    return tuple(broker for broker in view.broker_ids if view.rack(broker) in racks)
+
+
 def _fully_in_sync(view: ClusterView, _: str, partition: tuple[str, int], _n: int) -> Value:
     return set(view.isr(*partition)) == set(view.replicas(*partition))
 
@@ -186,6 +193,13 @@ _ALL = (
         _P,
         Type.NODES,
         _of_partition(lambda view, *partition: view.isr(*partition)),
+    ),
+    Function(
+        "rack(broker(3))",
+        "all brokers in the rack of this one, or in the racks of these; ids also: `rack(3)`",
+        _N,
+        Type.NODES,
+        _rack,
     ),
     Function(
         "one(brokers)",

@@ -67,6 +67,9 @@ class ClusterView(Protocol):
     def fenced(self, broker: int) -> bool:
         """True while the broker is fenced; one that is not registered counts as fenced."""
 
+    def rack(self, broker: int) -> str | None:
+        """The rack in the broker's registration, None where it has none."""
+
     def in_controlled_shutdown(self, broker: int) -> bool:
         """True while the broker's registration has inControlledShutdown (KIP-841)."""
 

@@ -59,6 +59,9 @@ class Table:
     def fenced(self, broker: int) -> bool:
         return broker in self.fenced_brokers
 
+    def rack(self, broker: int) -> str | None:
+        return None if broker == 1 else "ab"[broker % 2]
+
     def in_controlled_shutdown(self, broker: int) -> bool:
         return broker == 3
 

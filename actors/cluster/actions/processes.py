@@ -77,6 +77,7 @@ def pause(cluster: ClusterRoles, do: declared.Pause) -> None:
             continue
         process.paused = True
         cluster.rt.pause(process.actors)
+        cluster.on_process(node_id, False)
         cluster.note("pause", [node_id], "start")
         if do.lasting is not None:
             cluster.rt.schedule(cluster.now_ms + ms(do.lasting), partial(_resume, cluster), process)
@@ -125,6 +126,7 @@ def _resume(cluster: ClusterRoles, process: Process) -> None:
     if process.paused:
         process.paused = False
         cluster.rt.resume(process.actors)
+        cluster.on_process(process.node_id, True)
         cluster.note("resume", [process.node_id], "stop")
 
 
