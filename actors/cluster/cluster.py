@@ -84,6 +84,7 @@ class Cluster:
     rt: Runtime
     own_client: Client  # since the start
     is_started = False
+    has_logs = True  # False: replicas are in sync without records (``quiet_replicas.py``)
     broker_ids: tuple[int, ...]
     controller_ids: tuple[int, ...]
     node_ids: tuple[int, ...]
@@ -379,7 +380,7 @@ class Cluster:
         found = self.image.topics.named(topic)
         if process is None or process.replicas is None or found is None:
             return None
-        return process.replicas.machine.state.partitions.get((found.id, index))
+        return process.replicas.partitions.get((found.id, index))
 
     def is_up(self) -> bool:
         """True if the brokers that run from the start on are registered and unfenced.

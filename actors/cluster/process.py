@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from minicluster.actors.nodes.broker import BrokerRoles
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
+from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.lazy_dataclass import dataclass
@@ -25,7 +26,7 @@ class Process:
     actors: tuple[str, ...]
     controller: QuorumController | None = None
     broker: BrokerRoles | None = None
-    replicas: ReplicaManager | None = None
+    replicas: ReplicaManager | QuietReplicaManager | None = None
     publisher: MetadataPublisher | None = None
     zk_broker: ZkBroker | None = None
     zookeeper: ZooKeeperServer | None = None

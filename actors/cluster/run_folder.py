@@ -9,6 +9,7 @@ from typing import Any
 from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER, Cluster
 from minicluster.actors.export.broker_directories import BrokerEnd, archive_name, write_broker
 from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.recording.run_place import put_in_place
@@ -102,7 +103,7 @@ def _write_brokers(cluster: Cluster, path: Path) -> None:
             path / archive_name(broker_id),
             cluster.disks[broker_id],
             _end_of(cluster, broker_id),
-            log_dirs=cluster.config.log_dirs,
+            log_dirs=cluster.node_configs.get(broker_id, cluster.config).log_dirs,
             cluster_id=cluster.plan.cluster_id,
         )
 
@@ -112,7 +113,7 @@ def _end_of(cluster: Cluster, broker_id: int) -> BrokerEnd:
     high_watermarks = dict(store.high_watermarks())
     epoch = store.previous_epoch
     process = cluster.processes.get(broker_id)
-    if process is not None and process.replicas is not None:
+    if process is not None and isinstance(process.replicas, ReplicaManager):
         state = process.replicas.machine.state
         epoch = state.view.broker_epoch
         for partition in state.partitions.values():

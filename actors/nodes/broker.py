@@ -24,6 +24,7 @@ from minicluster.actors.nodes.metadata_publisher import (
     Published,
     SnapshotSeen,
 )
+from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import (
     QUORUM_APIS,
@@ -75,7 +76,7 @@ class BrokerRoles(Shell):
         context: NodeContext,
         plan: QuorumPlan,
         publisher: MetadataPublisher,
-        replicas: ReplicaManager,
+        replicas: ReplicaManager | QuietReplicaManager,
     ) -> None:
         """Make the machines, and connect them to the other actors of the process."""
         self.publisher = publisher
@@ -242,7 +243,7 @@ class Broker(BrokerRoles, QuorumShell):
         context: NodeContext,
         plan: QuorumPlan,
         publisher: MetadataPublisher,
-        replicas: ReplicaManager,
+        replicas: ReplicaManager | QuietReplicaManager,
         inlet: Inlet | None,  # where the commits of controllers outside are reported
     ) -> None:
         QuorumShell.__init__(self, context, plan)
@@ -284,7 +285,7 @@ class CombinedBroker(BrokerRoles):
         context: NodeContext,
         plan: QuorumPlan,
         publisher: MetadataPublisher,
-        replicas: ReplicaManager,
+        replicas: ReplicaManager | QuietReplicaManager,
     ) -> None:
         super().__init__(context)
         self.compose(context, plan, publisher, replicas)

@@ -36,6 +36,7 @@ from minicluster.replica.effects import (
 )
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
+from minicluster.replica.partition.partition import Partition
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 
 GROUP_APIS = frozenset(name.removesuffix("Request") for name in GROUP_HANDLERS)
@@ -110,6 +111,27 @@ def _tasks(static: Mapping[str, str]) -> dict[str, Any]:
     return {field: int(static[name]) for field, name in _TASKS.items() if name in static}
 
 
+def replica_manager_config(context: NodeContext) -> ReplicaManagerConfig:
+    """The settings of a broker's replicas."""
+    config, directory_ids = context.config, context.disk.directory_ids
+    return ReplicaManagerConfig(
+        broker_id=context.node_id,
+        incarnation=str(context.incarnation),
+        replica_lag_time_max_ms=config.replica_lag_time_max_ms,
+        min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
+        static=config.static,
+        checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
+        dir_names=dict(zip(config.log_dirs, directory_ids, strict=False)),
+        **_tasks(config.static),
+        metadata_directory=config.metadata_directory(directory_ids),
+        fetcher=FetcherConfig(
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            backoff_ms=config.replica_fetch_backoff_ms,
+            request_timeout_ms=config.request_timeout_ms,
+        ),
+    )
+
+
 class ReplicaManager(Shell):
     """Requests of producers, consumers and followers; the fetchers of this broker.
 
@@ -122,22 +144,7 @@ class ReplicaManager(Shell):
         self.broker: ClusterActor | None = None
         ids = CorrelationIds()
         self.machine = ReplicaManagerMachine(
-            ReplicaManagerConfig(
-                broker_id=self.node_id,
-                incarnation=self._incarnation,
-                replica_lag_time_max_ms=config.replica_lag_time_max_ms,
-                min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
-                static=config.static,
-                checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
-                dir_names=dict(zip(config.log_dirs, context.disk.directory_ids, strict=False)),
-                **_tasks(config.static),
-                metadata_directory=config.metadata_directory(context.disk.directory_ids),
-                fetcher=FetcherConfig(
-                    max_wait_ms=config.replica_fetch_wait_max_ms,
-                    backoff_ms=config.replica_fetch_backoff_ms,
-                    request_timeout_ms=config.request_timeout_ms,
-                ),
-            ),
+            replica_manager_config(context),
             context.disk,
             ids=ids,
             rules=context.rules,
@@ -177,6 +184,11 @@ class ReplicaManager(Shell):
 
     def on_start(self) -> None:
         self.perform(self.machine.start(self.now()))
+
+    @property
+    def partitions(self) -> Mapping[tuple[uuid.UUID, int], Partition]:
+        """The replicas that are online here."""
+        return self.machine.state.partitions
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {

@@ -254,5 +254,5 @@ def _led_partitions(cluster: Cluster) -> Iterator[tuple[str, int, Partition | No
     for topic, index, state in cluster.image.topics.partitions():
         process = cluster.processes.get(state.leader)
         if process is not None and process.replicas is not None:
-            partitions = process.replicas.machine.state.partitions
+            partitions = process.replicas.partitions
             yield f"{topic.name}-{index}", state.leader, partitions.get((topic.id, index))

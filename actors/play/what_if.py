@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.image.metadata_image import shared_folds
 from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
+from minicluster.scenario.actions.clients import Consume, Transaction
+from minicluster.scenario.actions.topics import Produce
 from minicluster.scenario.step_text import parse_step
 from minicluster.verify.evidence.log_end import read_log_end
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -28,7 +32,10 @@ from minicluster.verify.what_if.outcome import SeedOutcome, Stage, WhatIf
 
 BEFORE = "before"
 SETTLED_WITHIN_MS = 120_000
+LOGS_PARTITIONS_MAX = 500  # beyond, replicas are simulated without their logs
 ONLINE_PARTITIONS_MAX = 20_000  # beyond, the online rules take longer than the simulation
+FOLDS_PER_PARTITION = 2
+FEW_RECORDS = {"metadata.max.idle.interval.ms": "5s"}  # no-op records that many nodes would fetch
 FILE_ENDS = (".yaml", ".yml", ".json")
 
 OnStage = Callable[[int, int, str], None]
@@ -81,9 +88,10 @@ def what_if(
     on_stage(0, seeds[0], f"reading {log}")
     adoption = Adoption.of(read_log_end(log))
     outcomes = []
-    for done, seed in enumerate(seeds):
-        play = _Play(adoption, stages, seed, config, watch_ms)
-        outcomes.append(play.run(lambda stage, d=done, s=seed: on_stage(d, s, stage)))  # type: ignore[misc]
+    with shared_folds(FOLDS_PER_PARTITION * partitions_of(adoption)):
+        for done, seed in enumerate(seeds):
+            play = _Play(adoption, stages, seed, config, watch_ms)
+            outcomes.append(play.run(partial(on_stage, done, seed)))
     return WhatIf(
         log=str(log),
         description=describe(adoption),
@@ -95,16 +103,38 @@ def what_if(
     )
 
 
+def partitions_of(adoption: Adoption) -> int:
+    """The number of partitions of a cluster."""
+    return sum(len(topic) for topic in adoption.end.image.topics)
+
+
+def has_logs(adoption: Adoption, stages: Sequence[PlannedStage]) -> bool:
+    """True where replicas are simulated with their logs.
+
+    Errors:  UserError for records in a cluster whose logs cannot be carried.
+    """
+    partitions = partitions_of(adoption)
+    writing = [
+        step
+        for stage in stages
+        for step in stage.steps
+        if isinstance(step.action, Produce | Consume | Transaction)
+    ]
+    if partitions > LOGS_PARTITIONS_MAX and writing:
+        why = f"of {partitions:,} partitions the replicas are simulated without logs"
+        raise UserError(f"step {writing[0].number} ({writing[0].text}): {why}; leave it out")
+    return partitions <= LOGS_PARTITIONS_MAX
+
+
 def describe(adoption: Adoption) -> str:
     """A cluster in a few words."""
     image = adoption.end.image
     topics = list(image.topics)
-    partitions = sum(len(topic) for topic in topics)
     racks = {broker.rack for broker in image.cluster.brokers.values()} - {None}
     words = [
         f"{len(adoption.broker_ids)} brokers" + (f" in {len(racks)} racks" if racks else ""),
         f"{len(adoption.controller_ids)} controllers",
-        f"{len(topics):,} topics with {partitions:,} partitions",
+        f"{len(topics):,} topics with {partitions_of(adoption):,} partitions",
         f"metadata.version {image.metadata_version}",
     ]
     return ", ".join(words)
@@ -120,6 +150,11 @@ def notes_of(adoption: Adoption, watch_ms: int) -> list[str]:
     elif down:
         notes.append(f"fenced where the log ends, and so down: brokers {', '.join(map(str, down))}")
     notes.append("partitions hold no records: catching up takes no time")
+    partitions = partitions_of(adoption)
+    if partitions > LOGS_PARTITIONS_MAX:
+        notes.append(f"more than {LOGS_PARTITIONS_MAX} partitions: replicas have no logs at all")
+    if partitions > ONLINE_PARTITIONS_MAX:
+        notes.append(f"more than {ONLINE_PARTITIONS_MAX:,} partitions: no rule judges the run")
     return notes
 
 
@@ -134,14 +169,15 @@ class _Play:
         config: Mapping[str, Any],
         watch_ms: int,
     ) -> None:
-        partitions = sum(len(topic) for topic in adoption.end.image.topics)
+        carried = has_logs(adoption, stages)
         self.cluster = MiniCluster(
             adopted=adoption,
             seed=seed,
-            config=config,
-            online=partitions <= ONLINE_PARTITIONS_MAX,
+            config=config if carried else {**FEW_RECORDS, **config},
+            online=partitions_of(adoption) <= ONLINE_PARTITIONS_MAX,
             run_id=f"what-if-{seed}",
         )
+        self.cluster.has_logs = carried
         self.availability = Availability(
             adoption.end.image,
             self.cluster.starting,

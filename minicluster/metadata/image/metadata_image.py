@@ -10,7 +10,8 @@ Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Any, ClassVar
 
@@ -88,7 +89,7 @@ def apply(image: MetadataImage, record: Any, *, offset: int = -1) -> MetadataIma
     if known is not None and known[0] is image and known[1] is record:
         return known[2]
     after = _fold(step, image, record, offset)
-    if len(_FOLDED) >= FOLDED_MAX:
+    if len(_FOLDED) >= _folded_max:
         _FOLDED.clear()
     _FOLDED[key] = (image, record, after)
     return after
@@ -121,7 +122,20 @@ def apply_all(
     return image
 
 
+@contextmanager
+def shared_folds(count: int) -> Iterator[None]:
+    """Share up to so many results among nodes that fold long batches one node after the other."""
+    global _folded_max
+    before, _folded_max = _folded_max, max(_folded_max, count)
+    try:
+        yield
+    finally:
+        _folded_max = before
+        _FOLDED.clear()
+
+
 FOLDED_MAX = 512
+_folded_max = FOLDED_MAX
 _FOLDED: dict[tuple[int, int, int], tuple[MetadataImage, Any, MetadataImage]] = {}
 """The results of ``apply`` by image and record: the nodes of a cluster in one process fold the same
 values one after the other, and then share one image. An entry keeps the values of its ids alive."""
