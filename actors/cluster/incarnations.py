@@ -114,7 +114,7 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
 
 
 def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
-    """Start a process that is a broker and a controller; each request goes to the role that it is for."""
+    """Start a process that is a broker and a controller."""
     node_id, rt = context.node_id, cluster.rt
     roles = ("replica-manager", "publisher", "broker", "controller")
     names = tuple(f"{role}-{node_id}" for role in roles)

@@ -1,4 +1,4 @@
-"""What if: the cluster of a log, one disturbance after the other, and what they do to partitions.
+"""A what-if: the cluster of a log, one disturbance after the other, and their effect on partitions.
 
 Each stage performs its steps and is then watched for a while, so that sessions expire, leaders are
 elected and replicas come back before the next one.
@@ -141,7 +141,7 @@ def describe(adoption: Adoption) -> str:
 
 
 def notes_of(adoption: Adoption, watch_ms: int) -> list[str]:
-    """What a reader has to take into account."""
+    """The conditions that a reader has to take into account."""
     down = [node for node in adoption.broker_ids if node not in adoption.starting]
     stopped = not adoption.continued()
     notes = [f"each stage is watched for {watch_ms / 1000:g}s of the cluster's time"]

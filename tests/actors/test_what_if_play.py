@@ -1,4 +1,4 @@
-"""What-ifs played on recorded logs: with and without the logs of replicas they show the same."""
+"""Recorded logs under disturbances: with and without the logs of replicas they show the same."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a disturbance does to the partitions of a cluster: measured, summed up, shown."""
+"""The effect of a disturbance on the partitions of a cluster: measured, summed up, shown."""

@@ -1,4 +1,4 @@
-"""How available each partition is while a cluster runs: a follower of commits and of processes.
+"""Availability of each partition while a cluster runs: a follower of commits and of processes.
 
 Replicas count as in sync where the committed ISR has them and their process runs. So a partition
 lacks its leader from the moment at which the leader dies, not only once the controller has fenced

@@ -13,7 +13,7 @@ from minicluster.verify.rules.model import Verdict, gravest
 
 
 class Level(IntEnum):
-    """How available a partition is; the highest is the gravest.
+    """The availability of a partition; the highest level is the gravest.
 
     AT_RISK: the loss of one more in-sync replica refuses acks=all, or leaves no leader.
     UNDER_MIN_ISR: fewer in-sync replicas run than min.insync.replicas. NO_LEADER: no leader, or one
@@ -34,7 +34,7 @@ NAMES = ("no-leader", "under-min-isr", "at-risk")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOutcome:
-    """What a stage did to the partitions of one topic, or of all.
+    """The effect of a stage on the partitions of one topic, or of all.
 
     Shapes:  most: at one time; at_end: when the stage ended.
     Units:   longest_ms: of the partition that was so for the longest time, its times added up.
@@ -98,7 +98,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedOutcome:
-    """What one seed has shown; the first stage is the time before the scenario."""
+    """The outcome of one seed; the first stage is the time before the scenario."""
 
     seed: int
     stages: tuple[Stage, ...]
