@@ -157,6 +157,7 @@ class Cluster:
         self._plan_bootstrap(metadata_version, features)
         self.wire, self.scenario, self.exercises = wire, scenario, tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
+        self.disturbed_ms = 0  # when a disturbance last began or ended
         self.online, self.znodes_judged = online and mode == KRAFT, online and mode == ZOOKEEPER
         self.checks = tuple(checks)
         self._lay_out()
@@ -448,6 +449,8 @@ class Cluster:
 
     def note(self, action: str, targets: Any, phase: str, detail: str = "") -> None:
         """Add a trace row for a disturbance."""
+        if phase in ("start", "stop"):
+            self.disturbed_ms = self.now_ms
         self.recorder.trace(
             "fault",
             {

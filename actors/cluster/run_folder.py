@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER, Cluster
+from minicluster.actors.cluster.time_bounds import healed_ms, time_bounds
 from minicluster.actors.export.broker_directories import BrokerEnd, archive_name, write_broker
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.replica_manager import ReplicaManager
@@ -159,6 +160,8 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
         "steps": cluster.performed,
         "epoch_ms": cluster.rt.epoch_ms,
         "ended_at_ms": cluster.now_ms,
+        "healed_ms": healed_ms(cluster),
+        "bounds_ms": time_bounds(cluster.config),
         "events": cluster.recorder.sequence,
         "trace_hash": trace_hash,
         "crashes": [str(crash) for crash in cluster.rt.crashes],

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.time_bounds import time_bounds
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
-from minicluster.clients.client import REQUEST_TIMEOUT_MS
 from minicluster.lazy_dataclass import dataclass
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
@@ -47,24 +47,19 @@ class Broken:
 
 def promises(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:
     """The promises with the bounds that a cluster's timeouts give them, the earliest first."""
-    leader_ms = (
-        2 * config.fetch_timeout_ms + 2 * config.election_timeout_ms
-        + config.election_backoff_max_ms
-    )  # fmt: skip
-    alive_ms = leader_ms + 2 * config.session_timeout_ms
-    in_sync_ms = alive_ms + config.replica_lag_time_max_ms + 5_000
-    bounds = (
-        ("G2", "one controller leads, and a majority follows it", leader_ms, no_leader),
-        ("G3", "every node has the whole log and the same image", leader_ms + 2_000, behind),
-        ("G1", "every broker is registered and unfenced", alive_ms, not_alive),
-        ("G7", "every partition has a leader that has recovered", alive_ms + 5_000, leaderless),
-        ("G6", "every replica is in its ISR", in_sync_ms, out_of_sync),
-        ("G5", "all that leaders hold is committed", in_sync_ms + 1_000, uncommitted),
-        ("G4", "no ISR change is pending", in_sync_ms + 2 * config.request_timeout_ms, pending),
-        ("G12", "clients have ended their transactions and read what is committed",
-         in_sync_ms + 4 * REQUEST_TIMEOUT_MS, unfinished),
-    )  # fmt: skip
-    return promised(bounds, at_most_ms)
+    bounds = time_bounds(config)
+    texts = (
+        ("G2", "one controller leads, and a majority follows it", no_leader),
+        ("G3", "every node has the whole log and the same image", behind),
+        ("G1", "every broker is registered and unfenced", not_alive),
+        ("G7", "every partition has a leader that has recovered", leaderless),
+        ("G6", "every replica is in its ISR", out_of_sync),
+        ("G5", "all that leaders hold is committed", uncommitted),
+        ("G4", "no ISR change is pending", pending),
+        ("G12", "clients have ended their transactions and read what is committed", unfinished),
+    )
+    table = ((name, text, bounds[name], stuck) for name, text, stuck in texts)
+    return promised(table, at_most_ms)
 
 
 def promised(bounds: Iterable[tuple[str, str, int, Stuck]], at_most_ms: int) -> tuple[Promise, ...]:

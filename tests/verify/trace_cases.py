@@ -11,6 +11,7 @@ from tests.verify import trace_cases_groups as groups
 from tests.verify import trace_cases_logs as logs
 from tests.verify import trace_cases_quorum as quorum
 from tests.verify import trace_cases_replicas as replicas
+from tests.verify import trace_cases_time as of_time
 from tests.verify.build import LogBuilder, change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.cases_partitions import recovering
@@ -415,6 +416,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     **logs.BAD,
     **clients.BAD,
     **groups.BAD,
+    **of_time.BAD,
     **{rule: logs.BAD.get(rule, ()) + cases for rule, cases in quorum.BAD.items()},
 }
 NEAR: dict[str, tuple[Case, ...]] = {
@@ -436,5 +438,6 @@ NEAR: dict[str, tuple[Case, ...]] = {
     **logs.NEAR,
     **clients.NEAR,
     **groups.NEAR,
+    **of_time.NEAR,
     **{rule: logs.NEAR.get(rule, ()) + cases for rule, cases in quorum.NEAR.items()},
 }

@@ -172,6 +172,8 @@ def promise_of(rule: Rule, check: Check) -> str | None:
 
 def sources_of(view: View) -> list[str]:
     """The tables and views that a view names."""
+    if view.fold is not None:
+        return list(view.reads)
     return list(_named_in(view.sql))
 
 

@@ -84,6 +84,8 @@ class RunHeader:
     scenario: Mapping[str, Any] | None = None
     steps: tuple[PerformedStep, ...] = ()
     ended_at_ms: int | None = None
+    healed_ms: int | None = None
+    bounds_ms: Mapping[str, int] = field(default_factory=dict)
     minicluster: str | None = None
 
 
@@ -150,6 +152,8 @@ class _Reader:
             scenario=self._optional("scenario", dict, "an object"),
             steps=self._steps(),
             ended_at_ms=self._integer("ended_at_ms"),
+            healed_ms=self._integer("healed_ms"),
+            bounds_ms=self._counts("bounds_ms"),
             minicluster=self._text("minicluster"),
         )
 

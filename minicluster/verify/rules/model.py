@@ -79,13 +79,15 @@ class View:
     Shapes:  empty_unless: table, column and value of which some row is needed, else the view is
              empty (no column: any row), and is not compiled.
              fold: in place of SQL, a function from the rows of tables, as dictionaries, to the
-             view's rows, each of which has the ``columns``.
+             view's rows, each of which has the ``columns``; it may read the tables ``reads``, or
+             all where none are named.
     """
 
     name: str
     sql: str = ""
     fold: Callable[[Callable[[str], list[Row]]], Iterable[Row]] | None = None
     columns: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     empty_unless: tuple[str, str | None, int | str | None] | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -48,6 +49,15 @@ HEADER_SCHEMA = pa.schema(
         "stale_indexes": pa.list_(pa.int32()),
     }
 )
+TIMING_SCHEMA = pa.schema(
+    {
+        "run": pa.string(),
+        "healed_ms": pa.int64(),  # when the last disturbance ended; null: one lasts
+        "ended_ms": pa.int64(),
+        "brokers": pa.list_(pa.int32()),
+        "bounds": pa.string(),  # JSON: promise -> milliseconds
+    }
+)
 SNAPSHOT_SCHEMA = pa.schema(
     {
         "run": pa.string(),
@@ -83,6 +93,7 @@ def table_columns() -> dict[str, tuple[str, ...]]:
         **SCHEMAS,
         **{name: trace_schema(name) for name in TABLES},
         "headers": HEADER_SCHEMA,
+        "timing": TIMING_SCHEMA,
         "images": IMAGE_SCHEMA,
         "snapshots": SNAPSHOT_SCHEMA,
     }
@@ -102,7 +113,8 @@ def gather(
     tables = facts.tables()
     problems: dict[str, list[Problem]] = {}
     named = {table for rule in rules for view in rule.views for table in tables_of(view, views)}
-    if any(views[view].fold is not None for rule in rules for view in rule.views):
+    folded = [views[view] for rule in rules for view in rule.views if views[view].fold]
+    if any(not view.reads for view in folded):
         named = set(TABLES) | {"snapshots"}  # a function may read any
     wanted = [table for table in TABLES if table in named or any(table in r.tables for r in rules)]
     is_traced = any(run.is_run for run in runs)
@@ -131,6 +143,18 @@ def gather(
         if run.header is not None
     ]
     tables["headers"] = pa.Table.from_pylist(headers, schema=HEADER_SCHEMA)
+    timing = [
+        {
+            "run": run.name,
+            "healed_ms": run.header.healed_ms,
+            "ended_ms": run.header.ended_at_ms,
+            "brokers": run.header.brokers,
+            "bounds": json.dumps(dict(run.header.bounds_ms)),
+        }
+        for run in runs
+        if run.header is not None
+    ]
+    tables["timing"] = pa.Table.from_pylist(timing, schema=TIMING_SCHEMA)
     return tables, _with_problems(runs, problems)
 
 

@@ -1,0 +1,254 @@
+"""How long each promise about time was waited for, once all disturbances had ended.
+
+A fold over the events of one run: what holds later than promised is a stretch of time, from its
+beginning, or from the end of the last disturbance, to the event that ends it. Each promise and key
+has one row, of its longest stretch. A run that ends before a bound is over says nothing about it.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.rules.trace.settled_log import SettledLog
+
+Read = Callable[[str], list[Mapping[str, Any]]]
+Key = tuple[str | None, int | None, int | None]  # topic, partition, node
+
+COLUMNS = ("run", "promise", "topic", "part", "node", "offset", "waited_ms", "bound_ms")
+TABLES = ("fault", "partition_event", "publish", "raft_event", "rpc")
+_TIMEOUTS = {"Produce": "timeoutMs", "Fetch": "maxWaitMs", "DeleteRecords": "timeoutMs"}
+_ENDS_PROCESS = ("kill", "bounce", "restart", "wipe", "controlled_shutdown")
+_ENDS_PENDING = ("isr_commit", "isr_revert", "become_leader", "become_follower", "stop", "delete")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """The moments of a run, and the bounds of its promises in milliseconds."""
+
+    healed_ms: int
+    ended_ms: int
+    bounds: Mapping[str, int]
+
+    def is_over(self, promise: str) -> bool:
+        """The run goes on for longer than a promise's bound."""
+        bound_ms = self.bounds.get(promise)
+        return bound_ms is not None and self.ended_ms - self.healed_ms > bound_ms
+
+
+class Waits:
+    """The longest stretch of each promise and key."""
+
+    def __init__(self, times: Times) -> None:
+        self.times = times
+        self._open: dict[tuple[str, Key], int] = {}
+        self.longest: dict[tuple[str, Key], int] = {}
+
+    def case(self, promise: str, key: Key) -> None:
+        """The promise has a case, whether anything waits or not."""
+        if self.times.is_over(promise):
+            self.longest.setdefault((promise, key), 0)
+
+    def begin(self, promise: str, key: Key, at_ms: int) -> None:
+        """Something is waited for from here on, unless it is waited for already."""
+        self._open.setdefault((promise, key), at_ms)
+
+    def end(self, promise: str, key: Key, at_ms: int) -> None:
+        """What was waited for holds, or need not hold any more."""
+        since_ms = self._open.pop((promise, key), None)
+        self.stretch(promise, key, since_ms, at_ms)
+
+    def set(self, promise: str, key: Key, waits: bool, at_ms: int) -> None:
+        """Begin or end a stretch."""
+        (self.begin if waits else self.end)(promise, key, at_ms)
+
+    def drop(self, promise: str, key: Key) -> None:
+        """What was waited for is not promised any more."""
+        self._open.pop((promise, key), None)
+
+    def stretch(self, promise: str, key: Key, since_ms: int | None, until_ms: int) -> None:
+        """A whole stretch; the part after the last disturbance counts."""
+        self.case(promise, key)
+        if since_ms is not None and (promise, key) in self.longest:
+            waited_ms = until_ms - max(since_ms, self.times.healed_ms)
+            self.longest[promise, key] = max(waited_ms, self.longest[promise, key])
+
+    def end_all(self) -> None:
+        """The run has ended, and with it what was still waited for."""
+        for promise, key in list(self._open):
+            self.end(promise, key, self.times.ended_ms)
+
+
+def waits_of(read: Read) -> Iterable[Mapping[str, Any]]:
+    """The rows of the view, of the one run that the tables are of."""
+    timing = next(iter(read("timing")), None)
+    if timing is None or timing["healed_ms"] is None or timing["ended_ms"] is None:
+        return
+    bounds = json.loads(timing["bounds"] or "{}")
+    times = Times(healed_ms=timing["healed_ms"], ended_ms=timing["ended_ms"], bounds=bounds)
+    if not any(map(times.is_over, bounds)):
+        return
+    waits, committed = Waits(times), Committed(read("raft_event"))
+    facts = (read("brokers"), read("partitions"))
+    SettledLog(waits, timing["brokers"] or (), committed).play(*facts)
+    changes = sorted({row["op"] for rows in (*facts, read("topics")) for row in rows})
+    _leaders_of_the_quorum(waits, read("raft_event"), read("fault"))
+    _publications(waits, read("publish"), changes, committed)
+    _replicas(waits, read("partition_event"))
+    _responses(waits, read("rpc"))
+    waits.end_all()
+    for (promise, (topic, part, node)), waited_ms in waits.longest.items():
+        yield {
+            "run": timing["run"],
+            "promise": promise,
+            "topic": topic,
+            "part": part,
+            "node": node,
+            "offset": None,
+            "waited_ms": waited_ms,
+            "bound_ms": bounds[promise],
+        }
+
+
+class Committed:
+    """When each offset of the metadata log was committed."""
+
+    def __init__(self, raft_events: Iterable[Mapping[str, Any]]) -> None:
+        self._ends: list[int] = []
+        self._times: list[int] = []
+        for row in sorted(raft_events, key=lambda row: row["seq"]):
+            if row["kind"] == "hw" and row["offset"] > (self._ends[-1] if self._ends else -1):
+                self._ends.append(row["offset"])
+                self._times.append(row["vt"])
+
+    def at_ms(self, offset: int) -> int | None:
+        """The time at which an offset was committed, None if it never was."""
+        place = bisect_right(self._ends, offset)
+        return self._times[place] if place < len(self._times) else None
+
+
+def _leaders_of_the_quorum(
+    waits: Waits, events: Iterable[Mapping[str, Any]], faults: Iterable[Mapping[str, Any]]
+) -> None:
+    """G2: a controller leads. Its process may end without an event of its own."""
+    key: Key = (None, None, None)
+    waits.case("G2", key)
+    leader: int | None = None
+    ended = [row for row in faults if row["phase"] == "start" and row["action"] in _ENDS_PROCESS]
+    waits.begin("G2", key, 0)
+    for row in sorted([*events, *ended], key=lambda row: row["seq"]):
+        if "targets" in row:
+            if leader in json.loads(row["targets"] or "[]"):
+                leader = None
+        elif row["kind"] == "elected":
+            leader = row["node"]
+        elif row["kind"] == "resign" and row["node"] == leader:
+            leader = None
+        else:
+            continue
+        waits.set("G2", key, leader is None, row["vt"])
+
+
+def _publications(
+    waits: Waits,
+    rows: Iterable[Mapping[str, Any]],
+    changes: Sequence[int],
+    committed: Committed,
+) -> None:
+    """G3: each node publishes what is committed. A controller publishes no record without effect.
+
+    Shapes:  changes: the last offsets of operations that change an image, in order.
+    """
+    latest: dict[int, int] = {}
+
+    def waited(node: int, until_ms: int) -> None:
+        place = bisect_right(changes, latest[node])
+        since_ms = committed.at_ms(changes[place]) if place < len(changes) else None
+        waits.stretch("G3", (None, None, node), since_ms, until_ms)
+
+    for row in sorted(rows, key=lambda row: row["seq"]):
+        if row["node"] in latest:
+            waited(row["node"], row["vt"])
+        latest[row["node"]] = row["offset"]
+    for node in latest:
+        waited(node, waits.times.ended_ms)
+
+
+class _Replica:
+    """What the leader of a partition holds, and what of it waits for the high watermark."""
+
+    def __init__(self, key: Key, epoch: int = -1, incarnation: str | None = None) -> None:
+        self.key, self.epoch, self.incarnation = key, epoch, incarnation
+        self.high_watermark = 0
+        self.uncommitted: deque[tuple[int, int]] = deque()  # log end, time
+        self.advanced: deque[tuple[int, int]] = deque(maxlen=4096)  # high watermark, time
+
+
+def _replicas(waits: Waits, rows: Iterable[Mapping[str, Any]]) -> None:
+    """G4: ISR changes end; G5: what leaders append is committed; G8: and then acknowledged."""
+    leaders: dict[tuple[str, int], _Replica] = {}
+    for row in sorted(rows, key=lambda row: row["seq"]):
+        kind, at_ms, broker = row["kind"], row["vt"], row["broker"]
+        key: Key = (row["topic"], row["part"], broker)
+        if kind == "isr_pending":
+            waits.begin("G4", key, at_ms)
+        elif kind in _ENDS_PENDING:
+            waits.end("G4", key, at_ms)
+        place, epoch = (row["topic_id"], row["part"]), row["leader_epoch"]
+        leader = leaders.setdefault(place, _Replica(key))
+        is_another = (epoch, row["incarnation"]) != (leader.epoch, leader.incarnation)
+        if kind == "become_leader" and is_another and (epoch or 0) >= leader.epoch:
+            waits.drop("G5", leader.key)
+            leaders[place] = leader = _Replica(key, epoch, row["incarnation"])
+            leader.high_watermark = row["hw_new"] or 0
+        if row["incarnation"] != leader.incarnation or epoch != leader.epoch:
+            continue
+        if kind in ("stop", "delete", "become_follower"):
+            leader.uncommitted.clear()
+            waits.drop("G5", key)
+        elif row["maximal_isr"] is not None:
+            _on_leader(waits, leader, row)
+
+
+def _on_leader(waits: Waits, leader: _Replica, row: Mapping[str, Any]) -> None:
+    at_ms, kind, log_end, key = row["vt"], row["kind"], row["leo"], leader.key
+    if len(row["isr"] or ()) < (row["min_isr"] or 1):  # KIP-966: the high watermark waits as well
+        leader.uncommitted.clear()
+        waits.drop("G5", key)
+        return
+    if row["hw_new"] is not None and row["hw_new"] > leader.high_watermark:
+        leader.high_watermark = row["hw_new"]
+        leader.advanced.append((row["hw_new"], at_ms))
+        while leader.uncommitted and leader.uncommitted[0][0] <= row["hw_new"]:
+            leader.uncommitted.popleft()
+    if (
+        log_end is not None
+        and log_end > leader.high_watermark
+        and (not leader.uncommitted or leader.uncommitted[-1][0] < log_end)
+    ):
+        leader.uncommitted.append((log_end, at_ms))
+    waits.end("G5", key, at_ms)
+    if leader.uncommitted:
+        waits.begin("G5", key, leader.uncommitted[0][1])
+    if kind == "ack":
+        passed = (since for end, since in leader.advanced if end > row["offset"])
+        waits.stretch("G8", key, next(passed, None), at_ms)
+
+
+def _responses(waits: Waits, rows: Iterable[Mapping[str, Any]]) -> None:
+    """G8: a request that may be parked gets its response by its own timeout."""
+    ended_ms, healed_ms = waits.times.ended_ms, waits.times.healed_ms
+    for row in rows:
+        field, sent_ms = _TIMEOUTS.get(row["api"]), row["sent_ms"]
+        if field is None or sent_ms is None or sent_ms < healed_ms or row["connection"] is not None:
+            continue
+        key: Key = (None, None, row["dst"])
+        waits.case("G8", key)
+        until_ms = ended_ms if row["completed_ms"] is None else row["completed_ms"]
+        if until_ms - sent_ms > waits.times.bounds.get("G8", 0):
+            timeout_ms = json.loads(row["request"]).get(field, 0)
+            waits.stretch("G8", key, sent_ms + timeout_ms, until_ms)

@@ -1,0 +1,252 @@
+"""Per promise about time: a run in which something waits for too long, and one in which it ends.
+
+Every run is healed at 0 ms and ends at 1,000 ms; each promise has a bound of 500 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from minicluster.protocol import records as r
+from minicluster.protocol.schema import Message
+from tests.verify.build import TOPIC, LogBuilder, change, cluster, partition
+from tests.verify.build_run import RunBuilder
+from tests.verify.trace_kit import EVERYBODY, as_json
+
+Case = Callable[[], RunBuilder]
+
+BOUND_MS, SOON_MS, LATE_MS = 500, 300, 700
+PROMISES = ("G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G11")
+SHRUNK = {"isr": [1, 2], "maximal_isr": [1, 2], "min_isr": 1}
+
+
+def timed(log: LogBuilder, **header: object) -> RunBuilder:
+    """A run of 1,000 ms without a disturbance; its log is committed at once."""
+    given = {
+        "healed_ms": 0,
+        "ended_at_ms": 1_000,
+        "bounds_ms": dict.fromkeys(PROMISES, BOUND_MS),
+        "brokers": [1, 2, 3],
+    }
+    return RunBuilder(log, **{**given, **header}).committed()
+
+
+def later(run: RunBuilder, at_ms: int, *records: Message) -> RunBuilder:
+    """One more operation, committed at a time; the log itself is older."""
+    run.log.op(*records)
+    run.seq = at_ms - 1
+    return run.committed()
+
+
+def fenced() -> LogBuilder:
+    return cluster().fence(3, change((1, 2)))
+
+
+def g1_bad() -> RunBuilder:
+    return timed(fenced())
+
+
+def g1_late() -> RunBuilder:
+    run = timed(fenced())
+    return later(run, LATE_MS, run.log.registration(3, fenced=-1))
+
+
+def g1_unknown_broker() -> RunBuilder:
+    return timed(cluster(), brokers=[1, 2, 3, 4])
+
+
+def g1_near() -> RunBuilder:
+    run = timed(fenced())
+    return later(run, SOON_MS, run.log.registration(3, fenced=-1))
+
+
+def g1_disturbed() -> RunBuilder:
+    """It counts from the end of the last disturbance on."""
+    run = timed(fenced(), healed_ms=400, ended_at_ms=1_400)
+    return later(run, LATE_MS, run.log.registration(3, fenced=-1))
+
+
+def _raft(run: RunBuilder, at_ms: int, kind: str, node: int) -> RunBuilder:
+    row = {"node": node, "incarnation": "a", "kind": kind, "epoch": 1, "leader": node}
+    return run.row("raft_event", {**row, "seq": at_ms})
+
+
+def _resigned(elected_ms: int) -> RunBuilder:
+    run = _raft(_raft(timed(cluster()), 10, "elected", 101), 20, "resign", 101)
+    return _raft(run, elected_ms, "elected", 102)
+
+
+def g2_bad() -> RunBuilder:
+    return _resigned(LATE_MS)
+
+
+def g2_near() -> RunBuilder:
+    return _resigned(SOON_MS)
+
+
+def _published(at_ms: int) -> RunBuilder:
+    run = timed(cluster().op(change((1, 2))).op(change((1, 2, 3))))
+    run.publish(2, run.log.offset - 2)
+    run.seq = at_ms - 1
+    return run.publish(2)
+
+
+def g3_bad() -> RunBuilder:
+    return _published(LATE_MS)
+
+
+def g3_near() -> RunBuilder:
+    """What it published last is followed by records without an effect on images."""
+    return later(_published(SOON_MS), LATE_MS, r.NoOpRecord())
+
+
+def _proposed(ended_ms: int) -> RunBuilder:
+    run = timed(cluster()).partition("isr_pending", isr=[1, 2, 3], maximal_isr=[1, 2, 3])
+    run.seq = ended_ms - 1
+    return run.partition("isr_commit", partition_epoch=1, **SHRUNK)
+
+
+def g4_bad() -> RunBuilder:
+    return _proposed(LATE_MS)
+
+
+def g4_near() -> RunBuilder:
+    return _proposed(SOON_MS)
+
+
+def _appended(committed_ms: int, **state: object) -> RunBuilder:
+    held = {**EVERYBODY, **state}
+    run = timed(cluster()).partition("become_leader", leo=0, hw_new=0, **held)
+    run.partition("append", leo=5, offset=4, **held)
+    run.seq = committed_ms - 1
+    return run.partition("hw", leo=5, hw_old=0, hw_new=5, **held)
+
+
+def g5_bad() -> RunBuilder:
+    return _appended(LATE_MS)
+
+
+def g5_near() -> RunBuilder:
+    """In time; and as long as the ISR is too small nothing is committed."""
+    run = _appended(SOON_MS)
+    other = _appended(LATE_MS, part=1, isr=[1])
+    run.rows["partition_event"] += other.rows["partition_event"]
+    return run
+
+
+def g6_bad() -> RunBuilder:
+    return timed(cluster().op(change((1, 2))))
+
+
+def g6_late() -> RunBuilder:
+    return later(g6_bad(), LATE_MS, change((1, 2, 3)))
+
+
+def g6_near() -> RunBuilder:
+    return later(g6_bad(), SOON_MS, change((1, 2, 3)))
+
+
+def g6_fenced() -> RunBuilder:
+    """A replica of a fenced broker is in no ISR."""
+    return timed(fenced())
+
+
+def g7_bad() -> RunBuilder:
+    return timed(cluster().op(change((1,), leader=-1)))
+
+
+def g7_recovers() -> RunBuilder:
+    recovering = change((3,), leader=3, recovery=1)
+    return timed(cluster().op(change((1,))).op(recovering))
+
+
+def g7_near() -> RunBuilder:
+    return later(g7_bad(), SOON_MS, change(leader=1))
+
+
+def _produced(completed_ms: int | None, api: str = "Produce") -> RunBuilder:
+    asked = as_json({"timeoutMs": 100, "maxWaitMs": 100})
+    return timed(cluster()).rpc(
+        api, 7, dst=1, sent_ms=10, handled_ms=20, completed_ms=completed_ms, request=asked
+    )
+
+
+def g8_bad() -> RunBuilder:
+    return _produced(LATE_MS)
+
+
+def g8_never() -> RunBuilder:
+    return _produced(None, "Fetch")
+
+
+def g8_near() -> RunBuilder:
+    """Its own timeout comes on top of the bound."""
+    return _produced(BOUND_MS + 100)
+
+
+def _acknowledged(at_ms: int) -> RunBuilder:
+    run = _appended(100)
+    run.seq = at_ms - 1
+    return run.partition("ack", leo=5, offset=4, hw_new=5, **EVERYBODY)
+
+
+def g8_late_acknowledgement() -> RunBuilder:
+    return _acknowledged(LATE_MS)
+
+
+def g8_near_acknowledgement() -> RunBuilder:
+    return _acknowledged(SOON_MS)
+
+
+def _moves() -> LogBuilder:
+    log = LogBuilder().brokers(1, 2, 3, 4).topic(partition())
+    return log.op(change(replicas=(1, 2, 3, 4), adding=(4,), removing=(3,)))
+
+
+def _moved() -> r.PartitionChangeRecord:
+    return change((1, 2, 4), replicas=(1, 2, 4), adding=(), removing=(), leader=1)
+
+
+def g9_bad() -> RunBuilder:
+    return later(timed(_moves()), LATE_MS, _moved())
+
+
+def g9_near() -> RunBuilder:
+    return later(timed(_moves()), SOON_MS, _moved())
+
+
+def g11_bad() -> RunBuilder:
+    return later(later(timed(cluster()), LATE_MS, change((1, 2))), LATE_MS + 50, change((1, 2, 3)))
+
+
+def g11_near() -> RunBuilder:
+    """Before the bound; later only a replica whose broker is fenced, or which is removed."""
+    run = later(later(timed(cluster()), SOON_MS, change((1, 2))), SOON_MS + 50, change((1, 2, 3)))
+    later(run, LATE_MS, change((1, 2)), run.log.registration(3, fenced=1))
+    return later(run, LATE_MS + 50, r.RemoveTopicRecord(topic_id=TOPIC))
+
+
+BAD: dict[str, tuple[Case, ...]] = {
+    "G1": (g1_bad, g1_late, g1_unknown_broker),
+    "G2": (g2_bad,),
+    "G3": (g3_bad,),
+    "G4": (g4_bad,),
+    "G5": (g5_bad,),
+    "G6": (g6_bad, g6_late),
+    "G7": (g7_bad, g7_recovers),
+    "G8": (g8_bad, g8_never, g8_late_acknowledgement),
+    "G9": (g9_bad,),
+    "G11": (g11_bad,),
+}
+NEAR: dict[str, tuple[Case, ...]] = {
+    "G1": (g1_near, g1_disturbed),
+    "G2": (g2_near,),
+    "G3": (g3_near,),
+    "G4": (g4_near,),
+    "G5": (g5_near,),
+    "G6": (g6_near, g6_fenced),
+    "G7": (g7_near,),
+    "G8": (g8_near, g8_near_acknowledgement),
+    "G9": (g9_near,),
+    "G11": (g11_near,),
+}
