@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.verify.rules.trace.time_bounds import RULES
+from minicluster.verify.rules.time.bounds import RULES
 from tests.verify import trace_cases_time as cases
 from tests.verify.build_run import RunBuilder
 from tests.verify.in_process import judged

@@ -143,6 +143,32 @@ def b2_near() -> RunBuilder:
     return _watermark(b2=(8, 0, 5), b3=(9, 0, 5), b4=(0, -1, -1))
 
 
+def _logged(**known: int) -> RunBuilder:
+    """What the brokers' own logs hold, beside a leader that counts 8 of each."""
+    run = RunBuilder(cluster())
+    for broker, end in known.items():
+        run.partition("append", broker=int(broker[1:]), leo=end)
+    later = _watermark(b2=(8, 0, 5), b3=(8, 0, 5))
+    run.rows["partition_event"] += [{**r, "seq": 9} for r in later.rows["partition_event"]]
+    return run
+
+
+def b2_shorter_log() -> RunBuilder:
+    """The leader counts a record that 3 has not appended."""
+    return _logged(b2=8, b3=7)
+
+
+def b2_truncated_log() -> RunBuilder:
+    run = _logged(b2=8, b3=8)
+    return run.partition("truncate", broker=3, leo=7, offset=7)
+
+
+def b2_near_logs() -> RunBuilder:
+    """What 3 loses by a crash the leader cannot see."""
+    run = _logged(b2=8, b3=9)
+    return run.partition("become_follower", broker=3, incarnation="3-2", leo=5)
+
+
 def b4_bad() -> RunBuilder:
     run = _shrunk()
     return run.alter_partition(1, (1, 2), partition_epoch=1, written=(run.log.offset - 1,))
@@ -394,7 +420,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "A5": (a5_bad, a5_old_epoch),
     "A6": (a6_bad, a6_whole, a6_revert),
     "B1": (b1_bad, b1_committed_under_it, b1_no_change_under_way),
-    "B2": (b2_bad, b2_other_epoch, b2_unknown),
+    "B2": (b2_bad, b2_other_epoch, b2_unknown, b2_shorter_log, b2_truncated_log),
     "B4": (b4_bad, b4_leader_epoch, b4_other_leader, b4_broker_epoch),
     "C6": (c6_bad, c6_nobody),
     "D3": (d3_bad, d3_written),
@@ -423,7 +449,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "A5": (a5_near,),
     "A6": (a6_near,),
     "B1": (b1_near,),
-    "B2": (b2_near,),
+    "B2": (b2_near, b2_near_logs),
     "B4": (b4_near,),
     "C6": (c6_near, c6_near_without_response),
     "D3": (d3_near,),

@@ -247,6 +247,36 @@ def f4_near() -> RunBuilder:
     return _held(_held(run, 1, (0, "a"), (1, "b")), 2, (0, "a"), (2, "c"))
 
 
+def _in_isr(run: RunBuilder, *second: tuple[int, str]) -> RunBuilder:
+    """1 leads with two committed records; 2 is in the ISR, and does not take them for committed."""
+    run.partition("become_leader", leo=0, **EVERYBODY)
+    run.partition("hw", leo=2, hw_old=0, hw_new=2, **EVERYBODY)
+    _held(run, 1, (0, "a"), (0, "b"))
+    return _running(run, 2, *second)
+
+
+def _running(run: RunBuilder, broker: int, *values: tuple[int, str]) -> RunBuilder:
+    run.partition("append", broker=broker, leo=len(values))
+    for row in _held(run, broker, *values).rows["replica_log"]:
+        row["incarnation"] = f"{row['broker']}-1"
+    return run
+
+
+def f2_bad() -> RunBuilder:
+    return _in_isr(plain_run(), (0, "a"))
+
+
+def f2_other() -> RunBuilder:
+    """Another record: its own high watermark is below, so that F4 has nothing to compare."""
+    return _in_isr(plain_run(), (0, "a"), (2, "c"))
+
+
+def f2_near() -> RunBuilder:
+    """2 has left the ISR; the tail of 3 above the high watermark may be anything."""
+    run = _in_isr(RunBuilder(cluster().op(change((1, 3)))), (0, "a"))
+    return _running(run, 3, (0, "a"), (0, "b"), (0, "z"))
+
+
 def _sent(run: RunBuilder, value: str, *, idempotent: bool) -> RunBuilder:
     return run.row(
         "history",
@@ -317,6 +347,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "E07": (e07_bad,),
     "E08": (e08_bad,),
     "E09": (e09_bad,),
+    "F2": (f2_bad, f2_other),
     "F4": (f4_bad, f4_same_epoch),
     "F11": (f11_bad,),
     "F14": (f14_bad, f14_other_epoch),
@@ -332,6 +363,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E08": (e08_near,),
     "E09": (e09_near,),
     "F14": (f14_near,),
+    "F2": (f2_near,),
     "F4": (f4_near, f4_stopped),
     "F11": (f11_near,),
     "F15": (f15_near,),

@@ -15,6 +15,7 @@ from minicluster.verify.rules.log import (
     transactions,
 )
 from minicluster.verify.rules.model import Check, Evidence, Finding, Rule, Verdict, View
+from minicluster.verify.rules.time import bounds
 from minicluster.verify.rules.trace import (
     alter_partition,
     applied_metadata,
@@ -30,7 +31,6 @@ from minicluster.verify.rules.trace import (
     quorum,
     replica_events,
     replica_logs,
-    time_bounds,
     transforms,
 )
 from minicluster.verify.rules.znodes import others as znode_others
@@ -62,7 +62,7 @@ _TRACE_VIEWS: tuple[View, ...] = (
     *publishing.VIEWS,
     *header.VIEWS,
     *quorum.VIEWS,
-    *time_bounds.VIEWS,
+    *bounds.VIEWS,
 )
 _ZNODE_VIEWS: tuple[View, ...] = (*znode_states.VIEWS, *znode_others.VIEWS)
 VIEWS = {view.name: view for view in (*_LOG_VIEWS, *_TRACE_VIEWS, *_ZNODE_VIEWS)}
@@ -98,7 +98,7 @@ RULES: tuple[Rule, ...] = tuple(
             *publishing.RULES,
             *header.RULES,
             *quorum.RULES,
-            *time_bounds.RULES,
+            *bounds.RULES,
             *ZNODE_RULES,
         ),
         key=lambda rule: rule.id,

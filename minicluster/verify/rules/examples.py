@@ -148,6 +148,8 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
             "the record with voter 104 is truncated, and 102 counts 101 to 103 again"),
     "F1": ("acks=all acknowledges a record at offset 7; the last leader holds another there",
            "acks=1 acknowledges a record at offset 7, and the next leader lacks it"),
+    "F2": ("leader 1 has high watermark 9; broker 2 is in the ISR, and its log ends at 7",
+           "broker 2 has left the ISR, and its log ends at 7"),
     "F4": ("high watermark 9; brokers 1 and 2 hold different records at offset 7",
            "they differ at offset 9, and broker 2 truncates"),
     "F5": ("high watermark 9; broker 3 truncates to 7",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
+from minicluster.verify.rules.trace.replica_logs import HELD_BY_ISR
 from minicluster.verify.rules.trace.windows import BEFORE, UP_TO_HERE
 
 _LEO = "coalesce(get(try_element_at(followers, cast(m as string)), 0), -1)"
@@ -67,7 +68,8 @@ RULES = (
         id="B2",
         title="The high watermark waits for the maximal ISR",
         statement="A leader advances its high watermark only over offsets that every member of "
-        "its maximal ISR has fetched up to, in this leader epoch.",
+        "its maximal ISR has fetched up to, in this leader epoch, and that the member's own log "
+        "has.",
         source="KIP-497, KIP-101; Partition.maybeIncrementLeaderHW",
         evidence=Evidence.TRACE,
         tables=("partition_event",),
@@ -84,6 +86,7 @@ RULES = (
                 new="maximal_isr",
                 number="hw_new",
             ),
+            HELD_BY_ISR,
         ),
     ),
     Rule(

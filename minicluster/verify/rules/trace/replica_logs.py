@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
+from minicluster.verify.rules.trace.windows import UP_TO_HERE
 
 _LOGS = """
 select *, lag(leader_epoch) over (
@@ -48,12 +49,117 @@ from (
 """
 
 
+# Each advance of a leader's high watermark beside what each member of its maximal ISR held by then,
+# by the member's own appends and truncations. What a crash takes is held on: it is no fault of the
+# leader.
+_HELD = f"""
+select *, cast(null as bigint) as log_offset
+from (
+  select *, max(log_end) over (
+    partition by run, topic_id, part, member, truncations order by seq {UP_TO_HERE}) as held
+  from (
+    select *, count_if(kind in ('truncate', 'delete')) over (
+      partition by run, topic_id, part, member order by seq {UP_TO_HERE}) as truncations
+    from (
+      select run, seq, topic, topic_id, part, kind, broker as member,
+        case when kind = 'truncate' then offset when kind = 'delete' then 0 else leo end as log_end,
+        cast(null as bigint) as leader, cast(null as bigint) as advanced
+      from partition_event
+      union all
+      select run, seq, topic, topic_id, part, 'counted', member, null, broker, hw_new
+      from (select *, explode(maximal_isr) as member from partition_event
+        where kind = 'hw' and hw_new > hw_old and maximal_isr is not null)
+      where member <> broker
+    )
+  )
+)
+where advanced is not null
+"""
+
+# The committed records of each leader at the end, beside those of the other members of its ISR.
+_OF_ISR = """
+select l.run, l.topic, l.topic_id, l.part, l.offset as record_offset, f.member, f.leader,
+  concat_ws(' ', l.leader_epoch, l.value_id) as committed, h.held, e.log_end,
+  cast(null as bigint) as log_offset
+from (select * from replica_log where at = 'end' and value_id is not null) l
+join (
+  select s.run, s.topic_id, s.part, s.leader, s.member, w.high_watermark
+  from (select *, explode(isr) as member from (
+    select run, topic_id, part, max_by(alive, pos) as alive, max_by(leader, pos) as leader,
+      max_by(le, pos) as le, max_by(isr, pos) as isr
+    from partition_states group by run, topic_id, part) where alive) s
+  join (select run, topic_id, part, broker, leader_epoch, max_by(hw_new, seq) as high_watermark
+    from partition_event where hw_new is not null and maximal_isr is not null
+    group by run, topic_id, part, broker, leader_epoch) w
+    on s.run = w.run and s.topic_id = w.topic_id and s.part = w.part and s.leader = w.broker
+      and s.le = w.leader_epoch
+  where s.member <> s.leader
+) f
+  on l.run = f.run and l.topic_id = f.topic_id and l.part = f.part and l.broker = f.leader
+    and l.offset < f.high_watermark
+join (select e.run, e.topic_id, e.part, e.broker, max_by(e.leo, e.seq) as log_end
+  from partition_event e
+  join (select distinct run, topic_id, part, broker, incarnation from replica_log
+    where at = 'end' and incarnation is not null) i
+    on e.run = i.run and e.topic_id = i.topic_id and e.part = i.part and e.broker = i.broker
+      and e.incarnation = i.incarnation
+  where e.leo is not null group by e.run, e.topic_id, e.part, e.broker) e
+  on f.run = e.run and f.topic_id = e.topic_id and f.part = e.part and f.member = e.broker
+left join (select run, topic_id, part, broker, offset,
+    concat_ws(' ', leader_epoch, value_id) as held from replica_log where at = 'end') h
+  on f.run = h.run and f.topic_id = h.topic_id and f.part = h.part and f.member = h.broker
+    and l.offset = h.offset
+left join (select run, topic_id, part, bool_or(lossy) as lossy from electable_replicas
+  group by run, topic_id, part) x
+  on l.run = x.run and l.topic_id = x.topic_id and l.part = x.part
+where not coalesce(x.lossy, false)
+"""
+
+# The part of B2 that does not rest on what a leader believes.
+HELD_BY_ISR = Check(
+    view="held_by_isr",
+    when="held is not null",
+    bad="held < advanced",
+    message="leader {broker} advanced its high watermark to {number}, and the log of a member of "
+    "its maximal ISR, {new}, ended before",
+    offset="log_offset",
+    broker="leader",
+    new="array(member)",
+    number="advanced",
+    counts=False,
+)
+
 VIEWS = (
+    View(name="held_by_isr", sql=_HELD, empty_unless=("partition_event", "kind", "hw")),
+    View(name="isr_logs", sql=_OF_ISR, empty_unless=("replica_log", "at", "end")),
     View(name="replica_logs", sql=_LOGS),
     View(name="replica_values", sql=_VALUES),
 )
 
 RULES = (
+    Rule(
+        id="F2",
+        title="Every ISR member holds what is committed",
+        statement="At the end of a run each running member of the committed ISR holds, at every "
+        "offset below its leader's high watermark, the leader's record, except after an unclean "
+        "election or the loss of the last ISR member.",
+        source="KIP-101, KIP-320; StrongISR",
+        evidence=Evidence.TRACE,
+        tables=("replica_log", "partition_event", "raft_event"),
+        checks=(
+            Check(
+                view="isr_logs",
+                when="true",
+                bad="(held is not null and held <> committed) "
+                "or (held is null and log_end <= record_offset)",
+                message="broker {broker} is in the ISR and lacks the committed record at offset "
+                "{number}, or holds another there",
+                broker="member",
+                number="record_offset",
+                offset="log_offset",
+            ),
+        ),
+    ),
     Rule(
         id="F4",
         title="Replicas do not diverge below their high watermarks",

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
 from minicluster.metadata.image.partition import NO_LEADER, RECOVERING
 from minicluster.protocol.uuids import format_uuid
-
-if TYPE_CHECKING:
-    from minicluster.verify.rules.trace.waits import Committed, Waits
+from minicluster.verify.rules.time.waits import Committed, Waits
 
 Row = Mapping[str, Any]
 _ANYWHERE = (format_uuid(UNASSIGNED), format_uuid(MIGRATING))

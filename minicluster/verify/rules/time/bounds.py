@@ -7,7 +7,7 @@ that the timeouts of the cluster give (``run.json``: ``healed_ms``, ``bounds_ms`
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
-from minicluster.verify.rules.trace.waits import COLUMNS, TABLES, waits_of
+from minicluster.verify.rules.time.fold import COLUMNS, TABLES, waits_of
 
 VIEWS = (View(name="waits", fold=waits_of, columns=COLUMNS, reads=("timing", "brokers",
     "partitions", "topics", *TABLES)),)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Promises about time: what waits, for how long, and the rules over it."""
