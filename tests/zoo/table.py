@@ -110,7 +110,7 @@ NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())
 # Faults that only a machine shows: the rule that it breaks, and the reason why no run can.
 OF_ZOOKEEPER = "the rules of ZooKeeper's log judge it, step by step on a server without actors"
 MACHINES = {
-    "Z34": ("G2", "a promise about time, which no rule over a finished run states"),
+    "Z34": ("G2", "G2 is judged from the end of the last disturbance on, and this needs one"),
     "Z58": ("E42", "the test sets the contents of the follower's tail and the leader's snapshot"),
     "Z60": ("E42 F1", "it takes DeleteRecords, which no client here sends"),
     "S16": ("D4", "replaying refuses an old epoch, so what is decided never reaches a log"),
@@ -130,12 +130,12 @@ MACHINES = {
 LEFT_OUT = {
     "Z46": (
         "KAFKA-13959: a broker is unfenced only once it has read to the end of the log",
-        "G1 is a promise about time, with no rule over a finished run; E24 states the conditions "
-        "of unfencing",
+        "G1 is judged where a run goes on after its last disturbance; E24 states the conditions of "
+        "unfencing",
     ),
     "S36": (
         "a leader counts a follower's time from the arrival of its fetch, so that the ISR flaps",
-        "G11 is a promise about time, with no rule over a finished run; E14 and F14 state what "
-        "each change must be",
+        "G11 is judged where a run goes on after its last disturbance; E14 and F14 state what each "
+        "change must be",
     ),
 }
