@@ -115,6 +115,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "leader_epoch": "int",
         "value_id": "str",
         "at": "str",  # end truncate crash
+        "directory": "str",  # end: the id of the log directory with the replica
+        "online": "bool",  # end: that directory works
     },
     "history": {
         "op_id": "int",
@@ -236,6 +238,7 @@ OPTIONAL_TABLES = frozenset(
 # Columns that runs of earlier versions do not have: null there.
 OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "rpc": ("client_id", "connection"),
+    "replica_log": ("directory", "online"),
     "client_record": (
         "send_seq",
         "received_seq",

@@ -19,6 +19,10 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
     for name in store.names():
         known = store.partition_file(name)
         topic, _, index = name.rpartition("-")
+        place: dict[str, Any] = {}
+        if at == "end" and known is not None:
+            is_online = known.directory in store.online_directories
+            place = {"directory": format_uuid(known.directory), "online": is_online}
         for batch in disk.logs[name].batches:
             for record in batch.records:
                 yield {
@@ -31,4 +35,5 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
                     "leader_epoch": batch.leader_epoch,
                     "value_id": (record.value or b"").decode("utf-8", "backslashreplace"),
                     "at": at,
+                    **place,
                 }

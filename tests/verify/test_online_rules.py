@@ -15,7 +15,13 @@ from minicluster.verify.rules import RULES, ZNODE_VIEWS, Evidence
 from tests.verify import cases, logs_beside_rules
 from tests.verify.build import Case, LogBuilder, change, cluster
 
-OF_TRACES = {"atomic_requests", "requested_elections", "raft_history", "snapshot_states"}
+OF_TRACES = {
+    "atomic_requests",
+    "requested_elections",
+    "raft_history",
+    "snapshot_states",
+    "placed_logs",
+}
 """Checks of these views need more than the log."""
 
 

@@ -277,6 +277,32 @@ def f2_near() -> RunBuilder:
     return _running(run, 3, (0, "a"), (0, "b"), (0, "z"))
 
 
+def _in_directory(broker: int, *, failed_ms: int, online: bool = False) -> RunBuilder:
+    """1 leads; the directory with the replica of a broker failed, and the run ends at 60 s."""
+    run = _running(RunBuilder(cluster(), ended_at_ms=60_000), broker, (0, "a"))
+    row = {"step": 1, "action": "fail_dir", "phase": "start", "targets": f"[{broker}]"}
+    run.row("fault", {**row, "seq": failed_ms})
+    for row in run.rows["replica_log"]:
+        row |= {"directory": "A", "online": online}
+    return run
+
+
+def d1_bad_disk() -> RunBuilder:
+    """The failure was never reported, so that no record shows it."""
+    return _in_directory(1, failed_ms=1_000)
+
+
+def d1_near_disk() -> RunBuilder:
+    """A follower's directory; and the leader's was repaired, or failed just now."""
+    run = _in_directory(1, failed_ms=1_000, online=True)
+    run.rows["replica_log"] += _in_directory(2, failed_ms=1_000).rows["replica_log"]
+    return run
+
+
+def d1_near_just_failed() -> RunBuilder:
+    return _in_directory(1, failed_ms=59_000)
+
+
 def _sent(run: RunBuilder, value: str, *, idempotent: bool) -> RunBuilder:
     return run.row(
         "history",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from minicluster.verify.rules.log.active_brokers import KEEP
 from minicluster.verify.rules.log.partitions import DIRECTORIES
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
+from minicluster.verify.rules.trace.replica_logs import LEADS_FROM_DEAD_DIRECTORY
 
 _NO_LOG_DIRS = "cast(array() as array<string>)"
 
@@ -79,7 +80,8 @@ RULES = (
         statement="When a log directory is recorded as offline, its replicas are in no ISR and "
         "lead no partition, except for the last member, which stays while there is no leader. A "
         "replica that a leader proposes again later is not promised: the controller does not "
-        "check directories then.",
+        "check directories then. No running broker leads a partition whose log lies in a directory "
+        "that failed longer ago than the timeout for it.",
         source="KIP-858, KIP-589; ReplicationControlManager.handleDirectoriesOffline, "
         "ineligibleReplicasForIsr",
         evidence=Evidence.LOG,
@@ -96,6 +98,7 @@ RULES = (
                 new="isr",
                 promised=f"(not {_JOINED})",
             ),
+            LEADS_FROM_DEAD_DIRECTORY,
         ),
     ),
     Rule(

@@ -115,6 +115,34 @@ left join (select run, topic_id, part, bool_or(lossy) as lossy from electable_re
 where not coalesce(x.lossy, false)
 """
 
+# The logs of running brokers at the end, by their directories, beside the last leader of each. What
+# fails is reported, and another leader elected, within the timeout for failed directories.
+_PLACED = """
+select d.run, d.topic, d.topic_id, d.part, d.broker, d.online, s.leader,
+  cast(null as bigint) as log_offset
+from (select distinct run, topic, topic_id, part, broker, online from replica_log
+  where at = 'end' and online is not null and incarnation is not null) d
+join (select run, topic_id, part, max_by(alive, pos) as alive, max_by(leader, pos) as leader
+  from partition_states group by run, topic_id, part) s
+  on d.run = s.run and d.topic_id = s.topic_id and d.part = s.part
+join timing t on d.run = t.run
+left join (select run, targets, max(vt) as failed_ms from fault
+  where action = 'fail_dir' and phase = 'start' group by run, targets) f
+  on d.run = f.run and f.targets = concat_ws('', '[', d.broker, ']')
+where s.alive and (f.failed_ms is null or t.ended_ms - f.failed_ms > 40000)
+"""
+
+# The part of D1 that the disks show.
+LEADS_FROM_DEAD_DIRECTORY = Check(
+    view="placed_logs",
+    when="leader = broker",
+    bad="not online",
+    message="broker {broker} leads a partition whose log lies in a directory that has failed",
+    offset="log_offset",
+    broker="broker",
+    counts=False,
+)
+
 # The part of B2 that does not rest on what a leader believes.
 HELD_BY_ISR = Check(
     view="held_by_isr",
@@ -131,6 +159,7 @@ HELD_BY_ISR = Check(
 
 VIEWS = (
     View(name="held_by_isr", sql=_HELD, empty_unless=("partition_event", "kind", "hw")),
+    View(name="placed_logs", sql=_PLACED, empty_unless=("replica_log", "at", "end")),
     View(name="isr_logs", sql=_OF_ISR, empty_unless=("replica_log", "at", "end")),
     View(name="replica_logs", sql=_LOGS),
     View(name="replica_values", sql=_VALUES),

@@ -1,0 +1,38 @@
+"""Where replicas lie at the end of a run: none is led from a directory that failed long ago."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from minicluster import MiniCluster
+from tests.verify import trace_cases_logs as cases
+from tests.verify.in_process import judged
+
+
+@pytest.mark.parametrize(
+    ("case", "findings"),
+    [(cases.d1_bad_disk, 1), (cases.d1_near_disk, 0), (cases.d1_near_just_failed, 0)],
+)
+def test_a_leader_in_a_directory_that_failed_is_found(
+    case: cases.Case, findings: int, tmp_path: Path
+) -> None:
+    case().write(tmp_path / "run")
+    _, messages = judged(tmp_path / "run", "D1")["D1"]
+    assert len(messages) == findings
+
+
+def test_a_failed_directory_of_a_real_run_leads_nothing(tmp_path: Path) -> None:
+    with MiniCluster(controllers=1, brokers=2, seed=3, config={"log.dirs": "a,b"}) as cluster:
+        orders = cluster.create_topic("orders", partitions=2, replicas=2)
+        cluster.produce("orders", count=4)
+        cluster.run_for("2s")
+        leader = orders[0].leader
+        cluster.fail_dir(leader, dir=0)
+        cluster.run_for("60s")
+        run = cluster.save(tmp_path / "run")
+    online = parquet.read_table(run / "trace" / "replica_log.parquet")["online"].to_pylist()
+    assert {True, False} <= {*online}
+    assert judged(run, "D1")["D1"][1] == []
