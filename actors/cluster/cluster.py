@@ -84,6 +84,7 @@ class Cluster:
     rt: Runtime
     own_client: Client  # since the start
     is_started = False
+    disturbed_ms = 0  # when a disturbance last began or ended
     has_logs = True  # False: replicas are in sync without records (``quiet_replicas.py``)
     broker_ids: tuple[int, ...]
     controller_ids: tuple[int, ...]
@@ -157,7 +158,6 @@ class Cluster:
         self._plan_bootstrap(metadata_version, features)
         self.wire, self.scenario, self.exercises = wire, scenario, tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
-        self.disturbed_ms = 0  # when a disturbance last began or ended
         self.online, self.znodes_judged = online and mode == KRAFT, online and mode == ZOOKEEPER
         self.checks = tuple(checks)
         self._lay_out()
