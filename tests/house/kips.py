@@ -16,6 +16,7 @@ TITLES = {
     110: "Codec for ZStandard compression",
     112: "Failed disks with several log directories",
     113: "Replica movement between log directories",
+    133: "AdminClient describes and alters configs",
     152: "SASL authentication failures and client diagnostics",
     183: "Preferred leader election by the admin client",
     195: "AdminClient.createPartitions",

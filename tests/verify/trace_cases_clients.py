@@ -108,7 +108,7 @@ def f1_made_again() -> RunBuilder:
 
 
 def f1_made_again_near() -> RunBuilder:
-    """What the topic before it acknowledged went with it."""
+    """The records that the topic before it acknowledged went with it."""
     return _made_again(0)
 
 
