@@ -388,8 +388,10 @@ class Cluster:
 
         Those that go on from a log are so at once: there, a controller has to be active as well.
         """
-        committed = self.adopted is None or self.committed.offset >= self.adopted.end.end_offset
-        return committed and self._unfenced(self.starting)
+        if self.adopted is None:
+            return self.all_unfenced()
+        is_committed = self.committed.offset >= self.adopted.end.end_offset
+        return is_committed and self._unfenced(self.starting)
 
     def all_unfenced(self) -> bool:
         """True if all brokers are registered and unfenced; on ZooKeeper, in the image of each."""

@@ -14,7 +14,6 @@ from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import replica_rows
 from minicluster.actors.recording.run_place import put_in_place
-from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
@@ -87,6 +86,9 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, An
     header = _header(cluster, trace_hash, list(disks))
     if cluster.mode == ZOOKEEPER:
         cluster.zookeeper_log.write(path)
+        # Not loaded by a cluster of KRaft.
+        from minicluster.controller.zookeeper.state.settings import ReleaseRules
+
         header["inter_broker_protocol"] = str(cluster.protocol)
         release = ReleaseRules.of(cluster.protocol.release)
         header["ineligible_members_refused"] = release.ineligible_members_refused

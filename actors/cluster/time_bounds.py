@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
 
 LATE_RESPONSE_MS = 2_000
-"""How much longer than a request's own timeout its response may take."""
+"""The time beyond a request's own timeout that its response may take."""
 
 
 def time_bounds(config: ClusterConfig) -> dict[str, int]:

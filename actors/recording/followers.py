@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from minicluster.actors.recording.client_records import client_rows
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.runtime.runtime import Runtime
-from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.errors import MiniclusterError, UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import METADATA_DIRECTORY
@@ -132,6 +131,7 @@ class OnlineZnodeChecks:
     """
 
     def __init__(self, rt: Runtime, run: str, protocol: InterBrokerProtocol) -> None:
+        from minicluster.controller.zookeeper.state.settings import ReleaseRules
         from minicluster.verify.zookeeper.checker import ZnodeChecker
 
         refused = ReleaseRules.of(protocol.release).ineligible_members_refused

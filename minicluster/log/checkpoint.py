@@ -97,11 +97,11 @@ def decode_snapshot(buffer: bytes, name: str = "snapshot") -> Snapshot:
 def remember_snapshot(content: bytes, snapshot: Snapshot) -> None:
     """Share the content of these bytes with who decodes the same object."""
     global _decoded
-    _decoded = ((content, snapshot), *_decoded[: SHARED_MAX - 1])
+    _decoded = ((content, snapshot), *_decoded[: SHARED_SNAPSHOTS_MAX - 1])
 
 
 SHARED_BYTES_MIN = 1 << 20
-SHARED_MAX = 2
+SHARED_SNAPSHOTS_MAX = 2
 _decoded: tuple[tuple[bytes, Snapshot], ...] = ()
 """The snapshots decoded last. An entry keeps its bytes alive, so that no other object has their
 identity; the tuple is replaced as a whole, for actors on threads."""

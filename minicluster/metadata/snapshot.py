@@ -87,11 +87,11 @@ def image_from_records(records: Iterable[Any], *, offset: int = -1) -> MetadataI
 def remember_image(records: tuple[VersionedRecord, ...], offset: int, image: MetadataImage) -> None:
     """Share the image of these records with who loads the same object."""
     global _loaded
-    _loaded = ((records, offset, image), *_loaded[: SHARED_MAX - 1])
+    _loaded = ((records, offset, image), *_loaded[: SHARED_IMAGES_MAX - 1])
 
 
 SHARED_RECORDS_MIN = 1_000
-SHARED_MAX = 2
+SHARED_IMAGES_MAX = 2
 _loaded: tuple[tuple[tuple[VersionedRecord, ...], int, MetadataImage], ...] = ()
 """The images loaded last, which the nodes of a cluster in one process share. An entry keeps its
 records alive; the tuple is replaced as a whole, for actors on threads."""

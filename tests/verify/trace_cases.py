@@ -144,7 +144,7 @@ def b2_near() -> RunBuilder:
 
 
 def _logged(**known: int) -> RunBuilder:
-    """What the brokers' own logs hold, beside a leader that counts 8 of each."""
+    """The brokers' own logs, beside a leader that counts 8 of each."""
     run = RunBuilder(cluster())
     for broker, end in known.items():
         run.partition("append", broker=int(broker[1:]), leo=end)
@@ -164,7 +164,7 @@ def b2_truncated_log() -> RunBuilder:
 
 
 def b2_near_logs() -> RunBuilder:
-    """What 3 loses by a crash the leader cannot see."""
+    """Records that 3 loses by a crash which the leader cannot see."""
     run = _logged(b2=8, b3=9)
     return run.partition("become_follower", broker=3, incarnation="3-2", leo=5)
 

@@ -96,7 +96,7 @@ def g3_bad() -> RunBuilder:
 
 
 def g3_near() -> RunBuilder:
-    """What it published last is followed by records without an effect on images."""
+    """The image published last is followed by records without an effect on images."""
     return later(_published(SOON_MS), LATE_MS, r.NoOpRecord())
 
 
@@ -165,9 +165,9 @@ def g7_near() -> RunBuilder:
 
 
 def _produced(completed_ms: int | None, api: str = "Produce") -> RunBuilder:
-    asked = as_json({"timeoutMs": 100, "maxWaitMs": 100})
+    request = as_json({"timeoutMs": 100, "maxWaitMs": 100})
     return timed(cluster()).rpc(
-        api, 7, dst=1, sent_ms=10, handled_ms=20, completed_ms=completed_ms, request=asked
+        api, 7, dst=1, sent_ms=10, handled_ms=20, completed_ms=completed_ms, request=request
     )
 
 

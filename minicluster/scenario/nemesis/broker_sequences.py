@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from minicluster.durations import format_duration
 from minicluster.scenario.nemesis.draws import (
+    MAY_FAIL,
     Draws,
     Events,
     Kind,
@@ -19,8 +20,6 @@ from minicluster.scenario.nemesis.draws import (
     for_ms,
     some_brokers,
 )
-
-GIVEN = {"may_fail": True, "within": "2s"}
 
 
 def _own_topic(name: str, letter: str = "") -> str:
@@ -65,17 +64,17 @@ def _fenced_at_creation(draws: Draws, name: str, world: World) -> Events:
     silent = {"do": "cut", "src": fenced, "dst": "controllers"}
     yield 0, {**silent, **for_ms(at_ms + draws.between(f"{name}/for", 1_000, 5_000))}
     topic = _own_topic(name)
-    yield at_ms, {"do": "create_topic", "name": topic, "assignment": [assignment], **GIVEN}
+    yield at_ms, {"do": "create_topic", "name": topic, "assignment": [assignment], **MAY_FAIL}
     if draws.flip(f"{name}/more", 0.4):
         more = {"total": 2, "assignment": [assignment]}
-        yield at_ms + 500, {"do": "add_partitions", "name": topic, **more, **GIVEN}
+        yield at_ms + 500, {"do": "add_partitions", "name": topic, **more, **MAY_FAIL}
 
 
 def _changed_while_away(draws: Draws, name: str, world: World) -> Events:
     """A broker misses that topics come, go or come anew, and has to load a snapshot, perhaps."""
     (number,) = some_brokers(draws, name, world, 1)
     broker, old, new = f"broker({number})", _own_topic(name, "-old"), _own_topic(name, "-new")
-    create: Step = {"do": "create_topic", "partitions": 2, "replicas": 3, **GIVEN}
+    create: Step = {"do": "create_topic", "partitions": 2, "replicas": 3, **MAY_FAIL}
     yield 0, {**create, "name": old}
     yield 100, {**create, "name": new}
     away_ms = 1_500
@@ -88,12 +87,12 @@ def _changed_while_away(draws: Draws, name: str, world: World) -> Events:
         case _:
             no_metadata = {"do": "cut", "src": "controllers", "dst": broker, "api": "Fetch"}
             yield away_ms, {**no_metadata, **for_ms(lasting_ms)}
-    yield away_ms + 500, {"do": "delete_topic", "name": old, **GIVEN}
+    yield away_ms + 500, {"do": "delete_topic", "name": old, **MAY_FAIL}
     how = "recreate_topic" if draws.flip(f"{name}/anew", 0.6) else "delete_topic"
-    yield away_ms + 700, {"do": how, "name": new, **GIVEN}
+    yield away_ms + 700, {"do": how, "name": new, **MAY_FAIL}
     short = _own_topic(name, "-short")
     yield away_ms + 900, {**create, "name": short, "replicas": 2}
-    yield away_ms + 1_100, {"do": "delete_topic", "name": short, **GIVEN}
+    yield away_ms + 1_100, {"do": "delete_topic", "name": short, **MAY_FAIL}
     if draws.flip(f"{name}/snapshot", 0.6):
         yield away_ms + 1_500, {"do": "snapshot", "node": "controllers"}
         yield away_ms + 1_800, {"do": "compact", "node": "active_controller()"}
@@ -103,7 +102,7 @@ def _eligible_replicas(draws: Draws, name: str, world: World) -> Events:
     """Members of an ISR fall below its minimum, and what makes them eligible changes."""
     first, second, third = some_brokers(draws, name, world, 3)
     topic, other = _own_topic(name, "-a"), _own_topic(name, "-b")
-    create: Step = {"do": "create_topic", "assignment": [[first, second]], "min_isr": 2, **GIVEN}
+    create: Step = {"do": "create_topic", "assignment": [[first, second]], "min_isr": 2, **MAY_FAIL}
     yield 0, {**create, "name": topic}
     yield 100, {**create, "name": other}
     out_ms = 1_500 + world.session_ms + draws.between(f"{name}/out", 1_500, 3_000)
@@ -113,17 +112,17 @@ def _eligible_replicas(draws: Draws, name: str, world: World) -> Events:
         second_ms = 1_500 + draws.between(f"{name}/second", 50, 1_500)
         order_ms = draws.between(f"{name}/order", 0, 4_000) - 2_000
         yield second_ms, _bounce(f"broker({second})", back_ms + order_ms - second_ms)
-    minimum = {"do": "set_config", "topic": topic, "key": "min.insync.replicas", **GIVEN}
-    move: Step = {"do": "reassign", "partitions": f"{topic}-0", **GIVEN}
+    minimum = {"do": "set_config", "topic": topic, "key": "min.insync.replicas", **MAY_FAIL}
+    move: Step = {"do": "reassign", "partitions": f"{topic}-0", **MAY_FAIL}
     if draws.flip(f"{name}/minimum"):
         yield out_ms, {**minimum, "value": 1}
     if draws.flip(f"{name}/moves"):
         yield out_ms + 200, {**move, "replicas": [second]}
         yield back_ms + 2_000, {**move, "replicas": [second, first]}
     if draws.flip(f"{name}/gone", 0.6):
-        yield out_ms + 400, {"do": "delete_topic", "name": other, **GIVEN}
+        yield out_ms + 400, {"do": "delete_topic", "name": other, **MAY_FAIL}
     if draws.flip(f"{name}/unregistered", 0.3):
-        yield out_ms + 600, {"do": "unregister", "broker": f"broker({first})", **GIVEN}
+        yield out_ms + 600, {"do": "unregister", "broker": f"broker({first})", **MAY_FAIL}
     if world.log_dirs > 1 and draws.flip(f"{name}/directory"):
         which = {"broker": f"broker({first})", "dir": draws.below(f"{name}/dir", world.log_dirs)}
         yield back_ms + 3_000, {"do": "fail_dir", **which}

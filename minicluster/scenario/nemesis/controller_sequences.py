@@ -19,7 +19,7 @@ from minicluster.scenario.nemesis.draws import (
 
 ACTIVE = "active_controller()"
 WEEK_MS = 7 * 24 * 3_600_000
-GIVEN = {"may_fail": True, "within": "5s"}
+VOTERS_MAY_FAIL = {"may_fail": True, "within": "5s"}
 
 
 def _decisions(draws: Draws, name: str, count: int, within: str) -> list[Step]:
@@ -51,9 +51,9 @@ def _decides_in_vain(draws: Draws, name: str, world: World) -> Events:
     if world.dynamic and draws.flip(f"{name}/voter", 0.6):
         node = {"node": f"controller({world.controllers - 1})"}
         leaves_ms = after_ms + draws.between(f"{name}/leaves", 1_500, 4_000)
-        yield leaves_ms, {"do": "remove_voter", **node, **GIVEN}
+        yield leaves_ms, {"do": "remove_voter", **node, **VOTERS_MAY_FAIL}
         back_ms = max(leaves_ms + 1_000, apart_ms) + draws.between(f"{name}/back", 500, 5_000)
-        yield back_ms, {"do": "add_voter", **node, **GIVEN}
+        yield back_ms, {"do": "add_voter", **node, **VOTERS_MAY_FAIL}
     else:
         yield apart_ms - 500, _decisions(draws, f"{name}/next", 1, "400ms")[0]
 
@@ -129,12 +129,12 @@ def _late_acknowledgement(draws: Draws, name: str, world: World) -> Events:
         yield 0, {**held, "src": src, "dst": dst}
     yield 100, {"do": "bounce", "node": ACTIVE, "down": "3s"}
     leaves_ms = draws.between(f"{name}/leaves", 4_000, 8_000)
-    yield leaves_ms, {"do": "remove_voter", "node": last, **GIVEN}
+    yield leaves_ms, {"do": "remove_voter", "node": last, **VOTERS_MAY_FAIL}
     late_ms = leaves_ms + draws.between(f"{name}/late", 50, 800)
     for src, dst in links:
         yield late_ms, {"do": "release", "src": src, "dst": dst, "api": "BeginQuorumEpoch"}
     back_ms = late_ms + draws.between(f"{name}/back", 1_000, 6_000)
-    yield back_ms, {"do": "add_voter", "node": last, **GIVEN}
+    yield back_ms, {"do": "add_voter", "node": last, **VOTERS_MAY_FAIL}
 
 
 CONTROLLER_SEQUENCES = (

@@ -18,6 +18,9 @@ SHAPE = frozenset({"controllers", "brokers", "log dirs", "victim", "dynamic"})
 Step = dict[str, Any]
 Events = Iterator[tuple[int, Step]]  # (milliseconds after the event began, step)
 
+MAY_FAIL = {"may_fail": True, "within": "2s"}
+"""Arguments of a step that a disturbance may hold up."""
+
 
 class Draws:
     """Chance of one seed; each draw has a name of its own.

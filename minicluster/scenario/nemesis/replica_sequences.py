@@ -12,6 +12,7 @@ from __future__ import annotations
 from minicluster.durations import format_duration
 from minicluster.scenario.nemesis.draws import (
     LOSSY_TOPIC,
+    MAY_FAIL,
     Draws,
     Events,
     Kind,
@@ -23,7 +24,6 @@ from minicluster.scenario.nemesis.draws import (
 )
 
 LATE = format_duration(120_000)  # later than any sequence ends
-GIVEN = {"may_fail": True, "within": "2s"}
 
 
 def _fenced_and_fetching(draws: Draws, name: str, world: World) -> Events:
@@ -65,7 +65,7 @@ def _leads_again(draws: Draws, name: str, world: World) -> Events:
     yield 100, {**load, **for_ms(away_ms + 4_000)}
     yield 200, {"do": "cut", "src": leader, "dst": "controllers", **for_ms(away_ms)}
     again_ms = away_ms + draws.between(f"{name}/again", 500, 5_000)
-    yield again_ms, {"do": "elect", "partitions": f"{topic}-0", **GIVEN}
+    yield again_ms, {"do": "elect", "partitions": f"{topic}-0", **MAY_FAIL}
 
 
 def _leads_in_the_dark(draws: Draws, name: str, world: World) -> Events:
@@ -87,7 +87,7 @@ def _leads_in_the_dark(draws: Draws, name: str, world: World) -> Events:
             yield at_ms, {**silent, **for_ms(down_ms)}
         case _:
             yield at_ms, {"do": "bounce", "node": follower, "down": format_duration(down_ms)}
-            yield at_ms + down_ms, {"do": "elect", "partitions": f"{topic}-0", **GIVEN}
+            yield at_ms + down_ms, {"do": "elect", "partitions": f"{topic}-0", **MAY_FAIL}
 
 
 def _elections_without_fetches(draws: Draws, name: str, world: World) -> Events:
@@ -122,7 +122,7 @@ def _members_fall(draws: Draws, name: str, world: World) -> Events:
     if not lossy and draws.flip(f"{name}/second", 0.7):
         yield out_ms + first_ms, {**bounce, "down": format_duration(down_ms)}
         first_ms *= 2
-    elect = {"do": "elect", "partitions": f"{topic}-0", **GIVEN}
+    elect = {"do": "elect", "partitions": f"{topic}-0", **MAY_FAIL}
     yield out_ms + first_ms, elect
     if lossy and draws.flip(f"{name}/unclean", 0.6):
         yield out_ms + first_ms + 500, {**elect, "type": "UNCLEAN"}

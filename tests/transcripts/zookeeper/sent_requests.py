@@ -103,7 +103,7 @@ def compare_sent(controllers: Sequence[Controller], recording: Recording) -> Ite
 
 
 class _Channel:
-    """What a controller sent to one broker, in order."""
+    """The requests of a controller to one broker, in order."""
 
     def __init__(self, controller: Controller, broker: int) -> None:
         places = [place for place, one in enumerate(controller.sent) if one.to == broker]

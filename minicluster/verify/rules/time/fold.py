@@ -1,8 +1,8 @@
-"""How long each promise about time was waited for, once all disturbances had ended.
+"""The time for which each promise was waited for, once all disturbances had ended.
 
 A fold over the events of one run: what holds later than promised is a stretch of time, from its
 beginning, or from the end of the last disturbance, to the event that ends it. Each promise and key
-has one row, of its longest stretch. A run that ends before a bound is over says nothing about it.
+has one row, of the longest. A run that ends before a bound is over decides nothing about it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _publications(
 
 
 class _Replica:
-    """What the leader of a partition holds, and what of it waits for the high watermark."""
+    """The log of a partition's leader, and what of it waits for the high watermark."""
 
     def __init__(self, key: Key, epoch: int = -1, incarnation: str | None = None) -> None:
         self.key, self.epoch, self.incarnation = key, epoch, incarnation

@@ -1,4 +1,4 @@
-"""What the committed log itself shows of promises about time: brokers, ISRs, leaders.
+"""Promises about time as the committed log itself shows them: brokers, ISRs, leaders.
 
 The records of one operation take effect together, at the time at which they are committed.
 """

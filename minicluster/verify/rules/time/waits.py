@@ -43,7 +43,7 @@ class Waits:
         self._open.setdefault((promise, key), at_ms)
 
     def end(self, promise: str, key: Key, at_ms: int) -> None:
-        """What was waited for holds, or need not hold any more."""
+        """End a wait: what was waited for holds, or need not hold any more."""
         since_ms = self._open.pop((promise, key), None)
         self.stretch(promise, key, since_ms, at_ms)
 
@@ -52,7 +52,7 @@ class Waits:
         (self.begin if waits else self.end)(promise, key, at_ms)
 
     def drop(self, promise: str, key: Key) -> None:
-        """What was waited for is not promised any more."""
+        """Drop a wait for what is not promised any more."""
         self._open.pop((promise, key), None)
 
     def stretch(self, promise: str, key: Key, since_ms: int | None, until_ms: int) -> None:

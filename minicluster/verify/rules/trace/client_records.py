@@ -1,8 +1,8 @@
 """Responses to Kafka's clients, beside the logs and the high watermarks of the replicas.
 
 A partition that has lost records, by an unclean election or with its last ISR member, promises
-nothing. A name that several topics had stands for the one that the broker had by the response; to
-a broker that has none of them, such as a group's coordinator, it names none.
+nothing. A name that several topics had is that of the one which the broker had by the response;
+of a broker that has none of them, such as a group's coordinator, it names none.
 """
 
 from __future__ import annotations
