@@ -20,7 +20,11 @@ from minicluster.log.control import control_records
 from minicluster.log.directory import METADATA_DIRECTORY, locate, read_metadata_log
 from minicluster.log.properties import read_properties
 from minicluster.log.segment import read_segment
-from minicluster.protocol.records import RegisterBrokerRecord, VotersRecord
+from minicluster.protocol.records import (
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    VotersRecord,
+)
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.replica.producers.snapshot_file import decode_producers
@@ -143,16 +147,23 @@ def test_the_metadata_log_is_the_same_on_the_time_of_day_and_at_real_addresses(
         )  # fmt: skip
         assert NOON - 3_600_000 < other.max_timestamp <= NOON
         for mine, its in zip(one.metadata_records, other.metadata_records, strict=True):
-            if not isinstance(mine.record, RegisterBrokerRecord):
+            if not isinstance(mine.record, (RegisterBrokerRecord, RegisterControllerRecord)):
                 assert mine == its
-    registered = {
-        (r.record.broker_id, point.host, point.port)
-        for batch in theirs
-        for r in batch.metadata_records
-        if isinstance(r.record, RegisterBrokerRecord)
-        for point in r.record.end_points
+    records = [r.record for batch in theirs for r in batch.metadata_records]
+    brokers = {
+        (record.broker_id, point.host, point.port)
+        for record in records
+        if isinstance(record, RegisterBrokerRecord)
+        for point in record.end_points
     }
-    assert registered == {(n, "127.0.0.1", 19_999 + n) for n in (1, 2, 3)}
+    assert brokers == {(n, "127.0.0.1", 19_999 + n) for n in (1, 2, 3)}
+    controllers = {
+        (record.controller_id, point.host)
+        for record in records
+        if isinstance(record, RegisterControllerRecord)
+        for point in record.end_points
+    }
+    assert controllers == {(n, "127.0.0.1") for n in (101, 102, 103)}
 
 
 def test_the_voters_in_every_checkpoint_have_real_addresses(story: Story) -> None:

@@ -50,7 +50,7 @@ def seen_by(seed: int, variation: tuple[int, ...]) -> frozenset[tuple[str, str]]
 
 
 def played(
-    seed: int, faults: tuple[str, ...], *, variation: tuple[int, ...], runs: None
+    seed: int, faults: tuple[str, ...], *, variation: tuple[int, ...], runs: None, draw: object
 ) -> Outcome:
     return Outcome(
         seed=seed,

@@ -74,7 +74,7 @@ def test_a_step_shows_itself_in_one_line() -> None:
         ("- {do: loss, src: brokers, dst: all, p: 1.5}", "1.5 is not a number from 0 to 1"),
         ("- {do: mutate, fault: Z99}", "'Z99' is no planted fault"),
         ("- {do: elect, partitions: orders}", "not a partition"),
-        ("- {do: kill, node: broker(1), lose_tail: some}", "not one of none, unflushed, all"),
+        ("- {do: kill, node: broker(1), lose_tail: some}", "not one of none, torn, unflushed, all"),
         ("- {do: kill, node: follower(t-0, n=1)}", "'n=1)' is the rest of a value: a value with"),
         ("- heal", "a step is a mapping"),
         ("", "list of steps is missing"),
