@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -283,8 +284,14 @@ def test_the_trace_has_responses_to_clients(cluster: MiniCluster) -> None:
     assert len(consumer.consume(2, timeout=LIMIT_S)) == 2
     low, high = consumer.get_watermark_offsets(confluent_kafka.TopicPartition("orders", 0))
     consumer.close()
-    with cluster.rt.exclusive():
-        rows = list(cluster.recorder.table("client_record"))
+
+    def recorded() -> list[Mapping[str, Any]]:
+        with cluster.rt.exclusive():
+            return list(cluster.recorder.table("client_record"))
+
+    # A client may have its response before the broker's thread has recorded it.
+    cluster.wait_until(lambda: {"send", "read", "list"} <= {r["f"] for r in recorded()}, "10s")
+    rows = recorded()
     facts = [
         (row["f"], row["offset"], row["value"], row["acks"], row["high_watermark"]) for row in rows
     ]
