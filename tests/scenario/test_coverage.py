@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.actors.play import many_seeds
+from minicluster.actors.play import many_seeds, sights
 from minicluster.actors.play.campaign import Outcome
 from minicluster.actors.play.many_seeds import ROUND, campaign
 from minicluster.scenario import Scenario
@@ -78,3 +78,8 @@ def test_without_variations_each_seed_is_played_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(many_seeds, "play_seed", played)
     assert [outcome.name for outcome in campaign(range(1, 4))] == ["1", "2", "3"]
     assert [outcome.name for outcome in campaign((2,), variation=(2, 1))] == ["2.2.1"]
+
+
+def test_a_campaign_of_kraft_misses_no_rule_over_znodes() -> None:
+    assert {"A1", "E02"} <= sights.KNOWN["rules"]
+    assert not any(rule.startswith("K") for rule in sights.KNOWN["rules"])
