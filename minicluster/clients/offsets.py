@@ -33,6 +33,22 @@ class Membership:
     is_consumer: bool = False
 
 
+def _topics(
+    topic_kind: Any, partition_kind: Any, offsets: Mapping[TopicPartition, int]
+) -> tuple[Any, ...]:
+    """The topics of either commit request."""
+    return tuple(
+        topic_kind(
+            name=topic,
+            partitions=tuple(
+                partition_kind(partition_index=index, committed_offset=offsets[topic, index])
+                for index in indexes
+            ),
+        )
+        for topic, indexes in _by_topic(offsets).items()
+    )
+
+
 def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(places):
@@ -122,17 +138,8 @@ def transactional_commit(
         producer_epoch=producer[1],
         generation_id=member.generation,
         member_id=member.member_id,
-        topics=tuple(
-            kind.TxnOffsetCommitRequestTopic(
-                name=topic,
-                partitions=tuple(
-                    kind.TxnOffsetCommitRequestPartition(
-                        partition_index=index, committed_offset=offsets[topic, index]
-                    )
-                    for index in indexes
-                ),
-            )
-            for topic, indexes in _by_topic(offsets).items()
+        topics=_topics(
+            kind.TxnOffsetCommitRequestTopic, kind.TxnOffsetCommitRequestPartition, offsets
         ),
     )
 
@@ -150,18 +157,7 @@ def commit_offsets(
         group_id=member.group,
         generation_id_or_member_epoch=member.generation,
         member_id=member.member_id,
-        topics=tuple(
-            kind.OffsetCommitRequestTopic(
-                name=topic,
-                partitions=tuple(
-                    kind.OffsetCommitRequestPartition(
-                        partition_index=index, committed_offset=offsets[topic, index]
-                    )
-                    for index in indexes
-                ),
-            )
-            for topic, indexes in _by_topic(offsets).items()
-        ),
+        topics=_topics(kind.OffsetCommitRequestTopic, kind.OffsetCommitRequestPartition, offsets),
     )
 
     def on_end(response: Any | None, at_ms: int) -> None:

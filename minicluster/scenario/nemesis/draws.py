@@ -168,3 +168,15 @@ def fixed_delay(milliseconds: int) -> Step:
     """A delay that is the same for each message."""
     text = format_duration(milliseconds)
     return {"mean": text, "min": text}
+
+
+def replicated_load(draws: Draws) -> Iterator[Step]:
+    """The topics with three replicas, and a producer of each of their partitions."""
+    for index, topic in enumerate(TOPICS):
+        partitions = 1 + 2 * index
+        yield {"do": "create_topic", "name": topic, "partitions": partitions, "min_isr": 2}
+        for partition in range(partitions):
+            rate = 1 + draws.below(f"rate/{topic}/{partition}", 10)
+            acks = "all" if draws.flip(f"acks/{topic}/{partition}", 0.8) else "1"
+            step = {"do": "produce", "topic": topic, "rate": rate, "acks": acks}
+            yield {**step, "partition": partition}

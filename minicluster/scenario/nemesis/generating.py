@@ -30,6 +30,7 @@ from minicluster.scenario.nemesis.draws import (
     Kind,
     Step,
     World,
+    replicated_load,
     seed_text,
 )
 from minicluster.scenario.nemesis.replica_sequences import REPLICA_SEQUENCES
@@ -122,14 +123,7 @@ def _config_of(draws: Draws, world: World, quick: bool) -> dict[str, Any]:
 
 
 def _load(draws: Draws) -> Iterator[Step]:
-    for index, topic in enumerate(TOPICS):
-        partitions = 1 + 2 * index
-        yield {"do": "create_topic", "name": topic, "partitions": partitions, "min_isr": 2}
-        for partition in range(partitions):
-            rate = 1 + draws.below(f"rate/{topic}/{partition}", 10)
-            acks = "all" if draws.flip(f"acks/{topic}/{partition}", 0.8) else "1"
-            step = {"do": "produce", "topic": topic, "rate": rate, "acks": acks}
-            yield {**step, "partition": partition}
+    yield from replicated_load(draws)
     yield {"do": "create_topic", "name": LOSSY_TOPIC, "assignment": [[1, 2]], "min_isr": 1}
     rate = 1 + draws.below(f"rate/{LOSSY_TOPIC}", 5)
     yield {"do": "produce", "topic": LOSSY_TOPIC, "rate": rate, "acks": "1"}

@@ -21,6 +21,7 @@ from minicluster.scenario.nemesis.draws import (
     Step,
     World,
     lasting,
+    replicated_load,
 )
 from minicluster.scenario.nemesis.generating import CHAOS_MS, KINDS, LIVENESS_BOUND, WARM_UP_MS
 from minicluster.scenario.reading import steps_of
@@ -189,14 +190,7 @@ def _config_of(draws: Draws, world: World) -> dict[str, Any]:
 
 
 def _load(draws: Draws) -> Iterator[Step]:
-    for index, topic in enumerate(TOPICS):
-        partitions = 1 + 2 * index
-        yield {"do": "create_topic", "name": topic, "partitions": partitions, "min_isr": 2}
-        for partition in range(partitions):
-            rate = 1 + draws.below(f"rate/{topic}/{partition}", 10)
-            acks = "all" if draws.flip(f"acks/{topic}/{partition}", 0.8) else "1"
-            step = {"do": "produce", "topic": topic, "rate": rate, "acks": acks}
-            yield {**step, "partition": partition}
+    yield from replicated_load(draws)
     yield {"do": "create_topic", "name": UNCLEAN_TOPIC, "unclean": True}
     yield {"do": "produce", "topic": UNCLEAN_TOPIC, "rate": 2, "acks": "1"}
 
