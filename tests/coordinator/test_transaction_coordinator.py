@@ -270,7 +270,14 @@ def test_a_batch_of_brokers_is_complete_when_all_of_it_is() -> None:
     bench.commit()
     results = bench.given[token].results_by_transaction
     assert sorted(result.transactional_id for result in results) == ["x", "y", "z"]
-    assert bench.given[bench.send(add(), 5)].results_by_transaction == ()
+
+
+def test_a_batch_without_transactions_gets_no_response() -> None:
+    """Kafka sends the response with the last result, and here there is none."""
+    bench = Bench()
+    token = bench.send(m.AddPartitionsToTxnRequest(), 5)
+    bench.run(60_000)
+    assert token not in bench.given
 
 
 def test_offsets_are_a_partition_of_the_offsets_topic() -> None:

@@ -40,6 +40,8 @@ def handle_add_partitions_to_txn(
 ) -> None:
     """Add or verify the partitions of each transaction; the response waits for all of them.
 
+    The last result sends the response, so a request without transactions never gets one.
+
     Errors:  by partition UNKNOWN_TOPIC_OR_PARTITION, and OPERATION_NOT_ATTEMPTED for the others of
              the same transaction; those of ``add_partitions``.
     """
@@ -57,8 +59,6 @@ def handle_add_partitions_to_txn(
 
     for transaction in transactions:
         _add_or_verify(state, transaction, version, partial(add_result, transaction), now_ms)
-    if not transactions:
-        state.respond(token, _response((), version))
 
 
 def _of_client(request: Request) -> Transaction:
