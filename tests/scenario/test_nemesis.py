@@ -75,6 +75,7 @@ def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
         "snapshot", "compact", "create_topic", "delete_topic", "set_config", "elect", "loss",
         "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter", "recreate_topic",
         "add_partitions", "reassign", "consume", "transaction", "reorder", "resume", "unregister",
+        "transform",
     } == actions  # fmt: skip
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 

@@ -44,6 +44,8 @@ CHAOS_MS = (20_000, 60_000)
 SHORT_CHAOS_MS = (10_000, 40_000)  # with short timeouts
 LIVENESS_BOUND = "180s"
 CLIENTS = 0.3  # how many seeds have groups and transactions
+TRANSFORMS = 0.5  # how many of those have both as one: consume, transform, produce
+TRANSFORMED_TOPIC = "delta"
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
 KINDS = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
 FOCUSED = tuple(kind for kind in KINDS if kind not in SINGLE or kind.name in LASTING_EFFECTS)
@@ -134,7 +136,7 @@ def _has_clients(draws: Draws) -> bool:
 
 
 def _clients(draws: Draws) -> Iterator[Step]:
-    """A group, and producers that write transactions, of which some are aborted."""
+    """Groups, and producers that write transactions; some seeds transform one topic to another."""
     if not _has_clients(draws):
         return
     for n in range(1 + draws.below("clients/producers", 2)):
@@ -146,6 +148,13 @@ def _clients(draws: Draws) -> Iterator[Step]:
     for topic in TOPICS:
         step = {"do": "consume", "topic": topic, "group": f"of-{topic}", "isolation": isolation}
         yield {**step, "members": members, "protocol": protocol}
+    if draws.flip("clients/transforms", TRANSFORMS):
+        yield {"do": "create_topic", "name": TRANSFORMED_TOPIC, "partitions": 2, "min_isr": 2}
+        members = 1 + draws.below("clients/transforms/members", 2)
+        protocol = "consumer" if draws.flip("clients/transforms/protocol") else "classic"
+        step = {"do": "transform", "topic": TOPICS[0], "to": TRANSFORMED_TOPIC, "group": "both"}
+        aborts = 2 + draws.below("clients/transforms/aborts", 3)
+        yield {**step, "members": members, "protocol": protocol, "abort_every": aborts}
 
 
 def _background(draws: Draws) -> Iterator[tuple[int, Step]]:
