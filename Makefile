@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
 
-.PHONY: help demo test slow kafka check format lint types wheel bench docs clean
+.PHONY: help demo test slow kafka zookeeper check format lint types wheel bench docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,10 @@ slow: $(VENV)/.installed-dev  ## the tests that take longer
 kafka: $(VENV)/.installed-dev  ## Apache Kafka's own nodes beside a cluster's (Java, Maven)
 	@$(BIN)/python -m tests.kafka fetch
 	@$(BIN)/python -m pytest -q -m kafka tests/kafka
+
+zookeeper: $(VENV)/.installed-dev  ## ZooKeeper's own server below a cluster's brokers (Java, Maven)
+	@$(BIN)/python -m tests.zookeeper.real fetch
+	@$(BIN)/python -m pytest -q -m zookeeper tests/zookeeper/real
 
 check: format lint types test wheel  ## what CI runs
 

@@ -18,6 +18,7 @@ Source:  org.apache.zookeeper.server.FinalRequestProcessor, PrepRequestProcessor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
@@ -128,7 +129,11 @@ class ZooKeeperMachine:
         )
         if isinstance(request, Multi):
             failed = next((c for c in codes if c is not Code.OK), Code.OK)
-            result = Result(failed, parts=tuple(results))
+            parts = (
+                replace(one, stat=None) if isinstance(operation, Create) else one  # no create2
+                for operation, one in zip(operations, results, strict=True)
+            )
+            result = Result(failed, parts=tuple(parts))
         else:
             result = results[0]
         return [logged, *self._fire(changes), Respond(token, result)]

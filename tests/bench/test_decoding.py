@@ -19,7 +19,8 @@ from minicluster.log.segment import read_segment
 from minicluster.verify.spark.rows import COLUMNS, Rows
 from tests.bench.fixed_work import fixed_work
 from tests.bench.verify_log import long_log
-from tests.kafka.jars import jars_folder, java, missing
+from tests.kafka.jars import jars_folder, missing
+from tests.maven import java
 
 RECORDS = 100_000
 

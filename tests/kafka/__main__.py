@@ -5,13 +5,12 @@ They come from Maven Central into cache folders.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.kafka.jars import jars_folder, missing, spark_jars_folder
+from tests.maven import copy_jars
 
 POMS = {
     "pom.xml": (jars_folder(), ()),
@@ -33,23 +32,10 @@ def main(args: Sequence[str]) -> int:
     if list(args) != ["fetch"]:
         print("usage: python -m tests.kafka fetch", file=sys.stderr)
         return 64
-    maven = shutil.which("mvn")
-    if maven is None:
-        print("fetch: Maven (mvn) is not on the path", file=sys.stderr)
-        return 69
     for pom, (folder, artifacts) in POMS.items():
-        subprocess.run(
-            [
-                maven,
-                "--quiet",
-                "--batch-mode",
-                f"--file={Path(__file__).with_name(pom)}",
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={folder}",
-                *([f"-DincludeArtifactIds={','.join(artifacts)}"] if artifacts else ()),
-            ],
-            check=True,
-        )
+        failed = copy_jars(Path(__file__).with_name(pom), folder, artifacts)
+        if failed:
+            return failed
     why = missing()
     print(f"{jars_folder()}: {why or 'Apache Kafka is here'}")
     return 0 if why is None else 69

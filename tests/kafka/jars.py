@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
+
+from tests.maven import cache_folder, java
 
 VERSION = "4.3.0"
 CONNECTOR_VERSION = "4.2.0"
@@ -15,8 +16,7 @@ def jars_folder() -> Path:
     named = os.environ.get("MINICLUSTER_KAFKA_JARS")
     if named:
         return Path(named)
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "minicluster" / f"kafka-{VERSION}"
+    return cache_folder(f"kafka-{VERSION}")
 
 
 def spark_jars() -> list[Path]:
@@ -27,12 +27,6 @@ def spark_jars() -> list[Path]:
 def spark_jars_folder() -> Path:
     """The folder of the connector's jars, whether it is there or not."""
     return jars_folder().with_name(f"spark-sql-kafka-{CONNECTOR_VERSION}")
-
-
-def java() -> str | None:
-    """The Java on the path: Kafka 4 needs 17, and more modules than a wheel of Java has."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=f"{home}/bin" if home else None) or shutil.which("java")
 
 
 def missing() -> str | None:

@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.kafka.jars import jars_folder, java
+from tests.kafka.jars import jars_folder
+from tests.maven import java
 
 LOOPBACK = "127.0.0.1"
 LOG_LINES = 40

@@ -82,14 +82,14 @@ def test_what_fails_takes_a_zxid_of_the_log() -> None:
     assert [t.zxid for t in server.log] == [1, 2, 3, 4, 5, 6]
 
 
-def test_sequential_znodes_count_the_changes_of_their_parent() -> None:
+def test_sequential_znodes_count_the_children_that_their_parent_ever_had() -> None:
     server = Server()
     one = server.open()
     server.do(one, Create("/a"))
     assert server.do(one, Create("/a/n_", sequential=True)).path == "/a/n_0000000000"
     assert server.do(one, Create("/a/n_", sequential=True)).path == "/a/n_0000000001"
     server.do(one, Delete("/a/n_0000000000"))
-    assert server.do(one, Create("/a/n_", sequential=True)).path == "/a/n_0000000003"
+    assert server.do(one, Create("/a/n_", sequential=True)).path == "/a/n_0000000002"
 
 
 def test_a_multi_happens_as_a_whole_or_not_at_all() -> None:

@@ -30,7 +30,7 @@ def register(broker: int, registration: BrokerRegistration, cluster_id: str) -> 
     )
     if not result.ok:
         return None
-    stat = result.parts[0].stat
+    stat = result.parts[1].stat  # that of the create has none
     assert stat is not None, result
     return stat.czxid
 

@@ -29,11 +29,15 @@ from minicluster.zookeeper.operations import (
 
 @dataclass(slots=True)
 class Znode:
-    """One znode: its data, its stat, and the names of its children in the order of creation."""
+    """One znode: its data, its stat, and the names of its children in the order of creation.
+
+    Shapes:  created counts all children that it ever had; sequential names are from it.
+    """
 
     data: bytes | None
     stat: Stat
     children: dict[str, None] = field(default_factory=dict)
+    created: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,8 @@ class Tree:
     ) -> tuple[list[Result], list[Change]]:
         """Do some writes together, or none of them.
 
-        Shapes:  the results of all operations, in order; where one fails, those behind it are
-                 RUNTIMEINCONSISTENCY; and what has changed.
+        Shapes:  the results of all operations, in order; where one fails, those before it are OK
+                 without a stat, those behind it RUNTIMEINCONSISTENCY; and what has changed.
         """
         results: list[Result] = []
         changes: list[Change] = []
@@ -96,9 +100,9 @@ class Tree:
             results.append(result)
             if not result.ok:
                 self._restore(undo)
-                rest = len(operations) - len(results)
-                results += [Result(Code.RUNTIMEINCONSISTENCY)] * rest
-                return results, []
+                done = [Result()] * (len(results) - 1)
+                rest = [Result(Code.RUNTIMEINCONSISTENCY)] * (len(operations) - len(results))
+                return [*done, result, *rest], []
         return results, changes
 
     def ephemerals_of(self, session: int) -> list[str]:
@@ -150,7 +154,7 @@ class Tree:
             return Result(Code.NOCHILDRENFOREPHEMERALS)
         path = operation.path
         if operation.sequential:
-            path += f"{parent.stat.cversion:010d}"
+            path += f"{parent.created:010d}"
         if path in self._znodes:
             return Result(Code.NODEEXISTS)
         self._keep(above, undo)
@@ -158,6 +162,7 @@ class Tree:
         owner = session if operation.ephemeral else 0
         self._znodes[path] = Znode(operation.data, Stat(zxid, zxid, ephemeral_owner=owner))
         parent.children[path.rpartition("/")[2]] = None
+        parent.created += 1
         self._count_children(parent)
         changes.append(Change("create", path, 0, zxid, operation.data, operation.ephemeral))
         return Result(path=path, stat=self._znodes[path].stat)
@@ -189,7 +194,7 @@ class Tree:
 
     def _keep(self, path: str, undo: list[tuple[str, Znode | None]]) -> None:
         znode = self._znodes[path]
-        undo.append((path, Znode(znode.data, znode.stat, dict(znode.children))))
+        undo.append((path, replace(znode, children=dict(znode.children))))
 
     def _restore(self, undo: list[tuple[str, Znode | None]]) -> None:
         for path, znode in reversed(undo):

@@ -1,0 +1,30 @@
+"""Tests with the mark ``zookeeper`` are skipped where ZooKeeper cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.zookeeper.real.jars import missing
+from tests.zookeeper.real.server import ServerProcess
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    why = missing()
+    for item in items:
+        if why is not None and item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.skip(reason=why))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """An empty ZooKeeper server of the test's own."""
+    process = ServerProcess(tmp_path)
+    try:
+        process.start()
+        yield process
+    finally:
+        print(process.log_lines())  # shown where a test failed
+        process.kill()
