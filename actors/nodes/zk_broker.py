@@ -36,7 +36,7 @@ from minicluster.actors.nodes.zk_replica_manager import (
     ZkReplicaManager,
 )
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
-from minicluster.broker.state.api_state import KafkaApisConfig
+from minicluster.broker.state.api_state import KafkaApisConfig, OnZooKeeper
 from minicluster.broker.zookeeper import planted as planted  # in place before a start
 from minicluster.broker.zookeeper.administration.admin_requests import (
     ADMIN_REQUESTS,
@@ -99,6 +99,7 @@ from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
 from minicluster.zookeeper.znodes.notifications import encode_log_dir_event
 
 CONTROLLER = "controller"
+FEATURES_VERSION, NO_FEATURES = 0, -1  # of /feature, which is written once
 
 
 def reports_replica_states(rules: Rules) -> bool:
@@ -305,7 +306,8 @@ class ZkBroker(Shell):
         self.perform(self.controller.on_watch(request.event, self.now()))
 
     def _configs_changed(self, topics: list[str]) -> None:
-        known = [topic for topic in topics if self.requests.image.topics.named(topic) is not None]
+        image = self.requests.image
+        known = [topic for topic in topics if image.topics.named(topic) is not None]
         if known:
             self._own.run(read_configs(known), self._take_configs)
 
@@ -378,18 +380,18 @@ class ZkBroker(Shell):
         self.perform(self.apis.channel.on_controller(controller, self.now()))
 
     def _administrate(self, packet: Packet) -> None:
-        image = self.requests.image
+        shown = self.requests.shown
         static = BrokerLevels({}, {}, self.context.config.static)
-        state = AdminState(self.controller.state, image, static, self._new_id)
+        state = AdminState(self.controller.state, shown, static, self._new_id)
         process = process_admin(state, packet.body, packet.exchange.version)
         ProcessLane(self._submit_of).run(process, lambda one: self._administrated(packet, one))
 
     def _administrated(self, packet: Packet, response: Any) -> None:
-        topics, now_ms = self.requests.image.topics, self.now()
+        topics, now_ms = self.requests.cache.topics, self.now()
         self.perform(self.topic_operations.add(packet, packet.body, response, topics, now_ms))
 
     def _complete_topic_operations(self) -> None:
-        topics = self.requests.image.topics
+        topics = self.requests.cache.topics
         self.perform(self.topic_operations.on_metadata(topics, self.now()))
 
     def _is_offline(self, partition: TopicPartition) -> bool:
@@ -398,12 +400,12 @@ class ZkBroker(Shell):
         return topic is not None and (topic.id, partition.partition) in offline
 
     def _publish(self) -> None:
+        self._show()
         image, before = self.requests.image, self._published
         if image is before:
             return
         self._published = image
         self._publications += 1
-        self.apis.on_metadata(image, self._publications)
         self.replicas.deliver(
             Published(
                 image=image,
@@ -412,6 +414,15 @@ class ZkBroker(Shell):
                 epoch=self.requests.controller_epoch,
             )
         )
+
+    def _show(self) -> None:
+        """Clients are shown the metadata cache."""
+        cache, protocol = self.requests.cache, self.protocol
+        self.apis.state.on_zookeeper = OnZooKeeper(
+            cache.controller, cache.offline_replicas, protocol.topic_ids_supported
+        )
+        features_version = FEATURES_VERSION if protocol.features_supported else NO_FEATURES
+        self.perform(self.apis.on_metadata(self.requests.shown, features_version))
         self._complete_topic_operations()
 
     # Requests to the controller, below the levels that have them.

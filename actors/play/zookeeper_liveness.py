@@ -14,6 +14,7 @@ from minicluster.actors.play.liveness import (
 )
 from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, MAX_DELAY_MS
 from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.metadata.image.topics import TopicsImage
 from minicluster.metadata.topic_partition import TopicPartition
 
 
@@ -67,18 +68,30 @@ def behind(cluster: Cluster) -> list[str]:
         if process.zk_broker is None:
             continue
         requests = process.zk_broker.requests
-        topics = requests.image.topics
         for topic, index, state in cluster.image.topics.partitions():
-            found = topics.named(topic.name)
-            held = None if found is None else found.partitions.get(index)
+            shown = _found(requests.cache.topics, topic.name, index)
+            if shown is None or _metadata(shown) != _metadata(state):
+                has = "nothing" if shown is None else _metadata(shown)
+                stuck.append(f"broker {node_id} shows {has} of {topic.name}-{index}")
+            if TopicPartition(topic.name, index) not in requests.hosted:
+                continue
             # LeaderAndIsr alone changes what a replica's broker has, and follows no ISR change.
-            of_isr = TopicPartition(topic.name, index) not in requests.hosted
-            if held is None or _shown(held, of_isr) != _shown(state, of_isr):
-                has = "nothing" if held is None else _shown(held, of_isr)
+            held = _found(requests.image.topics, topic.name, index)
+            if held is None or _leadership(held) != _leadership(state):
+                has = "nothing" if held is None else _leadership(held)
                 stuck.append(f"broker {node_id} has {has} of {topic.name}-{index}")
     return stuck
 
 
-def _shown(state: PartitionRegistration, of_isr: bool) -> str:
-    isr = f", ISR {list(state.isr)}, partition epoch {state.partition_epoch}" if of_isr else ""
-    return f"leader {state.leader} of epoch {state.leader_epoch}{isr}"
+def _found(topics: TopicsImage, topic: str, index: int) -> PartitionRegistration | None:
+    found = topics.named(topic)
+    return None if found is None else found.partitions.get(index)
+
+
+def _leadership(state: PartitionRegistration) -> str:
+    return f"leader {state.leader} of epoch {state.leader_epoch}"
+
+
+def _metadata(state: PartitionRegistration) -> str:
+    isr = f"ISR {list(state.isr)}, partition epoch {state.partition_epoch}"
+    return f"{_leadership(state)}, {isr}"

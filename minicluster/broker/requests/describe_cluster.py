@@ -38,7 +38,7 @@ def describe_cluster(
         if (endpoint := state.endpoint(broker)) is not None
         and (request.include_fenced_brokers or not broker.fenced)
     )
-    return _described(state, request, brokers, state.live_broker_id())
+    return _described(state, request, brokers, state.controller_id())
 
 
 def describe_controllers(

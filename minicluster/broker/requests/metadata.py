@@ -39,7 +39,8 @@ def metadata(
     Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; per
              partition LEADER_NOT_AVAILABLE and the like. INVALID_REQUEST for everything where the
              version has no topic ids and the request has one.
-    Source:  KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getTopicMetadata.
+    Source:  KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getTopicMetadata,
+             ZkMetadataCache.getTopicMetadata.
     """
     named = None if request.topics is None else list(request.topics)
     if named is not None and version < TOPIC_IDS:
@@ -65,7 +66,7 @@ def metadata(
             if not broker.fenced and (endpoint := state.endpoint(broker)) is not None
         ),
         cluster_id=state.config.cluster_id,
-        controller_id=state.live_broker_id(),
+        controller_id=state.controller_id(),
         cluster_authorized_operations=ON_CLUSTER if of_cluster else NOT_REQUESTED,
         topics=tuple(topics),
     )
@@ -139,16 +140,17 @@ def _topic(state: ApiState, topic: TopicImage, version: int) -> Topic:
     return Topic(
         error_code=ErrorCode.NONE,
         name=topic.name,
-        topic_id=topic.id,
+        topic_id=state.shown_id(topic),
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(
-            _partition(state, index, partition, version) for index, partition in topic.items()
+            _partition(state, topic.name, index, partition, version)
+            for index, partition in topic.items()
         ),
     )
 
 
 def _partition(
-    state: ApiState, index: int, partition: PartitionRegistration, version: int
+    state: ApiState, topic: str, index: int, partition: PartitionRegistration, version: int
 ) -> Partition:
     leader = state.image.cluster.broker(partition.leader)
     reachable = leader is not None and state.endpoint(leader) is not None
@@ -169,7 +171,11 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=replicas,
         isr_nodes=isr,
-        offline_replicas=offline_replicas(state, partition),
+        offline_replicas=(
+            offline_replicas(state, partition)
+            if state.on_zookeeper is None
+            else state.on_zookeeper.offline_replicas(topic, index)
+        ),
     )
 
 

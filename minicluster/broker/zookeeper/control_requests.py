@@ -2,6 +2,7 @@
 
 Their content becomes the broker's image: LeaderAndIsr has the partitions with a replica here,
 UpdateMetadata all others and the live brokers. The replica manager then acts on it as in KRaft.
+Clients are shown the metadata cache, which is UpdateMetadata alone.
 
 Versions: LeaderAndIsr 0-7, StopReplica 0-4, UpdateMetadata 0-8 (minicluster/protocol/messages).
 Source:   KIP-380, KIP-497, KIP-516; kafka.server.KafkaApis.handleLeaderAndIsrRequest,
@@ -15,8 +16,10 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from minicluster.broker.zookeeper.metadata_cache import MetadataCache
 from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.metadata.image.configs import TOPIC
+from minicluster.metadata.image.features import FeaturesImage
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
@@ -62,6 +65,7 @@ class ControlRequests:
         self.controller_epoch = 0
         self.controller: int | None = None
         self.image = MetadataImage.EMPTY
+        self.cache = MetadataCache()
         self.hosted: dict[TopicPartition, _State] = {}
         self._offset = 0
         self._apply(first_records())
@@ -253,6 +257,7 @@ class ControlRequests:
         if refusal is not None:
             return UpdateMetadataResponse(error_code=refusal)
         self.controller_epoch, self.controller = request.controller_epoch, request.controller_id
+        self.cache.update(request)
         self._live_brokers(request)
         for topic in request.topic_states:
             for state in topic.partition_states:
@@ -311,6 +316,11 @@ class ControlRequests:
             self._apply([no_topic_record(topic.id)])
 
     # the image
+
+    @property
+    def shown(self) -> MetadataImage:
+        """The image for clients: no feature was ever finalized on ZooKeeper."""
+        return replace(self.image, topics=self.cache.topics, features=FeaturesImage())
 
     def _topic_id(self, topic: str) -> UUID | None:
         found = self.image.topics.named(topic)

@@ -13,18 +13,26 @@ from minicluster.broker.kafka_apis import APIS, FORWARDS
 from minicluster.broker.zookeeper.administration.admin_requests import ADMIN_REQUESTS
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.error_response import error_response
-from minicluster.protocol.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from minicluster.protocol.messages import (
+    AlterConfigsRequest,
+    DescribeTopicPartitionsRequest,
+    IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
+)
 
 BY_ANY_BROKER = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
+OF_KRAFT_IMAGES = (DescribeTopicPartitionsRequest, ListConfigResourcesRequest)
 
 
 def refusal_of(request: Any, version: int, *, is_controller: bool) -> Any | None:
     """The response that refuses a request, None for one that is served.
 
     Errors:  NOT_CONTROLLER where the controller would serve it; UNSUPPORTED_VERSION for what only
-             a KRaft controller has.
+             a KRaft controller has, or a broker with its image.
     """
     api = APIS.get(type(request))
+    if isinstance(request, OF_KRAFT_IMAGES):
+        return error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
     if api is None or api.way != FORWARDS or isinstance(request, BY_ANY_BROKER):
         return None
     if not isinstance(request, ADMIN_REQUESTS):
