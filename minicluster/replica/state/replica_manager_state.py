@@ -67,6 +67,7 @@ class ReplicaManagerState(BrokerContext):
         self.image = MetadataImage.EMPTY
         self._keys: dict[tuple[str, int], Key | None] = {}  # by name, in this image
         self._named: dict[tuple[str, int], Partition] = {}  # likewise, of those in partitions
+        self._log_configs: dict[str, LogConfig] = {}  # by topic, in this image
         self.partitions: dict[Key, Partition] = {}
         self.offline: dict[Key, None] = {}
         self.fetchers: dict[int, Fetcher] = {}
@@ -91,6 +92,7 @@ class ReplicaManagerState(BrokerContext):
         before, self.image = self.image, image
         self._keys.clear()
         self._named.clear()
+        self._log_configs.clear()
         self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
         if image.cluster.brokers is not before.cluster.brokers:
             self.fetch_sessions.unsettle_all()  # a follower may be out of date
@@ -124,7 +126,11 @@ class ReplicaManagerState(BrokerContext):
 
     def log_config_of(self, topic: str) -> LogConfig:
         """The configs of a topic's logs on this broker."""
-        return LogConfig.of(self.image.configs.of(TOPIC, topic), self.broker_levels)
+        found = self._log_configs.get(topic)
+        if found is None:
+            found = LogConfig.of(self.image.configs.of(TOPIC, topic), self.broker_levels)
+            self._log_configs[topic] = found
+        return found
 
     @property
     def broker_levels(self) -> BrokerLevels:
