@@ -2,8 +2,9 @@
 
 ``dataclasses.dataclass`` compiles up to ten methods when a class is declared. A start declares some
 450 classes and calls 192 of those methods, so their compilation was nearly half of the time of an
-import. Here a class is declared with its fields and slots only. Its ``__init__``, comparisons and
-``__hash__`` are compiled when they are first called; all else is written once for all classes.
+import. Here a class is declared with its fields and slots only. Its ``__init__``, ``__repr__``,
+comparisons and ``__hash__`` are compiled when they are first called; all else is written once for
+all classes.
 
 ``fields``, ``replace``, ``asdict``, pickling and ``match`` work as with any dataclass. A frozen
 class sets its fields through their slots, which takes half of the time of ``object.__setattr__``.
@@ -42,7 +43,7 @@ def dataclass(
             init=False, repr=False, eq=False, slots=True, kw_only=kw_only
         )(cls)
         methods: dict[str, Any] = {"__init__": _at_first_call(declared, "__init__", _init(frozen))}
-        methods["__repr__"] = _repr
+        methods["__repr__"] = _at_first_call(declared, "__repr__", _repr(frozen))
         if eq:
             methods["__eq__"] = _at_first_call(declared, "__eq__", _comparison("=="))
             hashing = _at_first_call(declared, "__hash__", _hash)
@@ -130,10 +131,14 @@ def _values(cls: Any, of: str) -> str:
     return "(" + "".join(f"{of}.{field.name}, " for field in fields(cls) if field.compare) + ")"
 
 
-@recursive_repr()
-def _repr(self: Any) -> str:
-    shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
-    return f"{self.__class__.__qualname__}({shown})"
+def _repr(frozen: bool) -> Callable[[type], Any]:
+    def compiled(cls: Any) -> Any:
+        shown = ", ".join(f"{f.name}={{self.{f.name}!r}}" for f in fields(cls) if f.repr)
+        line = f'return f"{{self.__class__.__qualname__}}({shown})"'
+        method = _compile("shown", ["self"], [line], {})
+        return method if frozen else recursive_repr()(method)  # frozen ones are in no circle
+
+    return compiled
 
 
 def _refuse_assignment(self: Any, name: str, value: Any) -> None:
