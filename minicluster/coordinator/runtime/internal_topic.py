@@ -47,9 +47,9 @@ class InternalTopic:
     def __init__(self, state: ReplicaManagerState, topic: str) -> None:
         self._state = state
         self.topic = topic
-        self._reported: dict[int, int] = {}
         self._image: MetadataImage | None = None
-        self._local_partitions: list[tuple[int, Partition]] = []  # in that image
+        self._led_partitions: dict[int, Partition] = {}  # here, by that image
+        self._reported: list[int | None] = []  # high watermarks of these, in their order
 
     def append(
         self,
@@ -154,24 +154,28 @@ class InternalTopic:
         Shapes:  (partition, high watermark).
         """
         if self._state.image is not self._image:
-            self._find_local_partitions()
-        risen = []
-        for index, local in self._local_partitions:
-            if not local.is_leader:
-                self._reported.pop(index, None)
-            elif self._reported.get(index) != local.high_watermark:
-                self._reported[index] = local.high_watermark
-                risen.append((index, local.high_watermark))
-        return risen
+            self._find_led_partitions()
+        marks = [local.replica_log.high_watermark for local in self._led_partitions.values()]
+        before = self._reported
+        if marks == before:
+            return []
+        self._reported = [*marks]
+        marked = zip(self._led_partitions, before, marks, strict=True)
+        return [(index, mark) for index, reported, mark in marked if mark != reported]
 
-    def _find_local_partitions(self) -> None:
-        """Look replicas up once for each image, since only a new image brings or takes any."""
+    def _find_led_partitions(self) -> None:
+        """Look replicas up once for each image, since only a new image changes their roles."""
         self._image = image = self._state.image
         topic = image.topics.named(self.topic)
         found = () if topic is None else ((index, self._local(index)) for index in topic.partitions)
-        self._local_partitions = [(index, local) for index, local in found if local is not None]
-        here = dict(self._local_partitions)
-        self._reported = {index: mark for index, mark in self._reported.items() if index in here}
+        reported = {
+            id(local): mark
+            for local, mark in zip(self._led_partitions.values(), self._reported, strict=True)
+        }
+        self._led_partitions = {
+            index: local for index, local in found if local is not None and local.is_leader
+        }
+        self._reported = [reported.get(id(local)) for local in self._led_partitions.values()]
 
     def _key(self, partition: int) -> Key | None:
         return self._state.key_of(self.topic, ZERO_UUID, partition, version=0)
