@@ -182,6 +182,11 @@ class Rules:
     assigned_directory_empties_elr: bool = field(
         default=False, metadata={"bug": True, "release": "kafka-3.9"}
     )
+    # The controller on ZooKeeper sends a state again whose response was lost. It does not recognize
+    # its own write, and its refusal leaves the leader pending until the next leader epoch (3.9).
+    own_state_write_is_refused: bool = field(
+        default=False, metadata={"bug": True, "release": "kafka-3.9"}
+    )
     # The last known leader can be none.
     last_known_leader_may_be_none: bool = field(default=False, metadata={"bug": True, "zoo": "Z55"})
     # Eligible leader replicas are turned on while a partition has one member in its ISR and no

@@ -142,6 +142,7 @@ class ZkBroker(Shell):
                 protocol=protocol,
                 unclean_leader_election_enable=unclean == "true",
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
+                own_writes_recognized=not context.rules.own_state_write_is_refused,
                 replica_states_reported=reports_replica_states(context.rules),
                 release=ReleaseRules.of(protocol.release),
             ),

@@ -11,11 +11,16 @@ from minicluster.broker.zookeeper.registration import register
 from minicluster.controller.zookeeper.effects import ControlRequest, RequestZooKeeper
 from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
 from minicluster.controller.zookeeper.process import Process
-from minicluster.controller.zookeeper.state.settings import ZooKeeperControllerSettings
+from minicluster.controller.zookeeper.state.settings import (
+    ReleaseRules,
+    ZooKeeperControllerSettings,
+)
 from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.faults import Faults
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.partition_state import PartitionState
 from minicluster.verify.zookeeper.checker import ZnodeChecker
 from minicluster.zookeeper.effects import LogTransaction, NotifyWatch
@@ -32,9 +37,16 @@ TIMEOUT_MS = 6_000
 class Kit:
     """Brokers of one level, each with a candidate for the controller."""
 
-    def __init__(self, level: str = "3.9", faults: Faults = Faults.NONE) -> None:
+    def __init__(
+        self,
+        level: str = "3.9",
+        faults: Faults = Faults.NONE,
+        *,
+        own_writes_recognized: bool = True,
+    ) -> None:
         self.protocol = InterBrokerProtocol.parse(level)
         self.faults = faults
+        self.own_writes_recognized = own_writes_recognized
         self.server = ZooKeeperMachine(tick_ms=500)
         self.log = ZooKeeperLog()
         self.now_ms = 0
@@ -67,7 +79,12 @@ class Kit:
             assert isinstance(epoch, int)
             self.epochs[broker] = epoch
             self.machines[broker] = ZooKeeperControllerMachine(
-                settings=ZooKeeperControllerSettings(broker_id=broker, protocol=self.protocol),
+                settings=ZooKeeperControllerSettings(
+                    broker_id=broker,
+                    protocol=self.protocol,
+                    release=ReleaseRules.of(self.protocol.release),
+                    own_writes_recognized=self.own_writes_recognized,
+                ),
                 registration=registration,
                 new_topic_id=self._new_id,
                 faults=self.faults,
@@ -186,3 +203,27 @@ class Kit:
                     )
                     self.log.append(effect, broker)
         return response
+
+
+def alter(kit: Kit, sender: int, isr: tuple[int, ...], leader_epoch: int, epoch: int) -> ErrorCode:
+    """The controller's outcome of AlterPartition v1."""
+    request = AlterPartitionRequest(
+        broker_id=sender,
+        broker_epoch=kit.epochs[sender],
+        topics=(
+            AlterPartitionRequest.TopicData(
+                topic_name="orders",
+                partitions=(
+                    AlterPartitionRequest.PartitionData(
+                        partition_index=0,
+                        leader_epoch=leader_epoch,
+                        new_isr=isr,
+                        partition_epoch=epoch,
+                    ),
+                ),
+            ),
+        ),
+    )
+    response = kit.request(1, request, 1)
+    assert isinstance(response, AlterPartitionResponse)
+    return ErrorCode(response.topics[0].partitions[0].error_code)

@@ -20,37 +20,12 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
-    AlterPartitionResponse,
 )
 from minicluster.zookeeper.operations import Delete
 from minicluster.zookeeper.znodes import paths
-from tests.controller.zookeeper.kit import Kit
+from tests.controller.zookeeper.kit import Kit, alter
 
 ORDERS = TopicPartition("orders", 0)
-
-
-def alter(kit: Kit, sender: int, isr: tuple[int, ...], leader_epoch: int, epoch: int) -> ErrorCode:
-    """The controller's outcome of AlterPartition v1."""
-    request = AlterPartitionRequest(
-        broker_id=sender,
-        broker_epoch=kit.epochs[sender],
-        topics=(
-            AlterPartitionRequest.TopicData(
-                topic_name="orders",
-                partitions=(
-                    AlterPartitionRequest.PartitionData(
-                        partition_index=0,
-                        leader_epoch=leader_epoch,
-                        new_isr=isr,
-                        partition_epoch=epoch,
-                    ),
-                ),
-            ),
-        ),
-    )
-    response = kit.request(1, request, 1)
-    assert isinstance(response, AlterPartitionResponse)
-    return ErrorCode(response.topics[0].partitions[0].error_code)
 
 
 def leader_writes(

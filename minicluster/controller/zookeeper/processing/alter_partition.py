@@ -11,17 +11,21 @@ Source:   KIP-497, KIP-704, KIP-841; kafka.controller.KafkaController.tryProcess
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from minicluster.controller.zookeeper.changing.reassignment import complete_if_caught_up
 from minicluster.controller.zookeeper.errors import ControllerMoved, ZooKeeperFailure
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
-from minicluster.controller.zookeeper.state.leader_and_isr import (
-    LeaderAndIsr,
-)
+from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr, Leadership
 from minicluster.controller.zookeeper.state.request_batch import send_metadata
-from minicluster.controller.zookeeper.znode_access import read_known_states, write_states
+from minicluster.controller.zookeeper.znode_access import (
+    read_known_states,
+    read_states,
+    write_states,
+)
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
@@ -95,10 +99,30 @@ def _alter(
     outcomes |= dict(result.written)
     outcomes |= dict.fromkeys(result.failed, ErrorCode.UNKNOWN_SERVER_ERROR)
     outcomes |= dict.fromkeys(result.retry, ErrorCode.INVALID_UPDATE_VERSION)
-    written = yield from read_known_states(state, tuple(result.written))
+    if state.settings.own_writes_recognized:
+        outcomes |= yield from _written_before(state, {p: accepted[p] for p in result.retry})
+    done = tuple(p for p in accepted if isinstance(outcomes[p], LeaderAndIsr))
+    written = yield from read_known_states(state, done)
     context.leaderships.update(written)
     send_metadata(state, context.broker_epochs, proposed)
     state.respond(token, _response(state, version, unknown, outcomes))
+    return outcomes
+
+
+def _written_before(
+    state: ControllerState, refused: Mapping[TopicPartition, LeaderAndIsr]
+) -> Process[Outcomes]:
+    """The states that the write has reached, though its response was lost with the connection.
+
+    The client of ZooKeeper sends such a write again, which then finds another version. A leader
+    that got a refusal for it would be pending until its next leader epoch.
+    """
+    found = yield from read_states(state, tuple(refused))
+    outcomes: Outcomes = {}
+    for partition, proposal in refused.items():
+        own = replace(proposal, partition_epoch=proposal.partition_epoch + 1)
+        if found[partition] == Leadership(own, state.context.epoch):
+            outcomes[partition] = own
     return outcomes
 
 

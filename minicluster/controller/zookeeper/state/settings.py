@@ -64,5 +64,7 @@ class ZooKeeperControllerSettings:
     leader_imbalance_per_broker_percentage: int = 10
     delete_topic_enable: bool = True
     inter_broker_listener: str = "PLAINTEXT"
+    own_writes_recognized: bool = True
+    """A write of AlterPartition that took effect unnoticed is no conflict (a bug of Kafka's)."""
     replica_states_reported: bool = False
     """AlterReplicaState is served, as KIP-589 has it."""
