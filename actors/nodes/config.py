@@ -12,6 +12,7 @@ from minicluster.configs.definitions import broker_configs
 from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.lazy_dataclass import dataclass
+from minicluster.log.format.compression import Codec
 from minicluster.scenario.bounds import (
     DIGITS_MAX,
     DIRECTORIES_MAX,
@@ -82,6 +83,7 @@ ABOVE_ZERO = frozenset(
 LOG_DIRS = "log.dirs"
 METADATA_LOG_DIR = "metadata.log.dir"
 BROKER_RACK = "broker.rack"
+OFFSETS_CODEC = "offsets.topic.compression.codec"  # by number, which Kafka's table does not check
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
 # Configs that the cluster itself sets for each node.
@@ -212,6 +214,9 @@ def _static(name: str, value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value).strip()
     try:
         broker_configs().keys[name].parse(text)
+        if name == OFFSETS_CODEC and int(text) not in tuple(Codec):
+            codecs = ", ".join(f"{codec} ({codec.name.lower()})" for codec in Codec)
+            raise UserError(f"config: {name}: {text} is none of {codecs}")
     except InvalidConfig as error:
         if not name.endswith(".ms"):
             raise UserError(f"config: {error}") from None

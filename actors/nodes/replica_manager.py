@@ -153,11 +153,14 @@ class ReplicaManager(Shell):
         )
         self._chance = chance.key(self.rt.seed, f"broker/{self.node_id}/{self._incarnation}")
         self._chances = 0
-        self._offsets = InternalTopic(self.machine.state, GROUP_METADATA_TOPIC)
         levels = BrokerLevels({}, {}, config.static)
+        of_groups = GroupCoordinatorConfig(levels, self.node_id)
+        self._offsets = InternalTopic(
+            self.machine.state, GROUP_METADATA_TOPIC, of_groups.offsets_topic_codec
+        )
         self.groups = GroupCoordinatorMachine(
             self.node_id,
-            GroupCoordinatorConfig(levels, self.node_id),
+            of_groups,
             self._offsets,
             new_uuid=self._new_uuid,
             rules=context.rules,

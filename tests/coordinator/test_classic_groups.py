@@ -10,6 +10,8 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.coordinator.internal_topics import partition_of
+from minicluster.errors import UserError
+from minicluster.log.format.compression import Codec
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from tests.coordinator.client import exchange
@@ -147,6 +149,29 @@ def test_a_commit_waits_until_the_offsets_topic_has_replicated_it(cluster: MiniC
     cluster.heal()
     cluster.run_for("40s")  # the followers' fetches that were lost have timed out
     assert group.committed() == [7]
+
+
+def test_a_group_reads_what_its_last_coordinator_has_compressed() -> None:
+    codec = {"offsets.topic.compression.codec": int(Codec.ZSTD)}
+    config = {**codec, "offsets.topic.num.partitions": PARTITIONS}
+    with MiniCluster(brokers=2, controllers=1, seed=5, config=config) as cluster:
+        cluster.create_topic("orders", replicas=2)
+        exchange(cluster, 1, m.FindCoordinatorRequest(coordinator_keys=("g",)), version=6)
+        cluster.run_for("5s")
+        group = Group(cluster)
+        assert group.commit(7) == ErrorCode.NONE
+        log = cluster.leading(OFFSETS, partition_of("g", PARTITIONS)).log
+        assert {batch.codec for batch in log.batches} == {Codec.ZSTD}
+        before = group.coordinator
+        cluster.kill(before)
+        cluster.wait_until(lambda: group.coordinator != before, within="30s")
+        cluster.run_for("1s")
+        assert group.committed() == [7]
+
+
+def test_a_codec_that_is_none_is_an_error_in_one_line() -> None:
+    with pytest.raises(UserError, match=r"codec: 9 is none of 0 \(none\), 1 \(gzip\), 2"):
+        MiniCluster(brokers=1, config={"offsets.topic.compression.codec": 9})
 
 
 def test_the_second_member_begins_another_generation(cluster: MiniCluster) -> None:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from minicluster.configs.effective import BrokerLevels
 from minicluster.lazy_dataclass import dataclass
+from minicluster.log.format.compression import Codec
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP, ConfigsImage
 from minicluster.metadata.image.metadata_image import MetadataImage
 
@@ -69,6 +70,7 @@ class GroupCoordinatorConfig:
         self.rebalance_protocols = words("group.coordinator.rebalance.protocols")
         self.migration_policy = MigrationPolicy(words("group.consumer.migration.policy")[0])
         self.regex_refresh_interval_ms = number("group.consumer.regex.refresh.interval.ms")
+        self.offsets_topic_codec = Codec(number("offsets.topic.compression.codec"))
         self.offset_commit_timeout_ms = number("offsets.commit.timeout.ms")
         self.offset_metadata_max_bytes = number("offset.metadata.max.bytes")
         self.offsets_retention_ms = number("offsets.retention.minutes") * 60_000

@@ -16,6 +16,8 @@ from minicluster.coordinator.runtime.internal_log import (
 )
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import NO_SEQUENCE, TRANSACTIONAL_BIT
+from minicluster.log.format.compression import Codec
+from minicluster.log.records import packed
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import ZERO_UUID
@@ -42,11 +44,15 @@ _GENERIC_ERROR_FROM = 4  # of TxnOffsetCommit
 
 
 class InternalTopic:
-    """One internal topic; whoever writes here performs the effects of the replica manager next."""
+    """One internal topic; whoever writes here performs the effects of the replica manager next.
 
-    def __init__(self, state: ReplicaManagerState, topic: str) -> None:
+    Shapes:  codec: of the batches of records; markers are never compressed.
+    """
+
+    def __init__(self, state: ReplicaManagerState, topic: str, codec: Codec = Codec.NONE) -> None:
         self._state = state
         self.topic = topic
+        self._codec = codec
         self._image: MetadataImage | None = None
         self._led_partitions: dict[int, Partition] = {}  # here, by that image
         self._reported: list[int | None] = []  # high watermarks of these, in their order
@@ -79,7 +85,7 @@ class InternalTopic:
             guard=None if producer is None else producer.guard,
             verifies=verifier is not None and verifier.is_enabled,
         )
-        return self._append(partition, batch, how, now_ms)
+        return self._append(partition, packed(batch, self._codec), how, now_ms)
 
     def append_end_txn_marker(self, partition: int, marker: EndTxnMarker, now_ms: int) -> int:
         """Append the end of a transaction; the offset behind it.
