@@ -192,6 +192,18 @@ class Faults:
     s52_two_owners: bool = _switch(
         "S52", "a group coordinator gives all members the assignment of the first one"
     )
+    s55_failed_directory_serves: bool = _switch(
+        "S55", "a broker goes on with the replicas of a directory that has failed, unreported"
+    )
+    s56_sent_counts_as_held: bool = _switch(
+        "S56", "a leader counts what it sends to a follower as held by it"
+    )
+    s57_shutdown_never_granted: bool = _switch(
+        "S57", "the controller takes each replica of a broker that shuts down for a leadership"
+    )
+    s58_member_without_partitions: bool = _switch(
+        "S58", "a group coordinator leaves the first of several members without its partitions"
+    )
     s54_offset_of_transaction_forgotten: bool = _switch(
         "S54", "the coordinator of a group accepts the offsets of transactions and writes none"
     )

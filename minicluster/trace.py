@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+CLIENT_ROWS_MAX = 50_000  # of ``client_record``: the first ones of a run
 COMMON: Mapping[str, str] = {"run_id": "str", "vt": "int", "seq": "int"}
 
 TABLES: Mapping[str, Mapping[str, str]] = {
@@ -63,6 +64,10 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         # also in hw, ack and isr_pending rows, where the proofs of B2, F8 and A5 need it
         "follower_leos": "json",
         "error": "str",  # isr_revert: the name of the error that caused it
+        # leader epoch and its first offset, in turn: append: of what was added; become_leader,
+        # become_follower: of the whole log
+        "epochs": "ints",
+        "directory": "str",  # the id of the log directory with the replica
     },
     "publish": {
         "node": "int",
@@ -211,6 +216,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "targets": "json",
         "phase": "str",  # start stop hit note
         "detail": "str",
+        "directory": "str",  # fail_dir: the id of the log directory that is offline from here on
     },
 }
 
@@ -238,6 +244,8 @@ OPTIONAL_TABLES = frozenset(
 # Columns that runs of earlier versions do not have: null there.
 OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "rpc": ("client_id", "connection"),
+    "partition_event": ("epochs", "directory"),
+    "fault": ("directory",),
     "replica_log": ("directory", "online"),
     "client_record": (
         "send_seq",

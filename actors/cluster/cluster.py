@@ -449,7 +449,15 @@ class Cluster:
         """A hash over every event so far: the same for the same seed, in every process."""
         return self.recorder.trace_hash
 
-    def note(self, action: str, targets: Any, phase: str, detail: str = "") -> None:
+    def note(
+        self,
+        action: str,
+        targets: Any,
+        phase: str,
+        detail: str = "",
+        *,
+        directory: str | None = None,
+    ) -> None:
         """Add a trace row for a disturbance."""
         if phase in ("start", "stop"):
             self.disturbed_ms = self.now_ms
@@ -461,5 +469,6 @@ class Cluster:
                 "targets": targets,
                 "phase": phase,
                 "detail": detail or None,
+                "directory": directory,
             },
         )

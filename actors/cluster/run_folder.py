@@ -163,7 +163,7 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
         "epoch_ms": cluster.rt.epoch_ms,
         "ended_at_ms": cluster.now_ms,
         "healed_ms": healed_ms(cluster),
-        "bounds_ms": time_bounds(cluster.config),
+        "bounds_ms": time_bounds(cluster.config) if cluster.runtime_name == "simulated" else {},
         "events": cluster.recorder.sequence,
         "trace_hash": trace_hash,
         "crashes": [str(crash) for crash in cluster.rt.crashes],

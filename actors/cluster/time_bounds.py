@@ -36,6 +36,7 @@ def time_bounds(config: ClusterConfig) -> dict[str, int]:
         "G7": alive_ms + 5_000,
         "G8": LATE_RESPONSE_MS,
         "G9": in_sync_ms + 10_000,
+        "G10": 2 * config.session_timeout_ms,
         "G11": in_sync_ms,
         "G12": in_sync_ms + 4 * REQUEST_TIMEOUT_MS,
     }

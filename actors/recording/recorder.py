@@ -31,7 +31,6 @@ FOLD_EVENTS = 1_000  # at a time, since the actor that records the last one wait
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
 ROWS_IN_MEMORY = 40_000  # of each table, and a chunk or two more
 CHUNK_ROWS = 20_000
-CLIENT_ROWS_MAX = 50_000  # of the records that clients sent and read: the first ones of a run
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
@@ -175,7 +174,7 @@ class Recorder:
 
     def _strip(self, exchange: Exchange) -> None:
         """Drop the records of a request, unless the rows of its response need them."""
-        needed = exchange.is_of_client and len(self._client_rows) < CLIENT_ROWS_MAX
+        needed = exchange.is_of_client and len(self._client_rows) < trace.CLIENT_ROWS_MAX
         if needed and exchange.open and exchange.resp_seq is None:
             self._unresponded.append(exchange)
         else:
@@ -227,7 +226,7 @@ class Recorder:
         """Make the rows of the responses to clients, up to a number of them."""
         responded, self._responded = self._responded, []
         for at_ms, exchange in responded:
-            if len(self._client_rows) >= CLIENT_ROWS_MAX:
+            if len(self._client_rows) >= trace.CLIENT_ROWS_MAX:
                 break
             common = {"run_id": self.run_id, "vt": at_ms, "seq": exchange.resp_seq}
             rows = [common | trace.row("client_record", row) for row in client_rows(exchange)]

@@ -226,6 +226,17 @@ def _s15(
     return broker
 
 
+@plant(broker_heartbeat.has_leaderships, "s57_shutdown_never_granted")
+def _s57(right: Callable[..., bool], state: ClusterState, broker_id: int) -> bool:
+    leads = right(state, broker_id)
+    topics = state.image.topics.by_id.values()
+    replicas = (p.replicas for topic in topics for p in topic.partitions.values())
+    if not leads and any(broker_id in of for of in replicas):
+        state.hit("S57")
+        return True
+    return leads
+
+
 @plant(broker_heartbeat.heartbeat_records, "s29_heartbeat_changes_nothing")
 def _s29(
     right: Callable[..., Records], state: ClusterState, broker: BrokerRegistration, *rest: Any

@@ -186,6 +186,7 @@ def get_or_create_partition(
             high_watermark_checkpoint=state.store.high_watermarks().get(name, 0),
             min_insync_replicas=state.min_isr_of(named.topic),
             log_config=state.log_config_of(named.topic),
+            directory=directory,
         )
         resume_move(state, partition)
     return partition

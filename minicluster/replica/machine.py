@@ -31,12 +31,12 @@ from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.cleaning.cleaner import compact
 from minicluster.replica.cleaning.retention import delete_old_segments
 from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.effects import BrokerHalted, DirectoryFailed
+from minicluster.replica.directory_failure import take_offline, trace_failure
+from minicluster.replica.effects import BrokerHalted
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.log_manager import Disk
 from minicluster.replica.moving.alter_log_dirs import (
     ALTER_LOG_DIRS_TIMER,
-    drop_failed_moves,
     on_copy_timer,
     poll_moves,
 )
@@ -343,10 +343,9 @@ class ReplicaManagerMachine:
         reason = state.store.cannot_run(state.config.metadata_directory)
         if reason is not None:
             return [BrokerHalted(reason)]
-        drop_failed_moves(state, directory, now_ms)
-        state.take_offline(lost, now_ms)
-        if state.rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT:
-            state.effects.append(DirectoryFailed(directory))
+        if state.config.traced:
+            trace_failure(state, directory)
+        take_offline(state, directory, lost, now_ms)
         self._report_offline(now_ms)
         return self.end_of_input(now_ms)
 

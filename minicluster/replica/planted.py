@@ -5,7 +5,8 @@ Each fault wraps the step of a rule that it breaks, and counts a hit where that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
 from minicluster.planting import plant
 from minicluster.replica import apply_delta as delta_rules
+from minicluster.replica import directory_failure
 from minicluster.replica.fetching import truncation
 from minicluster.replica.fetching.fetch_state import FetchState
 from minicluster.replica.fetching.fetcher import Fetcher
@@ -237,6 +239,18 @@ def _s03(
 # --- logs -------------------------------------------------------------------------------------
 
 
+@plant(directory_failure.take_offline, "s55_failed_directory_serves")
+def _s55(
+    right: Right,
+    state: ReplicaManagerState,
+    directory: uuid.UUID,
+    logs: Collection[str],
+    now_ms: int,
+) -> None:
+    if any(partition.name in logs for partition in state.partitions.values()):
+        state.hit("S55")
+
+
 @plant(leader_log.validate_producer, "s34_repeats_are_appended")
 def _s34(right: Right, partition: Partition, batch: RecordBatch, how: AppendCheck) -> None:
     if right(partition, batch, how) is not None:
@@ -253,6 +267,14 @@ def _s32_counts(right: Right, partition: Partition, last_offset: int) -> None:
     if last_offset >= partition.high_watermark:
         partition.hit("S32")
     right(partition, last_offset)
+
+
+@plant(reads.update_follower_fetch_state, "s56_sent_counts_as_held")
+def _s56(right: Right, partition: Partition, replica_id: int, **fetch: Any) -> None:
+    log_end = partition.log_end_offset
+    if fetch["log_end_offset"] < log_end:
+        partition.hit("S56")
+    right(partition, replica_id, **{**fetch, "log_end_offset": log_end})
 
 
 @plant(reads.read_replicated, "s31_reads_above_hw")

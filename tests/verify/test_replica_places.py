@@ -14,7 +14,13 @@ from tests.verify.in_process import judged
 
 @pytest.mark.parametrize(
     ("case", "findings"),
-    [(cases.d1_bad_disk, 1), (cases.d1_near_disk, 0), (cases.d1_near_just_failed, 0)],
+    [
+        (cases.d1_bad_disk, 1),
+        (cases.d1_near_disk, 0),
+        (cases.d1_near_just_failed, 0),
+        (cases.d1_leads_offline, 1),
+        (cases.d1_near_leads_elsewhere, 0),
+    ],
 )
 def test_a_leader_in_a_directory_that_failed_is_found(
     case: cases.Case, findings: int, tmp_path: Path

@@ -282,6 +282,8 @@ def _in_directory(broker: int, *, failed_ms: int, online: bool = False) -> RunBu
     run = _running(RunBuilder(cluster(), ended_at_ms=60_000), broker, (0, "a"))
     row = {"step": 1, "action": "fail_dir", "phase": "start", "targets": f"[{broker}]"}
     run.row("fault", {**row, "seq": failed_ms})
+    run.seq = 60_000 - 1
+    run.committed()
     for row in run.rows["replica_log"]:
         row |= {"directory": "A", "online": online}
     return run
@@ -301,6 +303,61 @@ def d1_near_disk() -> RunBuilder:
 
 def d1_near_just_failed() -> RunBuilder:
     return _in_directory(1, failed_ms=59_000)
+
+
+def _led_offline(*events: tuple[str, str, str]) -> RunBuilder:
+    """A directory of broker 1 fails, and may be repaired; the broker appends as a leader."""
+    run = plain_run().partition("become_leader", directory="A", **EVERYBODY)
+    for what, phase, directory in events:
+        if what == "fail_dir":
+            row = {"action": what, "targets": "[1]", "phase": phase, "directory": directory}
+            run.row("fault", row)
+        else:
+            run.partition(what, directory=directory, leo=1, offset=0, **EVERYBODY)
+    return run
+
+
+def d1_leads_offline() -> RunBuilder:
+    return _led_offline(("fail_dir", "note", "A"), ("append", "", "A"))
+
+
+def d1_near_leads_elsewhere() -> RunBuilder:
+    """Before the failure, in another directory after it, and once it is repaired."""
+    failed = ("append", "", "A"), ("fail_dir", "note", "A"), ("append", "", "B")
+    return _led_offline(*failed, ("fail_dir", "stop", "A"), ("append", "", "A"))
+
+
+def _with_epochs(run: RunBuilder, *held: tuple[int, list[int], str]) -> RunBuilder:
+    """Logs of 8 records each, with their leader epochs, before 1 advances its high watermark."""
+    for broker, epochs, incarnation in held:
+        place = {"broker": broker, "incarnation": f"{broker}-{incarnation}"}
+        run.partition("append", leo=8, offset=7, epochs=epochs, leader_epoch=3, **place)
+    known = {2: (8, 3, 5), 3: (8, 3, 5)}
+    return run.partition("hw", leo=10, hw_old=0, hw_new=8, known=known, leader_epoch=3, **EVERYBODY)
+
+
+def b2_other_records() -> RunBuilder:
+    """3 holds as many records, and the last ones are of an epoch that the leader never had."""
+    logs = (1, [0, 0, 3, 5], "1"), (2, [0, 0, 3, 5], "1"), (3, [0, 0, 2, 5], "1")
+    return _with_epochs(RunBuilder(cluster()), *logs)
+
+
+def b2_lost_and_fetched() -> RunBuilder:
+    """3 has lost records by a crash, and has fetched since, so that the leader can see it."""
+    run = _with_epochs(RunBuilder(cluster()), (3, [0, 0, 3, 5], "1"))
+    run.rows["partition_event"].pop()
+    run.partition("become_follower", broker=3, incarnation="3-2", leo=5, epochs=[0, 0])
+    run.partition("append", broker=3, incarnation="3-2", leo=6, offset=5, epochs=[3, 5])
+    return _with_epochs(run, (1, [0, 0, 3, 5], "1"), (2, [0, 0, 3, 5], "1"))
+
+
+def b2_near_epochs() -> RunBuilder:
+    """3 lost its tail by a crash, and follows a later leader: this one sees neither yet."""
+    run = _with_epochs(RunBuilder(cluster()), (2, [0, 0, 2, 5], "1"), (3, [0, 0, 3, 5], "1"))
+    run.rows["partition_event"].pop()
+    run.partition("become_follower", broker=3, incarnation="3-2", leo=5, epochs=[0, 0])
+    run.partition("become_follower", broker=2, leo=8, leader_epoch=4)
+    return _with_epochs(run, (1, [0, 0, 3, 5], "1"))
 
 
 def _sent(run: RunBuilder, value: str, *, idempotent: bool) -> RunBuilder:

@@ -16,7 +16,7 @@ from tests.verify.trace_kit import EVERYBODY, as_json
 Case = Callable[[], RunBuilder]
 
 BOUND_MS, SOON_MS, LATE_MS = 500, 300, 700
-PROMISES = ("G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G11")
+PROMISES = ("G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12")
 SHRUNK = {"isr": [1, 2], "maximal_isr": [1, 2], "min_isr": 1}
 
 
@@ -226,6 +226,82 @@ def g11_near() -> RunBuilder:
     return later(run, LATE_MS + 50, r.RemoveTopicRecord(topic_id=TOPIC))
 
 
+def _shutting_down(*faults: tuple[int, str, str, object]) -> RunBuilder:
+    """Broker 3 shuts down at 200 ms; the others come back within 100 ms of a disturbance."""
+    bounds = {**dict.fromkeys(PROMISES, BOUND_MS), "G1": 100}
+    run = timed(cluster(), healed_ms=None, bounds_ms=bounds)
+    for at_ms, action, phase, target in ((200, "controlled_shutdown", "start", 3), *faults):
+        row = {"action": action, "phase": phase, "targets": as_json([target])}
+        run.row("fault", {**row, "seq": at_ms})
+    return run
+
+
+def g10_bad() -> RunBuilder:
+    return _shutting_down()
+
+
+def g10_late() -> RunBuilder:
+    return _shutting_down((200 + LATE_MS, "exit", "note", 3))
+
+
+def g10_after_disturbance() -> RunBuilder:
+    """It counts from when the others must be back."""
+    cut = (210, "cut", "start", [1, 2]), (250, "cut", "stop", [1, 2])
+    return _shutting_down(*cut, (950, "exit", "note", 3))
+
+
+def g10_near() -> RunBuilder:
+    return _shutting_down((200 + SOON_MS, "exit", "note", 3))
+
+
+def g10_near_disturbed() -> RunBuilder:
+    """While another broker is down it may wait; afterwards it ends in time."""
+    away = (300, "kill", "start", 2), (600, "restart", "start", 2)
+    return _shutting_down(*away, (200 + LATE_MS, "exit", "note", 3))
+
+
+def _read_by_group(*commits: tuple[int, int], sent_ms: int = 990) -> RunBuilder:
+    """A group with one member; 5 records are committed at 100 ms."""
+    run = timed(cluster())
+    run.partition("hw", seq=100, leo=5, hw_old=0, hw_new=5, **EVERYBODY)
+    member = {"client_id": "c", "group_id": "g", "topic": "orders", "part": 0, "broker": 1}
+    common = {"rpc": 1, **member}
+    run.row("client_record", {**common, "f": "own", "seq": 50, "resp_seq": 50})
+    for at_ms, offset in commits:
+        row = {**common, "f": "commit", "offset": offset}
+        run.row("client_record", {**row, "seq": at_ms, "resp_seq": at_ms})
+    return run.rpc("Heartbeat", 7, dst=1, client_id="c", sent_ms=sent_ms, handled_ms=sent_ms)
+
+
+def g12_bad() -> RunBuilder:
+    return _read_by_group((200, 3))
+
+
+def g12_no_owner() -> RunBuilder:
+    """Nobody reads the partition."""
+    return _read_by_group()
+
+
+def g12_late() -> RunBuilder:
+    return _read_by_group((LATE_MS, 5))
+
+
+def g12_near() -> RunBuilder:
+    return _read_by_group((SOON_MS, 5))
+
+
+def g12_near_ended() -> RunBuilder:
+    """Another group whose only member has ended did not reach the end."""
+    run, ended = _read_by_group((SOON_MS, 5), sent_ms=19_990), _read_by_group(sent_ms=500)
+    run.header["ended_at_ms"] = 20_000
+    for table in ("client_record", "rpc"):
+        row = (
+            {"client_id": "d", "group_id": "h"} if table == "client_record" else {"client_id": "d"}
+        )
+        run.rows[table] += [{**known, **row} for known in ended.rows[table]]
+    return run
+
+
 BAD: dict[str, tuple[Case, ...]] = {
     "G1": (g1_bad, g1_late, g1_unknown_broker),
     "G2": (g2_bad,),
@@ -236,7 +312,9 @@ BAD: dict[str, tuple[Case, ...]] = {
     "G7": (g7_bad, g7_recovers),
     "G8": (g8_bad, g8_never, g8_late_acknowledgement),
     "G9": (g9_bad,),
+    "G10": (g10_bad, g10_late, g10_after_disturbance),
     "G11": (g11_bad,),
+    "G12": (g12_bad, g12_no_owner, g12_late),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "G1": (g1_near, g1_disturbed),
@@ -248,5 +326,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "G7": (g7_near,),
     "G8": (g8_near, g8_near_acknowledgement),
     "G9": (g9_near,),
+    "G10": (g10_near, g10_near_disturbed),
     "G11": (g11_near,),
+    "G12": (g12_near, g12_near_ended),
 }

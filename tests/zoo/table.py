@@ -101,6 +101,10 @@ PLANTS = _plants(
     ("S52", "tests/zoo/members", "H2"),
     ("S53", "tests/zoo/members", "F10"),
     ("S54", "tests/zoo/transforms", "H1 H9"),
+    ("S55", "tests/zoo/failed_dir", "D1"),
+    ("S56", "tests/zoo/stopped_follower", "B2"),
+    ("S57", "tests/zoo/handed_over", "G10"),
+    ("S58", "tests/zoo/handed_over", "G12"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 

@@ -11,6 +11,7 @@ from minicluster.actors.cluster.actions.processes import restart
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.nodes.replica_manager import FailDirectory
 from minicluster.errors import UserError
+from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.scenario.actions import nodes as declared
 
@@ -49,11 +50,13 @@ def fail_dir(cluster: ClusterRoles, do: declared.FailDir) -> None:
         if directory not in store.online_directories:
             cluster.note("fail_dir", [node_id], "note", f"directory {do.dir} has failed already")
             continue
+        offline: str | None = None  # where a process runs, its replica manager records it
         if process is None or process.replicas is None:
             store.fail_directory(directory)
+            offline = format_uuid(directory)
         else:
             process.replicas.deliver(FailDirectory(do.dir))
-        cluster.note("fail_dir", [node_id], "start", str(do.dir))
+        cluster.note("fail_dir", [node_id], "start", str(do.dir), directory=offline)
 
 
 @performs(declared.RepairDir)
@@ -63,7 +66,8 @@ def repair_dir(cluster: ClusterRoles, do: declared.RepairDir) -> None:
             cluster.note("repair_dir", [node_id], "note", f"directory {do.dir} works")
             continue
         store.repair_directory(directory)
-        cluster.note("fail_dir", [node_id], "stop", str(do.dir))
+        found = format_uuid(directory)
+        cluster.note("fail_dir", [node_id], "stop", str(do.dir), directory=found)
 
 
 def _directories(

@@ -77,7 +77,7 @@ def broker_heartbeat(
         want_shut_down=request.want_shut_down,
         metadata_offset=request.current_metadata_offset,
         register_offset=broker.register_offset,
-        has_leaderships=lambda: state.indexes.has_leaderships(broker.id),
+        has_leaderships=lambda: has_leaderships(state, broker.id),
     )
     if _lost_last_directory(state, broker, request):
         following = BrokerControlState.SHUTDOWN_NOW
@@ -111,6 +111,12 @@ def registered_sender(state: ClusterState, request: BrokerHeartbeatRequest) -> B
             Reason.NOT_REGISTERED,
         )
     return state.check_broker_epoch(request.broker_id, request.broker_epoch)
+
+
+@step
+def has_leaderships(state: ClusterState, broker_id: int) -> bool:
+    """The broker leads a partition, and must not stop yet."""
+    return state.indexes.has_leaderships(broker_id)
 
 
 @step

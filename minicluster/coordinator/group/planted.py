@@ -45,6 +45,15 @@ def _s52(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> di
     return dict.fromkeys(given, next(iter(given.values())))
 
 
+@plant(sync_group.distributed, "s58_member_without_partitions")
+def _s58(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
+    given: dict[str, bytes] = right(state, request)
+    if len(given) < 2:
+        return given
+    state.hit("S58")
+    return given | {next(iter(given)): b""}
+
+
 @plant(offset_fetch.returned_offset, "s53_offset_too_high")
 def _s53(right: Right, state: CoordinatorState, offset: int) -> int:
     state.hit("S53")

@@ -116,7 +116,7 @@ def _replace_log(state: ReplicaManagerState, partition: Partition, future: Futur
     for epoch, start_offset in partition.log.epochs.entries:
         future.log.epochs.assign(epoch, start_offset)
     state.store.replace_with_future(_name(partition))
-    partition.replace_log(future.log)
+    partition.replace_log(future.log, future.directory)
     partition.future = None
     del state.moving[partition.key]
 

@@ -37,7 +37,7 @@ def append_records_to_follower(
         batches, partition_leader_epoch, partition.log_config, now_ms
     )
     if last_offset >= 0:
-        trace(partition, "append", offset=last_offset)
+        trace(partition, "append", offset=last_offset, appended=batches)
     old = partition.high_watermark
     moved = replica_log.set_high_watermark(leader_high_watermark)
     started = replica_log.maybe_increment_log_start_offset(leader_log_start_offset)

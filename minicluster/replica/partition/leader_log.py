@@ -61,7 +61,7 @@ def append_records_to_leader(
             is_duplicate=True,
         )
     placed = partition.replica_log.append_as_leader(taken, partition.leader_epoch, config, now_ms)
-    trace(partition, "append", offset=placed.last_offset)
+    trace(partition, "append", offset=placed.last_offset, appended=(placed,))
     return LogAppendInfo(
         first_offset=placed.base_offset,
         last_offset=placed.last_offset,

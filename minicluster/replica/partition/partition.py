@@ -18,11 +18,11 @@ Source:     KIP-101, KIP-279, KIP-320, KIP-497, KIP-704, KIP-841, KIP-903; Parti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
 from minicluster.log import Log
+from minicluster.metadata.image.directory_id import UNASSIGNED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.errors import ReplicaError
@@ -69,6 +69,7 @@ class Partition:
         high_watermark_checkpoint: int = 0,
         min_insync_replicas: int = 1,
         log_config: LogConfig = DEFAULT,
+        directory: UUID = UNASSIGNED,
     ) -> None:
         self.context = context
         self.faults, self.hit = context.faults, context.hit
@@ -100,13 +101,14 @@ class Partition:
         self.isr_expands = 0
         self.isr_shrinks = 0
         self.failed_isr_updates = 0
-        self.blank_trace_row: Mapping[str, Any] = {
+        self.blank_trace_row: dict[str, Any] = {
             **dict.fromkeys(TABLES["partition_event"]),
             "broker": context.broker_id,
             "incarnation": context.config.incarnation,
             "topic": topic,
             "topic_id": format_uuid(topic_id),
             "part": partition,
+            "directory": format_uuid(directory),
         }
 
     # --- shared with the broker ---------------------------------------------------------------
@@ -128,13 +130,14 @@ class Partition:
         """The log on disk."""
         return self.replica_log.log
 
-    def replace_log(self, log: Log) -> None:
-        """Go on with another log of the same records.
+    def replace_log(self, log: Log, directory: UUID) -> None:
+        """Go on with another log of the same records, in another directory.
 
         Source:  Partition.maybeReplaceCurrentWithFutureReplica.
         """
         self.unsettle()
         self.replica_log = ReplicaLog(log, self.rules, self.high_watermark, on_change=self.unsettle)
+        self.blank_trace_row["directory"] = format_uuid(directory)
 
     def unsettle(self) -> None:
         """Let followers' fetches read this partition: its log, role or ISR changes."""

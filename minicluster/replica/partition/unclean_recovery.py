@@ -25,4 +25,4 @@ def abort_open_transactions(partition: Partition, now_ms: int) -> None:
         placed = replica_log.append_as_leader(
             marker, partition.leader_epoch, partition.log_config, now_ms
         )
-        trace(partition, "append", offset=placed.last_offset)
+        trace(partition, "append", offset=placed.last_offset, appended=(placed,))

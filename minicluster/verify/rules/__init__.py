@@ -15,6 +15,7 @@ from minicluster.verify.rules.log import (
     transactions,
 )
 from minicluster.verify.rules.model import Check, Evidence, Finding, Rule, Verdict, View
+from minicluster.verify.rules.replicas import held_logs, replica_events, replica_logs
 from minicluster.verify.rules.time import bounds
 from minicluster.verify.rules.trace import (
     alter_partition,
@@ -29,8 +30,6 @@ from minicluster.verify.rules.trace import (
     producers,
     publishing,
     quorum,
-    replica_events,
-    replica_logs,
     transforms,
 )
 from minicluster.verify.rules.znodes import others as znode_others
@@ -53,6 +52,7 @@ _TRACE_VIEWS: tuple[View, ...] = (
     *replica_events.VIEWS,
     *applied_metadata.VIEWS,
     *replica_logs.VIEWS,
+    *held_logs.VIEWS,
     *broker_requests.VIEWS,
     *client_records.VIEWS,
     *groups.VIEWS,

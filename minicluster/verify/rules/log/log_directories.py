@@ -9,7 +9,8 @@ from __future__ import annotations
 from minicluster.verify.rules.log.active_brokers import KEEP
 from minicluster.verify.rules.log.partitions import DIRECTORIES
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
-from minicluster.verify.rules.trace.replica_logs import LEADS_FROM_DEAD_DIRECTORY
+from minicluster.verify.rules.replicas.held_logs import LED_OFFLINE
+from minicluster.verify.rules.replicas.replica_logs import LEADS_FROM_DEAD_DIRECTORY
 
 _NO_LOG_DIRS = "cast(array() as array<string>)"
 
@@ -81,7 +82,7 @@ RULES = (
         "lead no partition, except for the last member, which stays while there is no leader. A "
         "replica that a leader proposes again later is not promised: the controller does not "
         "check directories then. No running broker leads a partition whose log lies in a directory "
-        "that failed longer ago than the timeout for it.",
+        "that failed longer ago than the timeout for it, or that it has found to be offline.",
         source="KIP-858, KIP-589; ReplicationControlManager.handleDirectoriesOffline, "
         "ineligibleReplicasForIsr",
         evidence=Evidence.LOG,
@@ -99,6 +100,7 @@ RULES = (
                 promised=f"(not {_JOINED})",
             ),
             LEADS_FROM_DEAD_DIRECTORY,
+            LED_OFFLINE,
         ),
     ),
     Rule(

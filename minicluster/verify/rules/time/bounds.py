@@ -117,10 +117,30 @@ RULES = (
         "a reassignment did not complete",
     ),
     _rule(
+        "G10",
+        "Controlled shutdowns end in time",
+        "While no other node is disturbed, a broker in controlled shutdown ends within two "
+        "sessions.",
+        "KIP-631, KIP-841; BrokerLifecycleManager, BrokerHeartbeatManager",
+        "broker {broker} did not end its controlled shutdown",
+        "fault",
+    ),
+    _rule(
         "G11",
         "ISRs come to rest",
         "Once replicas must be in sync, no replica of an active broker leaves an ISR.",
         "KIP-497; Partition.maybeShrinkIsr",
         "broker {broker} left an ISR, and was active",
+    ),
+    _rule(
+        "G12",
+        "Groups reach the end in time",
+        "Once replicas must be in sync, a group with a living member reads or commits up to what "
+        "is committed within four request timeouts.",
+        "KIP-848; liveness of consumers",
+        "a group did not reach what is committed",
+        "client_record",
+        "partition_event",
+        "rpc",
     ),
 )

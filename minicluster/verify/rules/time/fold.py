@@ -13,12 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from minicluster.verify.rules.time.groups import progress_of_groups
 from minicluster.verify.rules.time.settled_log import SettledLog
+from minicluster.verify.rules.time.shutdowns import shutdowns
 from minicluster.verify.rules.time.waits import Committed, Key, Times, Waits
 
 Read = Callable[[str], list[Mapping[str, Any]]]
 COLUMNS = ("run", "promise", "topic", "part", "node", "offset", "waited_ms", "bound_ms")
-TABLES = ("fault", "partition_event", "publish", "raft_event", "rpc")
+TABLES = ("client_record", "fault", "partition_event", "publish", "raft_event", "rpc")
 _TIMEOUTS = {"Produce": "timeoutMs", "Fetch": "maxWaitMs", "DeleteRecords": "timeoutMs"}
 _ENDS_PROCESS = ("kill", "bounce", "restart", "wipe", "controlled_shutdown")
 _ENDS_PENDING = ("isr_commit", "isr_revert", "become_leader", "become_follower", "stop", "delete")
@@ -27,9 +29,19 @@ _ENDS_PENDING = ("isr_commit", "isr_revert", "become_leader", "become_follower",
 def waits_of(read: Read) -> Iterable[Mapping[str, Any]]:
     """The rows of the view, of the one run that the tables are of."""
     timing = next(iter(read("timing")), None)
-    if timing is None or timing["healed_ms"] is None or timing["ended_ms"] is None:
+    if timing is None or timing["ended_ms"] is None:
         return
     bounds = json.loads(timing["bounds"] or "{}")
+    row = {"run": timing["run"], "topic": None, "part": None, "node": None, "offset": None}
+    if "G10" in bounds:
+        alive_ms, faults = bounds.get("G1", 0), read("fault")
+        for broker, took_ms in shutdowns(
+            faults, timing["brokers"] or (), alive_ms, timing["ended_ms"]
+        ):
+            waited = {"waited_ms": took_ms, "bound_ms": bounds["G10"]}
+            yield row | {"promise": "G10", "node": broker} | waited
+    if timing["healed_ms"] is None:
+        return
     times = Times(healed_ms=timing["healed_ms"], ended_ms=timing["ended_ms"], bounds=bounds)
     if not any(map(times.is_over, bounds)):
         return
@@ -41,18 +53,12 @@ def waits_of(read: Read) -> Iterable[Mapping[str, Any]]:
     _publications(waits, read("publish"), changes, committed)
     _replicas(waits, read("partition_event"))
     _responses(waits, read("rpc"))
+    if times.is_over("G12"):
+        progress_of_groups(waits, read("client_record"), read("partition_event"), read("rpc"))
     waits.end_all()
     for (promise, (topic, part, node)), waited_ms in waits.longest.items():
-        yield {
-            "run": timing["run"],
-            "promise": promise,
-            "topic": topic,
-            "part": part,
-            "node": node,
-            "offset": None,
-            "waited_ms": waited_ms,
-            "bound_ms": bounds[promise],
-        }
+        place = {"promise": promise, "topic": topic, "part": part, "node": node}
+        yield row | place | {"waited_ms": waited_ms, "bound_ms": bounds[promise]}
 
 
 def _leaders_of_the_quorum(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
-from minicluster.verify.rules.trace.replica_logs import HELD_BY_ISR
+from minicluster.verify.rules.replicas.held_logs import HELD_BY_ISR
 from minicluster.verify.rules.trace.windows import BEFORE, UP_TO_HERE
 
 _LEO = "coalesce(get(try_element_at(followers, cast(m as string)), 0), -1)"

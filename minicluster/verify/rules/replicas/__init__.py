@@ -1,0 +1,1 @@
+"""Rules over the replicas' own events and logs."""

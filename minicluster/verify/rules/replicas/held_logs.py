@@ -1,0 +1,179 @@
+"""What each replica's log holds, by its own appends and truncations, and where it lies.
+
+Nothing here rests on what a leader believes of its followers. A log is known as its end and the
+leader epochs along it: two logs with the same epoch at an offset are the same up to there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.epochs import LeaderEpochs
+from minicluster.verify.rules.model import Check, View
+
+Row = Mapping[str, Any]
+Read = Callable[[str], list[Row]]
+_COLUMNS = ("run", "seq", "topic", "part", "leader", "member", "advanced", "log_offset")
+_OF_LEADERS = ("append", "hw", "ack", "isr_pending", "isr_commit", "become_leader")
+
+
+@dataclass(slots=True)
+class _Log:
+    """The log of one replica.
+
+    Shapes:  lost: what it held before a crash. A leader may count it until the follower has fetched
+             again, which its next append or truncation shows.
+    """
+
+    incarnation: str | None
+    end: int
+    epochs: LeaderEpochs
+    leader_epoch: int = -1
+    lost: _Log | None = None
+
+    def holds(self, end: int, epoch: int | None) -> bool:
+        """The records below an offset, of which the last one is of an epoch; None: of any."""
+        if self.end < end:
+            return self.lost is not None and self.lost.holds(end, epoch)
+        held = self.epochs.epoch_of(end - 1)
+        if None in (held, epoch) or held == epoch:
+            return True
+        return self.lost is not None and self.lost.holds(end, epoch)
+
+
+def _taken_up(row: Row) -> _Log:
+    """The log as a broker finds it on its disk."""
+    numbers = row["epochs"] or ()
+    entries = tuple(zip(numbers[::2], numbers[1::2], strict=True))
+    return _Log(row["incarnation"], row["leo"] or 0, LeaderEpochs(entries))
+
+
+def _follow(log: _Log | None, row: Row) -> _Log:
+    """A replica's log after one of its events."""
+    kind = row["kind"]
+    if kind == "delete":
+        return _Log(row["incarnation"], 0, LeaderEpochs())
+    if log is None or log.incarnation != row["incarnation"]:
+        before, log = log, _taken_up(row)
+        if before is not None:
+            before.lost = None
+            log.lost = before
+    if kind == "append":
+        log.lost = None
+        numbers = row["epochs"]
+        if row["offset"] is None:  # the log begins anew, further on
+            log.epochs.clear()
+        for epoch, start in zip((numbers or ())[::2], (numbers or ())[1::2], strict=True):
+            log.epochs.truncate_from_end(start)
+            log.epochs.assign(epoch, start)
+        log.end = row["leo"]
+    elif kind == "truncate":
+        log.lost = None
+        log.epochs.truncate_from_end(row["offset"])
+        log.end = row["offset"]
+    log.leader_epoch = max(log.leader_epoch, row["leader_epoch"] or 0)
+    return log
+
+
+def _held(read: Read) -> Iterator[Row]:
+    """Each advance of a leader's high watermark beside the logs of its maximal ISR.
+
+    A member that follows a leader of a later epoch has left this one, which need not see it yet.
+    """
+    logs: dict[tuple[str, int], dict[int, _Log]] = {}
+    for row in sorted(read("partition_event"), key=lambda row: row["seq"]):
+        replicas = logs.setdefault((row["topic_id"], row["part"]), {})
+        broker, advanced = row["broker"], row["hw_new"]
+        own = replicas[broker] = _follow(replicas.get(broker), row)
+        if row["kind"] != "hw" or row["maximal_isr"] is None or advanced <= row["hw_old"]:
+            continue
+        epoch = own.epochs.epoch_of(advanced - 1)
+        for member in row["maximal_isr"]:
+            log = replicas.get(member)
+            if member == broker or log is None or log.leader_epoch > row["leader_epoch"]:
+                continue
+            lacks = not log.holds(advanced, epoch)
+            yield {
+                "run": row["run"],
+                "seq": row["seq"],
+                "topic": row["topic"],
+                "part": row["part"],
+                "leader": broker,
+                "member": member,
+                "advanced": advanced,
+                "log_offset": None,
+                "lacks": lacks,
+            }
+
+
+def _led_offline(read: Read) -> Iterable[Row]:
+    """What leaders do after a directory of theirs has failed, with the directory of the log."""
+    failures = [row for row in read("fault") if row["directory"] is not None]
+    if not failures:
+        return
+    offline: dict[int, set[str]] = {}
+    for row in sorted([*failures, *read("partition_event")], key=lambda row: row["seq"]):
+        if "targets" in row:
+            for broker in json.loads(row["targets"]):
+                failed = offline.setdefault(broker, set())
+                (failed.discard if row["phase"] == "stop" else failed.add)(row["directory"])
+        elif row["kind"] in _OF_LEADERS and row["maximal_isr"] is not None:
+            failed = offline.get(row["broker"], set())
+            if failed:
+                yield {
+                    "run": row["run"],
+                    "seq": row["seq"],
+                    "topic": row["topic"],
+                    "part": row["part"],
+                    "leader": row["broker"],
+                    "log_offset": None,
+                    "lacks": row["directory"] in failed,
+                }
+
+
+VIEWS = (
+    View(
+        name="held_by_isr",
+        fold=_held,
+        columns=(*_COLUMNS, "lacks"),
+        reads=("partition_event",),
+        empty_unless=("partition_event", "kind", "hw"),
+    ),
+    View(
+        name="led_offline",
+        fold=_led_offline,
+        columns=(*_COLUMNS, "lacks"),
+        reads=("fault", "partition_event"),
+        empty_unless=("fault", "action", "fail_dir"),
+    ),
+)
+
+# The part of B2 that does not rest on what a leader believes.
+HELD_BY_ISR = Check(
+    view="held_by_isr",
+    when="true",
+    bad="lacks",
+    message="leader {broker} advanced its high watermark to {number}, and the log of a member of "
+    "its maximal ISR, {new}, does not hold the leader's records up to there",
+    offset="log_offset",
+    broker="leader",
+    new="array(member)",
+    number="advanced",
+    counts=False,
+)
+
+# The part of D1 that no record shows: the broker itself leads on.
+LED_OFFLINE = Check(
+    view="led_offline",
+    when="true",
+    bad="lacks",
+    message="broker {broker} leads a partition in a directory of its own that has failed (event "
+    "{number})",
+    offset="log_offset",
+    broker="leader",
+    number="seq",
+    counts=False,
+)
