@@ -324,7 +324,6 @@ class Client(ClusterActor):
         error = ErrorCode.for_code(partition.error_code)
         if error is ErrorCode.NONE:
             operation.offset = partition.base_offset
-            operation.response = response
             if producer is not None:
                 producer.sequence += 1
             self._end(operation, "ok", None)
@@ -360,7 +359,7 @@ class Client(ClusterActor):
                 "idempotent": producer is not None,
             },
         )
-        operation.finish(operation.response, error)
+        operation.finish(None, error)
         if operation.then is not None:
             self._produce(operation.then)
 

@@ -27,6 +27,8 @@ HEADER_BYTES = 61
 LENGTH_END = 12  # base offset and length field; the length counts what follows
 RECORD_HEADER_BYTES = 21  # the most that a record takes besides key, value and headers
 CRC_START = 21  # the checksum covers everything from the attributes on
+_OFFSET_BYTES = 8  # the base offset, with which a batch begins
+_EPOCH_BYTES = 4  # the leader epoch, after the length
 
 CODEC_MASK = 0x07
 TIMESTAMP_TYPE_BIT = 0x08
@@ -293,6 +295,15 @@ class RecordBatch:
             metadata_records=self._metadata_records,
             body=self._body,
         )
+        encoded = self._encoded
+        if encoded is not None:
+            moved._encoded = (
+                base_offset.to_bytes(_OFFSET_BYTES, "big", signed=True)
+                + encoded[_OFFSET_BYTES:LENGTH_END]
+                + leader_epoch.to_bytes(_EPOCH_BYTES, "big", signed=True)
+                + encoded[LENGTH_END + _EPOCH_BYTES :]
+            )
+            moved._crc = self._crc
         if self._body is None and self._records is not None:
             moved._records = tuple(
                 Record(r.offset + shift, r.timestamp, r.key, r.value, r.headers)

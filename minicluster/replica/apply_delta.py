@@ -224,6 +224,8 @@ def _directory_for(
         return None
     cordoned = cordoned_directories(state.image, state.broker_id, state.config.dir_names) or ()
     online = tuple(d for d in online if d not in cordoned) or online[:1]
+    if len(online) == 1:
+        return online[0]
     loads = dict.fromkeys(online, 0)
     for other in store.names():
         place = store.partition_file(other)

@@ -179,12 +179,13 @@ class ReplicaStore:
 
     def checkpoint(self, high_watermarks: Mapping[str, int]) -> None:
         """Write the high watermarks of these logs; those of others stay."""
-        self._disk.files[_CHECKPOINT] = {**self.high_watermarks(), **high_watermarks}
+        self._disk.files.setdefault(_CHECKPOINT, {}).update(high_watermarks)
 
     def flush(self) -> None:
         """Flush every log, so that a crash loses none of its present records."""
-        for stored in self.stored_logs():
-            stored.log.flush()
+        for name, log in self._disk.logs.items():
+            if log.flushed_offset != log.end_offset and self.partition_file(name) is not None:
+                log.flush()
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Write the epoch of this incarnation for the next one's registration (KIP-966)."""

@@ -20,8 +20,8 @@ def delete_old_segments(partition: Partition, now_ms: int) -> None:
 
     Shapes:  records below the log start are gone already, whatever their segment.
     """
-    config = partition.log_config
-    if not config.deleted:
+    config, log = partition.log_config, partition.log
+    if not config.deleted or (log.is_empty and len(log.segments) == 1):
         return
     if config.retention_bytes >= 0:
         excess = partition_bytes(partition) - config.retention_bytes

@@ -38,7 +38,7 @@ class Purgatory:
     def __init__(self, name: str, effects: list[Effect]) -> None:
         self.timer = name
         self._effects = effects
-        self._operations: dict[int, tuple[DelayedOperation, tuple[Key, ...]]] = {}
+        self._operations: dict[int, tuple[DelayedOperation, dict[Key, None]]] = {}
         self._watchers: dict[Key, dict[int, None]] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._timer_ms: int | None = None
@@ -58,7 +58,7 @@ class Purgatory:
         """
         self._count += 1
         number = self._count
-        watched = tuple(dict.fromkeys(keys))
+        watched = dict.fromkeys(keys)
         self._operations[number] = (operation, watched)
         for key in watched:
             self._watchers.setdefault(key, {})[number] = None
@@ -76,10 +76,8 @@ class Purgatory:
         entry = self._operations.get(number)
         if entry is None:
             return False
-        operation, keys = entry
-        if key not in keys:
-            self._operations[number] = (operation, (*keys, key))
-            self._watchers.setdefault(key, {})[number] = None
+        entry[1][key] = None
+        self._watchers.setdefault(key, {})[number] = None
         return True
 
     def check_and_complete(self, key: Key, now_ms: int) -> None:

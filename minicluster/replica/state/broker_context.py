@@ -17,7 +17,7 @@ from minicluster.faults import Faults
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.partition.isr_state import AlterPartitionItem, AlterPartitionResult
-from minicluster.replica.requests.purgatory import DelayedOperations
+from minicluster.replica.requests.purgatory import DelayedOperations, Key
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
@@ -31,11 +31,23 @@ class SubmitsAlterPartition(Protocol):
         """Queue an item; ``on_complete(result, now_ms)`` is called once, perhaps at once."""
 
 
+class HasHighWatermark(Protocol):
+    """A partition as the checkpoint of high watermarks takes it."""
+
+    key: Key
+    name: str
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of the committed records."""
+
+
 class BrokerContext:
     """The broker's id, view of the cluster, rules, purgatories and collected effects.
 
     Shapes:  ``alter_partition_manager`` is set once, by the owner of the context, before the first
-             partition is made.
+             partition is made. ``unwritten``: partitions whose high watermark may differ from the
+             one on disk.
     """
 
     alter_partition_manager: SubmitsAlterPartition
@@ -55,6 +67,7 @@ class BrokerContext:
         self.rules = rules
         self.faults = faults
         self.view = BrokerView()
+        self.unwritten: dict[HasHighWatermark, None] = {}
         self.effects: list[Effect] = []
         self.delayed = DelayedOperations(self.effects)
 

@@ -262,7 +262,7 @@ class ReplicaManagerState(BrokerContext):
                 del self.fetchers[leader_id]
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write the high watermarks to disk."""
-        self.store.checkpoint(
-            {log_name(p.topic, p.partition): p.high_watermark for p in self.partitions.values()}
-        )
+        """Write the high watermarks to disk that may have changed since the last time."""
+        present = (p for p in self.unwritten if self.partitions.get(p.key) is p)
+        self.store.checkpoint({p.name: p.high_watermark for p in present})
+        self.unwritten.clear()
