@@ -16,6 +16,7 @@ from tests.house.short_table import short_table
 
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
+HOUSE = "tests/house/"
 
 # The same examples on every machine, however slow it is.
 settings.register_profile(
@@ -49,6 +50,8 @@ def marked_with_spark(source: str) -> frozenset[str] | None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests that start Spark go to one worker, so that one JVM serves them all.
 
+    Those of the house go to one worker as well, since they share the parsed files.
+
     The text of a file shows its marks: the scheduler does not get them, and the names that
     xdist 3.8 gives to groups are lost under pytest 9.2.
     """
@@ -65,13 +68,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         names = marked(file)
         return names is None or re.split(r"::|\[|@", rest, maxsplit=1)[0] in names
 
-    class SparkTogether(LoadGroupScheduling):
+    class Together(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
             if starts_spark(nodeid):
                 return "spark"
+            if nodeid.startswith(HOUSE):
+                return HOUSE
             return str(super()._split_scope(nodeid))
 
-    return SparkTogether(config, log)
+    return Together(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

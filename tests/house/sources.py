@@ -26,6 +26,12 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of the syntax tree of a file; a walk costs more than the parser."""
+    return tuple(ast.walk(tree_of(path)))
+
+
 def room_of(path: Path) -> str:
     """The room of a file; of a file directly in minicluster the empty text."""
     parts = path.relative_to(ROOT).parts
@@ -44,7 +50,7 @@ def module_of(path: Path) -> str:
 
 def imports_of(path: Path) -> Iterator[tuple[str, int]]:
     """Every module or name that a file imports, with the line; for type checkers only as well."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
@@ -62,7 +68,7 @@ def import_graph() -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for module, path in paths.items():
         needs: set[str] = set()
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Import):
                 needs |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -102,7 +108,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 def docstrings_of(path: Path) -> Iterator[tuple[str, int]]:
     """The docstrings of a file, also those of attributes, each with its line."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.house.sources import ROOT, sources, tree_of
+from tests.house.sources import ROOT, nodes_of, sources, tree_of
 
 TABLES = ("minicluster/protocol/messages/", "minicluster/protocol/records/")
 """Declarations: all of Kafka's, whether a machine uses them or not."""
@@ -57,7 +57,7 @@ def _defined(node: ast.stmt) -> Iterator[tuple[str, int]]:
 def _uses(path: Path) -> Iterator[str]:
     """Every name that a file reads: variables, attributes, imports, keywords and texts."""
     is_face = path.name == "__init__.py"
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.Attribute):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +18,7 @@ from minicluster.rules import FailedReplicas, Rules, UncleanRecovery
 from tests.house.references import is_there
 from tests.house.rules_page import described
 from tests.house.rules_shown import SHOWN_BY
-from tests.house.sources import ROOT, sources
+from tests.house.sources import module_of, nodes_of, sources, tree_of
 
 FIELDS = [f.name for f in fields(Rules) if f.name != "name"]
 
@@ -93,33 +93,28 @@ def test_elr_starts_with_the_clusters_minimum_in_4_x_only(rules: Rules) -> None:
 
 def test_every_field_is_read_by_code_that_a_cluster_runs() -> None:
     """A field that only a function reads which no other code calls does nothing in a cluster."""
-    files = {path: ast.parse(path.read_text()) for path in sources("minicluster", "actors")}
+    files = tuple(sources("minicluster", "actors"))
     imported, attributes = set[str](), set[str]()
-    for tree in files.values():
-        for node in ast.walk(tree):
+    for path in files:
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom):
                 imported |= {f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Attribute):
                 attributes.add(node.attr)
     read = set[str]()
-    for path, tree in files.items():
+    for path in files:
         if path.name in ("rules.py", "planted.py"):
             continue
         module = module_of(path)
-        names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        for function in functions_of(tree):
-            name = function.name
-            own = sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(function))
-            used = names.count(name) > own or name in attributes or f"{module}.{name}" in imported
+        names = Counter(node.id for node in nodes_of(path) if isinstance(node, ast.Name))
+        for function in functions_of(tree_of(path)):
+            name, inner = function.name, tuple(ast.walk(function))
+            own = sum(isinstance(node, ast.Name) and node.id == name for node in inner)
+            used = names[name] > own or name in attributes or f"{module}.{name}" in imported
             if used or name.startswith("__"):
-                found = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
+                found = {node.attr for node in inner if isinstance(node, ast.Attribute)}
                 read |= found & set(FIELDS)
     assert sorted(set(FIELDS) - read) == []
-
-
-def module_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(("minicluster", *parts) if parts[0] == "actors" else parts)
 
 
 def functions_of(tree: ast.Module) -> Iterator[ast.FunctionDef]:

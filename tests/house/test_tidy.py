@@ -14,9 +14,9 @@ from tests.house.sources import (
     circles,
     import_graph,
     imports_of,
+    nodes_of,
     room_of,
     sources,
-    tree_of,
 )
 
 # Every room may import itself, the rooms below it that are named here, and the bottom modules.
@@ -115,7 +115,7 @@ def test_machines_have_no_clock_thread_socket_or_chance() -> None:
             if name.split(".")[0] in CLOCKS_THREADS_SOCKETS_CHANCE:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
         node: Any
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             called = getattr(node, "attr", None) or getattr(node, "id", None)
             if called in CHANCE_CALLS:
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} draws chance: {called}")
@@ -125,7 +125,7 @@ def test_machines_have_no_clock_thread_socket_or_chance() -> None:
 def test_dataclasses_compile_their_methods_at_first_use() -> None:
     wrong = []
     for path in sources(*PACKAGES):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             match node:
                 case ast.ImportFrom(module="dataclasses", names=names, lineno=line) if any(
                     alias.name == "dataclass" for alias in names
@@ -170,7 +170,7 @@ def test_files_stay_small() -> None:
 def test_functions_stay_small() -> None:
     wrong = []
     for path in sources(*PACKAGES):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > LONGEST_FUNCTION:
@@ -198,7 +198,7 @@ def test_no_function_and_no_method_only_forwards() -> None:
     """A function that only hands its arguments on, as they are, is a second name of another."""
     found = []
     for path in sources():
-        for scope in ast.walk(tree_of(path)):
+        for scope in nodes_of(path):
             if isinstance(scope, ast.Module | ast.ClassDef):
                 is_method = isinstance(scope, ast.ClassDef)
                 for node in scope.body:

@@ -17,6 +17,7 @@ from tests.house.sources import (
     comments_of,
     docstrings_of,
     module_of,
+    nodes_of,
     sources,
     tree_of,
 )
@@ -87,7 +88,7 @@ def test_scenarios_use_kafkas_words() -> None:
 def _declared(path: Path) -> Iterator[tuple[str, int]]:
     """The names that a file gives to something, its own among them."""
     yield path.stem, 1
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name, node.lineno

@@ -32,14 +32,12 @@ def switches() -> dict[str, str]:
 def parts() -> dict[str, str]:
     """The tables of the page."""
     names, texts = switches(), _texts()
-    code = {path: path.read_text(encoding="utf-8") for path in _files(_HOMES)}
-    tests = {path: path.read_text(encoding="utf-8") for path in _files(("tests",))}
     reported = [
         (
             plant.zoo,
             f"`{names[plant.zoo]}`",
             texts[plant.zoo],
-            _naming(code, names[plant.zoo]),
+            _naming(names[plant.zoo]),
             f"`{plant.story}.yaml`",
             " ".join(plant.primary),
             "yes",
@@ -47,7 +45,7 @@ def parts() -> dict[str, str]:
         for plant in PLANTS
     ]
     in_python = [
-        (zoo, f"`{names[zoo]}`", texts[zoo], _naming(code, names[zoo]), f"`{story.__name__}`", rule)
+        (zoo, f"`{names[zoo]}`", texts[zoo], _naming(names[zoo]), f"`{story.__name__}`", rule)
         for zoo, (story, rule) in PROGRAMS.items()
     ]
     rest = [
@@ -55,10 +53,10 @@ def parts() -> dict[str, str]:
             zoo,
             f"`{names[zoo]}`",
             texts[zoo],
-            _naming(code, names[zoo]),
+            _naming(names[zoo]),
             rules,
             why,
-            shown_elsewhere(zoo, names[zoo], tests),
+            shown_elsewhere(zoo, names[zoo]),
         )
         for zoo, (rules, why) in MACHINES.items()
         if zoo not in PROGRAMS
@@ -92,12 +90,9 @@ def _campaign() -> str:
     return f"{summary}\n\n{table(head, rows)}\n\nNot measured: {others or 'none'}."
 
 
-def shown_elsewhere(zoo: str, name: str, tests: dict[Path, str] | None = None) -> str:
+def shown_elsewhere(zoo: str, name: str) -> str:
     """The tests outside the zoo that plant a fault, nothing if none does."""
-    if tests is None:
-        tests = {path: path.read_text(encoding="utf-8") for path in _files(("tests",))}
-    word = re.compile(rf"\b({zoo}|{name})\b")
-    found = [p for p, text in tests.items() if p.name.startswith("test_") and word.search(text)]
+    found = [path for path in _using("tests", zoo, name) if path.name.startswith("test_")]
     names = [str(path.relative_to(ROOT)) for path in found]
     if not names and zoo in Rules.zoo():
         names = list(SHOWN_BY[name])
@@ -121,12 +116,23 @@ def _files(folders: tuple[str, ...]) -> Iterator[Path]:
                 yield path
 
 
-def _naming(code: dict[Path, str], name: str) -> str:
+@cache
+def _words(folder: str) -> dict[Path, frozenset[str]]:
+    """The words of each file of a folder."""
+    texts = {path: path.read_text(encoding="utf-8") for path in _files((folder,))}
+    return {path: frozenset(re.findall(r"\w+", text)) for path, text in texts.items()}
+
+
+def _using(folder: str, *names: str) -> list[Path]:
+    """The files of a folder that have one of these words."""
+    return [path for path, words in _words(folder).items() if not words.isdisjoint(names)]
+
+
+def _naming(name: str) -> str:
     """The steps that a fault is planted at, and the files that read the switch themselves."""
-    word = re.compile(rf"\b{name}\b")
     found = [f"`{where}` `{step}`" for where, step in planted_steps().get(name, ())]
-    for path, text in code.items():
-        if path.name not in ("planted.py", "planting.py") and word.search(text):
+    for path in (path for folder in _HOMES for path in _using(folder, name)):
+        if path.name not in ("planted.py", "planting.py"):
             found.append(f"`{path.relative_to(ROOT)}`")
     return "<br>".join(dict.fromkeys(found))
 

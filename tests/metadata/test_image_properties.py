@@ -48,7 +48,7 @@ from tests.metadata.records import batch, broker, feature, partition, topic, uid
 SMALL = st.integers(0, 3)
 NAMES = ("a", "b", "c", "d")
 IDS = st.lists(st.integers(1, 4), max_size=3, unique=True).map(tuple)
-FEW = settings(max_examples=80, deadline=None, derandomize=True)
+FEW = settings(max_examples=40, deadline=None, derandomize=True)
 
 
 def cluster_record(draw: Any, image: MetadataImage, _: int) -> Any:

@@ -31,7 +31,7 @@ from tests.protocol.values import KIP_TEXTS, every_class, structs
 CLASSES = {cls.__name__: cls for cls in every_class() if cls not in KIP_TEXTS}
 
 few_examples = settings(
-    max_examples=8,
+    max_examples=4,
     derandomize=True,
     deadline=None,
     database=None,
