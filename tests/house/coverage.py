@@ -22,9 +22,7 @@ DONE, PARTLY, NOT = "done", "partly", "not"
 
 # The limits of an API that is served; every other one that a machine serves is done.
 SERVED_IN_PART = {
-    "Produce": "no transactions",
-    "Fetch": "no transactions, no tiered storage",
-    "ListOffsets": "no tiered storage, no transactions",
+    **dict.fromkeys(("Fetch", "ListOffsets"), "no tiered storage"),
     "Metadata": "no authorization",
     **dict.fromkeys(
         ("DescribeAcls", "CreateAcls", "DeleteAcls"), "refused, as Kafka does without an authorizer"

@@ -9,7 +9,7 @@ Source:  TransactionIndex, AbortedTxn; LocalLog.collectAbortedTransactions.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from minicluster.lazy_dataclass import dataclass
 
@@ -44,7 +44,7 @@ class TransactionIndex:
         if not self._aborted or aborted.last_offset > self._aborted[-1].last_offset:
             self._aborted.append(aborted)
 
-    def collect(self, start_offset: int, end_offset: int) -> Sequence[AbortedTransaction]:
+    def collect(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The transactions with records at or above the start and below the end (exclusive).
 
         The search ends at the first marker after which all below the end was decided.

@@ -177,7 +177,7 @@ def read_stable(
     aborted: tuple[AbortedTransaction, ...] = ()
     if fetch_offset < limit:
         aborted = partition.replica_log.aborted_transactions(
-            fetch_offset, info.records.size, partition.log_config.index_interval_bytes
+            fetch_offset, info.records, partition.log_config.index_interval_bytes
         )
     return replace(info, aborted_transactions=aborted)
 

@@ -170,19 +170,23 @@ class ReplicaLog:
         return Read(Records(batches, tail), found)
 
     def aborted_transactions(
-        self, offset: int, size: int, index_interval_bytes: int
+        self, offset: int, records: Records, index_interval_bytes: int
     ) -> tuple[AbortedTransaction, ...]:
-        """The aborted transactions of a read that began at an offset and took so many bytes.
+        """The aborted transactions of a read that began at an offset.
 
         Kafka looks for its end in the index of offsets, which has an entry for some batches only,
-        so that later transactions may be among them.
+        so that later transactions may be among them. Where there are no later ones in the segment,
+        the end makes no difference, and the index is not made.
 
         Source:  LocalLog.addAbortedTransactions, LogSegment.append, OffsetIndex.
         """
         log = self.log
-        if not log.transactions.collect(offset, log.end_offset):
-            return ()
         end = log.segment_end(offset)
+        most = log.transactions.collect(offset, log.end_offset if end is None else end)
+        read_end = records.batches[-1].next_offset if records.batches else offset
+        if not most or most == log.transactions.collect(offset, read_end):
+            return tuple(most)
+        size = records.size
         segment = log.segment_base(offset)
         position = since_entry = 0
         wanted: int | None = None
@@ -197,7 +201,7 @@ class ReplicaLog:
                 since_entry = 0
             position += batch.size
             since_entry += batch.size
-        return tuple(log.transactions.collect(offset, log.end_offset if end is None else end))
+        return tuple(most)
 
     def first_at(self, timestamp: int) -> tuple[int, int, int] | None:
         """The first record whose timestamp is not below: (offset, timestamp, leader epoch)."""
