@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from minicluster.verify import Report, verify
+from minicluster.log.batch import RecordBatch
+from minicluster.verify import Finding, Report, verify
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.online import shared_records
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.online.share import Share
+from minicluster.verify.online.steps import transitions
 from minicluster.verify.spark import routing
 from tests.verify.damage import Damage
 from tests.verify.test_spark_rules import EVERY_CASE, KAFKA_LOGS, RUNS
-
-pytestmark = pytest.mark.spark
 
 ONE_CONTROLLER = [name for name in RUNS if len(read_run(KAFKA_LOGS / name, name).nodes) == 1]
 
@@ -34,6 +36,7 @@ def check(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     assert folded.verdict == shared.verdict
 
 
+@pytest.mark.spark
 def test_shares_find_what_folds_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:
@@ -55,10 +58,41 @@ def test_each_partition_is_in_one_share_and_what_is_of_none_is_in_the_first() ->
     shares = [OnlineChecker(share=Share(index, 3)) for index in range(3)]
     for batch in run.committed:
         whole.commit(batch)
-        for index, checker in enumerate(shares):
-            checker.commit(Share(index, 3).batch_of(batch))
+        for checker in shares:
+            checker.commit(batch)
 
     assert whole.looked_at == {
         rule: sum(checker.looked_at[rule] for checker in shares) for rule in whole.looked_at
     }
     assert sum(checker.looked_at["E10"] > 0 for checker in shares) > 1
+
+
+def findings_by_shares(batches: Sequence[RecordBatch]) -> list[Finding]:
+    """What three shares of a log find, each once."""
+    shares = [OnlineChecker(share=Share(index, 3)) for index in range(3)]
+    for batch in batches:
+        for checker in shares:
+            checker.commit(batch)
+    return sorted({finding for checker in shares for finding in checker.findings})
+
+
+@pytest.mark.parametrize("kept", [transitions._KEPT_MIN, 2])
+def test_shares_find_in_damaged_logs_what_the_checker_finds(
+    kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few of the transitions are remembered."""
+    monkeypatch.setattr(transitions, "_KEPT_MIN", kept)
+    monkeypatch.setattr(transitions, "_KEPT_PER_PARTITION", 0)
+    monkeypatch.setattr(shared_records, "_KEPT_MAX", kept)
+    batches = read_run(KAFKA_LOGS / "jbod", "jbod").committed
+    found = 0
+    for seed in range(12):
+        Damage(batches, f"found-{seed}").write(tmp_path / f"{seed}")
+        damaged = read_run(tmp_path / f"{seed}", "damaged").committed
+        whole = OnlineChecker()
+        for batch in damaged:
+            whole.commit(batch)
+
+        assert findings_by_shares(damaged) == sorted(set(whole.findings)), seed
+        found += len(whole.findings)
+    assert found > 10

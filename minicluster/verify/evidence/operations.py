@@ -8,7 +8,8 @@ one operation over any number of batches; an aborted one has no effect, an open 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
@@ -19,6 +20,15 @@ from minicluster.protocol.records import (
     PartitionChangeRecord,
 )
 from minicluster.protocol.schema import Message
+
+Decoded = tuple[Any, int]
+"""A record of a batch as its reader has decoded it, and its version.
+
+The record is None if it changes a partition that the reader does not judge: it has no entry.
+"""
+
+
+_MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +41,7 @@ class Entry:
     """
 
     offset: int
-    record: Message
+    record: Any
     version: int
     clean_from: int
     unseen_from: int
@@ -62,11 +72,15 @@ NO_HISTORY = History()
 
 
 class OperationDivider:
-    """Divides a committed log into operations, batch by batch."""
+    """Divides a committed log into operations, batch by batch.
 
-    __slots__ = ("_control_from", "_open", "_transaction", "markers")
+    Shapes:  changes: the classes of a change of a partition.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_changes", "_control_from", "_open", "_transaction", "markers")
+
+    def __init__(self, changes: tuple[type, ...] = (PartitionChangeRecord,)) -> None:
+        self._changes = changes
         self.markers: list[tuple[int, str]] = []
         self._open: list[Entry] = []
         self._transaction = False
@@ -77,8 +91,13 @@ class OperationDivider:
         """Records of an open transaction have no effect yet."""
         return bool(self._open)
 
-    def on_batch(self, batch: RecordBatch) -> Operation | None:
-        """The operation that the next committed batch completes, if it completes one."""
+    def on_batch(
+        self, batch: RecordBatch, records: Sequence[Decoded] | None = None
+    ) -> Operation | None:
+        """The operation that the next committed batch completes, if it completes one.
+
+        Shapes:  records: those of the batch, where they have been decoded by another.
+        """
         if batch.is_control:
             self._control_from = batch.base_offset if self._control_from < 0 else self._control_from
             return None
@@ -87,29 +106,33 @@ class OperationDivider:
         plain: list[Entry] = []
         ended: list[Entry] = []
         change_from = -1
-        for offset, versioned in enumerate(batch.metadata_records, batch.base_offset):
-            record = versioned.record
-            if isinstance(record, PartitionChangeRecord):
-                change_from = offset if change_from < 0 else change_from
-                clean_from = change_from
+        if records is None:
+            records = [(one.record, one.version) for one in batch.metadata_records]
+        changes = self._changes
+        for offset, (record, version) in enumerate(records, batch.base_offset):
+            if record is None or isinstance(record, changes):
+                clean_from = change_from = offset if change_from < 0 else change_from
+                if record is None:
+                    continue
             else:
                 clean_from, change_from = (offset if change_from < 0 else change_from), -1
-            if isinstance(record, BeginTransactionRecord):
-                self._transaction, self._open = True, []
-                self.markers.append((offset, "Begin"))
-            elif isinstance(record, EndTransactionRecord):
-                ended += self._open
-                self._transaction, self._open = False, []
-                self.markers.append((offset, "End"))
-            elif isinstance(record, AbortTransactionRecord):
-                self._transaction, self._open = False, []
-                self.markers.append((offset, "Abort"))
-            else:
-                unseen_from = control_from if clean_from == batch.base_offset else clean_from
-                entry = Entry(offset, record, versioned.version, clean_from, unseen_from)
-                (self._open if self._transaction else plain).append(entry)
+                if isinstance(record, _MARKERS):
+                    ended += self._on_marker(offset, record)
+                    continue
+            unseen_from = control_from if clean_from == batch.base_offset else clean_from
+            entry = Entry(offset, record, version, clean_from, unseen_from)
+            (self._open if self._transaction else plain).append(entry)
         entries = sorted(ended + plain, key=lambda entry: entry.offset) if ended else plain
         return Operation(batch.last_offset, tuple(entries)) if entries else None
+
+    def _on_marker(self, offset: int, marker: Message) -> list[Entry]:
+        """The entries that take effect where a transaction begins, ends or is aborted."""
+        ends = isinstance(marker, EndTransactionRecord)
+        complete = self._open if ends else []
+        self._transaction, self._open = isinstance(marker, BeginTransactionRecord), []
+        kind = "Begin" if self._transaction else "End" if ends else "Abort"
+        self.markers.append((offset, kind))
+        return complete
 
 
 def history_of(batches: Iterable[RecordBatch]) -> History:

@@ -40,6 +40,7 @@ def on_registration(state: LogState, record: r.RegisterBrokerRecord) -> None:
     broker.in_controlled_shutdown = record.in_controlled_shutdown
     broker.log_dirs = record.log_dirs
     state.operation.brokers[broker_id] = findings.offset
+    state.allowed = None
 
 
 def on_broker_record(state: LogState, record: Message) -> None:
@@ -75,6 +76,7 @@ def on_broker_record(state: LogState, record: Message) -> None:
             _lose_directories(state, broker_id, broker.log_dirs, record.log_dirs)
         broker.log_dirs = record.log_dirs or broker.log_dirs
     state.operation.brokers[broker_id] = state.findings.offset
+    state.allowed = None
 
 
 def _judge(
@@ -100,11 +102,14 @@ def _judge_fenced(state: LogState, broker_id: int) -> None:
     findings.look("A4", 0, state.level)
     for history in state.partitions.values():
         step = history.step
-        if step is None or not step.state or broker_id not in step.after["isr"] or step.keep:
+        if step is None or not step.judgement.is_state:
             continue
-        if broker_id not in history.fenced_inside and findings.promised("A4", step.mv):
-            history.fenced_inside.add(broker_id)
-            isr = step.after["isr"]
+        after = step.transition
+        isr = after.after["isr"]
+        if broker_id not in isr or after.keep:
+            continue
+        if broker_id not in step.fenced_inside and findings.promised("A4", after.mv):
+            step.fenced_inside |= {broker_id}
             findings.find("A4", 1, topic=step.topic, part=step.part, broker=broker_id, new=isr)
 
 

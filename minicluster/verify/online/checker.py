@@ -8,10 +8,11 @@ nor Arrow, and stops a bad run at its first bad record.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.protocol import records as r
-from minicluster.protocol.schema import Message
 from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import Operation, OperationDivider
 from minicluster.verify.online.batch_rules import BatchRules
@@ -20,8 +21,19 @@ from minicluster.verify.online.client_checker import ClientChecker
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.log_state import LogState
 from minicluster.verify.online.operation_rules import end_of_operation
-from minicluster.verify.online.partition_rules import on_clear_elr, on_partition_change
+from minicluster.verify.online.partition_rules import (
+    on_change,
+    on_clear_elr,
+    on_partition_change,
+)
 from minicluster.verify.online.share import Share
+from minicluster.verify.online.shared_records import (
+    CHANGES,
+    PlacedChange,
+    SharedRecords,
+)
+from minicluster.verify.online.steps.judgements import judgement_of
+from minicluster.verify.online.steps.transitions import Transitions
 from minicluster.verify.online.topic_rules import (
     on_config,
     on_feature_level,
@@ -54,9 +66,11 @@ class OnlineChecker:
         self.findings: list[Finding] = []
         self._new = Findings(run, promises_of(rules))
         self.looked_at, self.not_promised = self._new.looked_at, self._new.not_promised
-        self._divider = OperationDivider()
+        self._divider = OperationDivider(CHANGES)
         self._batches = BatchRules(self._new, node, begins_well)
-        self._state = LogState(self._new, share)
+        transitions = Transitions(partial(judgement_of, self._new))
+        self._state = LogState(self._new, transitions, share)
+        self._shared = None if share is None else SharedRecords(share, self._state)
         if share is not None:
             self._new.left_out = share.left_out
         self.clients = ClientChecker(run, self._state)
@@ -78,9 +92,13 @@ class OnlineChecker:
         return self._flush()
 
     def commit(self, batch: RecordBatch) -> list[Finding]:
-        """Judge one committed batch."""
+        """Judge one committed batch.
+
+        Errors:  InvalidBatch, ProtocolError for a batch that does not hold metadata records.
+        """
+        records = None if self._shared is None else self._shared.of(batch)
         self._batches.on_batch(batch)
-        operation = self._divider.on_batch(batch)
+        operation = self._divider.on_batch(batch, records)
         if operation is not None:
             self._operation(operation)
         for offset, kind in self._divider.markers:
@@ -110,8 +128,10 @@ class OnlineChecker:
             self._new.find("E30", 0, offset=offset)
         self._in_transaction = kind == "Begin"
 
-    def _record(self, record: Message) -> None:
+    def _record(self, record: Any) -> None:
         match record:
+            case PlacedChange():
+                on_change(self._state, record.history, record.change)
             case r.PartitionChangeRecord():
                 on_partition_change(self._state, record)
             case r.PartitionRecord():

@@ -237,7 +237,7 @@ class ClientChecker:
         if elected is None or elected.leader_epoch < short.leader_epoch:
             return
         del self._short[place]
-        state = elected.state
+        state = elected.situation.fields
         candidates = {*(state["isr"] or ()), *(state["elr"] or ())}
         is_clean = (
             elected.leader_epoch == short.leader_epoch

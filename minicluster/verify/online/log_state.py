@@ -9,14 +9,13 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.history import (
     BrokerHistory,
-    Interval,
     MinIsr,
     PartitionHistory,
     Step,
     TopicHistory,
 )
 from minicluster.verify.online.share import Share
-from minicluster.verify.online.step_checks import Prepared
+from minicluster.verify.online.steps.transitions import Changes, Transitions
 from minicluster.verify.rules.model import WITHOUT_RECORD
 
 PartitionKey = tuple[UUID, int]
@@ -26,7 +25,8 @@ PartitionKey = tuple[UUID, int]
 class OperationInHand:
     """The events of the operation that is being read, judged at its end."""
 
-    steps: dict[PartitionKey, Step] = field(default_factory=dict)  # the last of each partition
+    # The last step of each partition.
+    steps: dict[PartitionHistory, Step] = field(default_factory=dict)
     # Unclean elections, each with the members of ISR and ELR that were active then.
     unclean: list[tuple[Step, tuple[int, ...]]] = field(default_factory=list)
     brokers: dict[int, int] = field(default_factory=dict)  # broker -> offset of its last record
@@ -46,6 +46,7 @@ class LogState:
     """
 
     findings: Findings
+    transitions: Transitions
     share: Share | None = None  # of the partitions that are judged; None: all
     judged: bool = True
     clean_from: int = 0
@@ -57,11 +58,13 @@ class LogState:
     live: dict[str, UUID] = field(default_factory=dict)  # topic name -> id
     partitions: dict[PartitionKey, PartitionHistory] = field(default_factory=dict)
     brokers: dict[int, BrokerHistory] = field(default_factory=dict)
-    intervals: dict[PartitionKey, Interval] = field(default_factory=dict)
+    # The state of each partition at the end of the last operation that changed it.
+    intervals: dict[PartitionHistory, Step] = field(default_factory=dict)
     lost: dict[tuple[int, UUID], int] = field(default_factory=dict)  # directory -> offset
     owners: dict[UUID, int] = field(default_factory=dict)  # directory -> broker
     operation: OperationInHand = field(default_factory=OperationInHand)
-    prepared: dict[object, list[Prepared]] = field(default_factory=dict)
+    allowed: frozenset[int] | None = None  # in an ISR; None since a broker has changed
+    changes: Changes = field(default_factory=Changes)
 
     @property
     def level(self) -> int:
@@ -72,10 +75,31 @@ class LogState:
         """The partition is judged here."""
         return self.share is None or self.share.owns(topic_id, part)
 
+    def topic(self, topic_id: UUID) -> TopicHistory:
+        """The topic of an id, with or without records so far."""
+        found = self.topics.get(topic_id)
+        if found is None:
+            found = self.topics[topic_id] = TopicHistory()
+        return found
+
+    def partition(self, topic_id: UUID, part: int) -> PartitionHistory:
+        """A partition, with or without records so far."""
+        found = self.partitions.get((topic_id, part))
+        if found is None:
+            found = PartitionHistory(topic_id, part, self.topic(topic_id))
+            self.partitions[topic_id, part] = found
+        return found
+
     def is_active(self, broker: int) -> bool:
         """The broker is registered, not fenced and not in controlled shutdown."""
         known = self.brokers.get(broker)
         return known is not None and known.active
+
+    def allowed_in_isr(self) -> frozenset[int]:
+        """The brokers that may be in an ISR now."""
+        if self.allowed is None:
+            self.allowed = frozenset(filter(self.may_be_in_isr, self.brokers))
+        return self.allowed
 
     def may_be_in_isr(self, broker: int) -> bool:
         """The broker is active, or a new incarnation that its release leaves in its ISRs."""

@@ -8,6 +8,7 @@ from minicluster.protocol import records as r
 from minicluster.verify.online.history import TOPIC_RESOURCE, TopicHistory
 from minicluster.verify.online.log_state import LogState
 from minicluster.verify.online.partition_rules import add_step
+from minicluster.verify.online.steps.transitions import REMOVED
 
 
 def on_feature_level(state: LogState, record: r.FeatureLevelRecord) -> None:
@@ -30,7 +31,7 @@ def on_config(state: LogState, record: r.ConfigRecord) -> None:
 
 def on_topic(state: LogState, record: r.TopicRecord) -> None:
     """Judge and apply the creation of a topic."""
-    topic = state.topics.setdefault(record.topic_id, TopicHistory())
+    topic = state.topic(record.topic_id)
     findings = state.findings
     if state.judged:
         findings.look("E25", 0, state.level)
@@ -52,7 +53,7 @@ def on_remove_topic(state: LogState, record: r.RemoveTopicRecord) -> None:
     topic = _owner(state, record.topic_id, None)
     for part in topic.parts:
         if state.owns(record.topic_id, part):
-            add_step(state, "RemoveTopic", record.topic_id, part, {})
+            add_step(state, state.partitions[record.topic_id, part], REMOVED)
     topic.parts = {}
     topic.kind = "RemoveTopic"
     if topic.name is not None:
@@ -76,25 +77,8 @@ def on_partition(state: LogState, record: r.PartitionRecord) -> None:
     topic.parts[record.partition_id] = len(record.replicas)
     if not state.owns(record.topic_id, record.partition_id):
         return
-    add_step(
-        state,
-        "Partition",
-        record.topic_id,
-        record.partition_id,
-        {
-            "isr": record.isr,
-            "leader": record.leader,
-            "replicas": record.replicas,
-            "adding": record.adding_replicas,
-            "removing": record.removing_replicas,
-            "elr": record.eligible_leader_replicas or (),
-            "last_elr": record.last_known_elr or (),
-            "rec": record.leader_recovery_state,
-            "directories": record.directories,
-        },
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-    )
+    history = state.partition(record.topic_id, record.partition_id)
+    add_step(state, history, state.changes.of_partition(record))
 
 
 def end_of_topics(state: LogState) -> None:
@@ -112,7 +96,7 @@ def end_of_topics(state: LogState) -> None:
 
 def _owner(state: LogState, topic_id: UUID, part: int | None) -> TopicHistory:
     """The topic that a partition or a removal names, judged by E26."""
-    topic = state.topics.setdefault(topic_id, TopicHistory())
+    topic = state.topic(topic_id)
     if state.judged:
         state.findings.look("E26", 0, state.level)
         if topic.kind != "Topic":

@@ -111,7 +111,7 @@ def judge_share(item: bytes) -> bytes:
         for path, placed in _batches(log.files, limits, shared, Meter(meter_file)):
             batch = placed.batch
             try:
-                checker.commit(share.batch_of(batch))
+                checker.commit(batch)
             except (InvalidBatch, ProtocolError):
                 check_contents(path, placed)
                 raise

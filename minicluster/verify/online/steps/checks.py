@@ -10,8 +10,7 @@ from enum import Enum
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
-from minicluster.verify.online.findings import Counts
-from minicluster.verify.online.history import Step
+from minicluster.verify.online.steps.transitions import Transition
 from minicluster.verify.rules.log.partitions import FIELDS
 
 
@@ -35,20 +34,16 @@ class StepCheck:
     rule: str
     index: int
     of: Of
-    when: Callable[[Step], bool] | None
-    bad: Callable[[Step], bool]
-    columns: Callable[[Step], Mapping[str, Any]]
+    when: Callable[[Transition], bool] | None
+    bad: Callable[[Transition], bool]
+    columns: Callable[[Transition], Mapping[str, Any]]
 
 
-# A check, the steps that it judges, where it counts them, and whether its rule promises anything.
-Prepared = tuple[StepCheck, Callable[[Step], bool] | None, Counts | None, bool]
-
-
-def _restated(step: Step) -> bool:
+def _restated(step: Transition) -> bool:
     return step.sets["leader"] is not None and step.sets["leader"] == step.before["leader"]
 
 
-def _changes_nothing(step: Step) -> bool:
+def _changes_nothing(step: Transition) -> bool:
     return step.sets["leader"] is None and all(
         step.sets[name] is None or step.sets[name] == step.before[name]
         for name in FIELDS
@@ -56,30 +51,30 @@ def _changes_nothing(step: Step) -> bool:
     )
 
 
-def _no_candidates(step: Step) -> bool:
+def _no_candidates(step: Transition) -> bool:
     after = step.after
     return not after["isr"] and not after["elr"] and not after["last_elr"]
 
 
-def _eligible(step: Step) -> bool:
+def _eligible(step: Transition) -> bool:
     return step.state and bool(step.after["elr"] or step.after["last_elr"])
 
 
-def _old_bump(step: Step) -> bool:
+def _old_bump(step: Transition) -> bool:
     return step.mv < 12 and step.shrank
 
 
-def _moves(step: Step) -> bool:
+def _moves(step: Transition) -> bool:
     sets = step.sets
     named = sets["isr"] is not None or sets["replicas"] is not None
     return named or _restated(step)
 
 
-def _isrs(step: Step) -> Mapping[str, Any]:
+def _isrs(step: Transition) -> Mapping[str, Any]:
     return {"old": step.before["isr"], "new": step.after["isr"]}
 
 
-def _led(step: Step) -> Mapping[str, Any]:
+def _led(step: Transition) -> Mapping[str, Any]:
     return {"broker": step.after["leader"], "new": step.after["isr"]}
 
 
@@ -87,13 +82,13 @@ def _outside(members: Any, replicas: Any) -> bool:
     return any(member not in replicas for member in members)
 
 
-def _reassignment_ends(step: Step) -> bool:
+def _reassignment_ends(step: Transition) -> bool:
     before, after = step.before, step.after
     was_moving = bool(before["adding"] or before["removing"])
     return was_moving and not (after["adding"] or after["removing"])
 
 
-def _joining(step: Step) -> list[int]:
+def _joining(step: Transition) -> list[int]:
     """Adding replicas that stay."""
     return list(dict.fromkeys(m for m in step.before["adding"] if m in step.after["replicas"]))
 
