@@ -99,6 +99,7 @@ TITLES = {
     1005: "Offset of the last tiered record",
     1022: "Formatting and updating features",
     1023: "Fetch from tiered offset",
+    1030: "Defaults and constraints of configs that changed in 4.0",
     1043: "Administration of all groups",
     1066: "Cordoned brokers and log directories",
     1071: "Streams rebalance protocol",

@@ -9,6 +9,7 @@ import pytest
 
 from tests.transcripts.__main__ import main
 from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, NOT_LOGGED
+from tests.transcripts.zookeeper.administration import compare_administration
 from tests.transcripts.zookeeper.play import play
 from tests.transcripts.zookeeper.player import Player
 from tests.transcripts.zookeeper.recording import load
@@ -17,9 +18,9 @@ from tests.transcripts.zookeeper.sent_requests import compare_sent
 RUNS = Path(__file__).parents[1] / "data" / "zookeeper-runs"
 
 LEAST = {
-    "ibp-2.6": 700,
-    "ibp-2.7": 2_600,
-    "ibp-3.9": 3_000,
+    "ibp-2.6": 1_091,
+    "ibp-2.7": 3_985,
+    "ibp-3.9": 4_612,
     "ibp-3.9-again": 3_200,
     "release-3.0": 2_300,
     "release-3.2": 2_900,
@@ -60,3 +61,20 @@ def test_a_folder_that_is_no_run_gets_one_clear_line(
     assert main(["zookeeper", str(tmp_path)]) == 64
     message = capsys.readouterr().err
     assert "no zookeeper transcript" in message and message.count("\n") == 1
+
+
+def test_the_requests_of_an_administrator_and_what_is_wrong_with_them() -> None:
+    recording = load(RUNS / "ibp-2.6")
+    first = next(one for one in recording.requests if one.api == "CREATE_TOPICS")
+    assert {one.verdict for one in compare_administration(recording)} == {AGREE}
+    first.response["topics"][0]["numPartitions"] = 4
+    assert [
+        one.operation for one in compare_administration(recording) if one.verdict == DIFFER
+    ] == ["admin CREATE_TOPICS"]
+    first.response["topics"][0]["numPartitions"] = 3
+    config = "/config/topics/orders"
+    recording.transactions[:] = [
+        one for one in recording.transactions if one.entries[0].path != config
+    ]
+    missing = [one for one in compare_administration(recording) if one.verdict == DIFFER]
+    assert "its writes are missing" in [one.detail for one in missing]

@@ -6,8 +6,6 @@ KAFKA_STORAGE_ERROR of each, until the broker is started again.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,14 +24,11 @@ from tests.transcripts.report import AGREE, DIFFER, Outcome
 from tests.transcripts.zookeeper.forms import comparable, read_message
 from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording
 
-_START = re.compile(r"(?:start|ended) (\d+)")
-
 
 def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
     """One outcome for each response to LeaderAndIsr, StopReplica and UpdateMetadata."""
     events: list[tuple[int, int, int, Any]] = []
-    for order, (ms, broker) in enumerate(_starts(recording)):
-        events.append((ms, 0, order, broker))
+    events += [(ms, 0, 0, broker) for broker, starts in recording.starts.items() for ms in starts]
     for transaction in recording.transactions:
         for entry in transaction.entries:
             if entry.op == "create" and entry.path.startswith(f"{paths.BROKER_IDS}/"):
@@ -53,15 +48,6 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
                 brokers[broker][0].broker_epoch = epoch
         elif event.broker in brokers:
             yield _compare(recording, event, *brokers[event.broker])
-
-
-def _starts(recording: Recording) -> Iterator[tuple[int, int]]:
-    text = (recording.path / "steps.jsonl").read_text()
-    for line in text.splitlines():
-        step = json.loads(line)
-        found = _START.fullmatch(step["do"])
-        if found is not None:
-            yield step["ms"], int(found.group(1))
 
 
 def _compare(

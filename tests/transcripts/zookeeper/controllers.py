@@ -67,7 +67,7 @@ class Controller:
         self.machine = machine_of(recording, broker, new_id)
         self.expired = False  # its session is gone
         self.ended = False  # and its machine has learned of it
-        self.elected_epoch = 0
+        self.elected_epoch = self.elected_ms = 0
         self.waiting: list[Waiting] = []
         self.sent: list[ControlRequest] = []
         self.sent_ms: list[int] = []  # of each request

@@ -1,7 +1,8 @@
 """``python -m tests.transcripts zookeeper DIR…``: all comparisons of a run.
 
 Kinds:  text (a znode's bytes), write (a transaction of a controller), response and probe (of a
-        controller), LeaderAndIsr, StopReplica and UpdateMetadata as they were sent.
+        controller), LeaderAndIsr, StopReplica and UpdateMetadata as they were sent; admin (the
+        writes and the responses of the broker that serves an administrator).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.transcripts.report import Outcome
+from tests.transcripts.zookeeper.administration import compare_administration
 from tests.transcripts.zookeeper.broker_responses import compare_broker_responses
 from tests.transcripts.zookeeper.player import Player, compare_responses
 from tests.transcripts.zookeeper.recording import load
@@ -26,3 +28,4 @@ def play(path: Path) -> Iterator[Outcome]:
     yield from compare_responses(player)
     yield from compare_sent(player.all_controllers, recording)
     yield from compare_broker_responses(recording)
+    yield from compare_administration(recording)

@@ -15,6 +15,7 @@ from tests.transcripts.report import read_lines, require
 
 CONTROL_APIS = ("LEADER_AND_ISR", "STOP_REPLICA", "UPDATE_METADATA")
 PROBE = "probe"
+_START = re.compile(r"(?:start|ended) (\d+)")
 _PAUSE = re.compile(r"(SIGSTOP|SIGCONT|SIGKILL|SIGTERM) (\d+)")
 
 
@@ -87,6 +88,8 @@ class Recording:
     requests: list[Recorded]
     pauses: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """From when to when each broker was stopped by a signal."""
+    starts: dict[int, list[int]] = field(default_factory=dict)
+    """When each broker was started, or had ended before a start."""
 
     def release_of(self, broker: int) -> str:
         """The release of a broker."""
@@ -117,7 +120,7 @@ def load(path: Path) -> Recording:
             _requests(path / "requests.jsonl.gz"), key=lambda one: (one.received_ms, one.number)
         ),
     )
-    _read_pauses(recording, path / "steps.jsonl")
+    _read_steps(recording, path / "steps.jsonl")
     return recording
 
 
@@ -177,13 +180,16 @@ def _requests(path: Path) -> Iterator[Recorded]:
         )
 
 
-def _read_pauses(recording: Recording, path: Path) -> None:
+def _read_steps(recording: Recording, path: Path) -> None:
     text = path.read_bytes()
     if text[:2] == b"\x1f\x8b":
         text = gzip.decompress(text)
     stopped: dict[int, int] = {}
     for line in text.decode().splitlines():
         step = json.loads(line)
+        started = _START.fullmatch(step["do"])
+        if started is not None:
+            recording.starts.setdefault(int(started.group(1)), []).append(step["ms"])
         found = _PAUSE.fullmatch(step["do"])
         if found is None:
             continue
