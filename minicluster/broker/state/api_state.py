@@ -41,7 +41,7 @@ class KafkaApisConfig:
 
 @dataclass(frozen=True, slots=True)
 class OnZooKeeper:
-    """What a broker on ZooKeeper shows beside its image, as UpdateMetadata has it.
+    """The part of a response that a broker on ZooKeeper shows beside its image (UpdateMetadata).
 
     Shapes:  offline_replicas is a function of topic and partition.
     """
