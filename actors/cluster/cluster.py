@@ -38,6 +38,7 @@ from minicluster.actors.links import Condition
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.endpoints import ListenAddress
 from minicluster.actors.network import Network
+from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.quorum_controller import QuorumController
@@ -242,6 +243,7 @@ class Cluster:
         self.continued: dict[int, BrokerRegistration] = {}  # brokers go on with at their start
         if self.adopted is not None:
             self._adopt(self.adopted)
+        self.clocks = {node_id: NodeClock(self.rt) for node_id in self.node_ids}
         self.disks = {node_id: self._new_disk(node_id) for node_id in self.node_ids}
         if self.adopted is not None:
             self.adopted.fill(self.disks, self.rules)

@@ -52,6 +52,7 @@ def start_process(cluster: Cluster, node_id: int) -> None:
         network=cluster.network,
         recorder=cluster.recorder,
         disk=disk,
+        clock=cluster.clocks[node_id],
         config=config,
         rules=cluster.rules,
         faults=cluster.faults,

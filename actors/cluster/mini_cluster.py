@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from minicluster.actors.cluster.actions import (
     clients,
+    clocks,
     controllers,
     disks,
     network,
@@ -102,6 +103,9 @@ class MiniCluster(ClusterRoles):
     controlled_shutdown = processes.controlled_shutdown
     publish_delay = processes.publish_delay
     mutate = processes.mutate
+
+    clock_skew = clocks.clock_skew
+    mend_clocks = clocks.mend_clocks
 
     slow_disk = disks.slow_disk
     flush_off = disks.flush_off

@@ -50,6 +50,8 @@ def healed_ms(cluster: Cluster) -> int | None:
         process = cluster.processes.get(node_id)
         if process is None or process.paused or cluster.disks[node_id].write_ms:
             return None
+        if cluster.clocks[node_id].drifts:
+            return None
         if process.publisher is not None and process.publisher.delay_ms:
             return None
     for broker_id in cluster.broker_ids:

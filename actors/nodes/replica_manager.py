@@ -176,7 +176,7 @@ class ReplicaManager(Shell):
         )
 
     def now(self) -> int:
-        return self.rt.epoch_ms + self.rt.now()
+        return self.rt.epoch_ms + super().now()
 
     def set_timer(self, name: str, at_ms: int) -> None:
         super().set_timer(name, at_ms - self.rt.epoch_ms)

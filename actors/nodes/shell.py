@@ -15,6 +15,7 @@ from uuid import UUID
 from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion, Network
+from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.recorder import Recorder
@@ -34,6 +35,7 @@ class NodeContext:
     network: Network
     recorder: Recorder
     disk: Disk
+    clock: NodeClock
     config: ClusterConfig
     rules: Rules
     faults: Faults
@@ -59,10 +61,17 @@ class Requester(Protocol):
 class Wakeup:
     """The firing of a timer that a machine has set."""
 
-    __slots__ = ("name",)
+    __slots__ = ("at_ms", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, at_ms: int) -> None:
         self.name = name
+        self.at_ms = at_ms
+
+
+class ClockChanged:
+    """The node's clock has jumped or changed its rate."""
+
+    __slots__ = ()
 
 
 class Shell(ClusterActor):
@@ -74,6 +83,7 @@ class Shell(ClusterActor):
         super().__init__()
         self.context = context
         self.node_id = context.node_id
+        self.clock = context.clock
         self.network = context.network
         self.recorder = context.recorder
         self.log = context.log.bind(actor=self.name)
@@ -92,7 +102,12 @@ class Shell(ClusterActor):
             Packet: self._packet,
             Completion: self.on_response,
             Wakeup: self._wakeup,
+            ClockChanged: self._clock_changed,
         }
+
+    def now(self) -> int:
+        """The node's clock in milliseconds."""
+        return self.rt.now_ms if self.clock.is_true else self.clock.now_ms
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         """The handler of each effect of this shell's own machines."""
@@ -147,6 +162,9 @@ class Shell(ClusterActor):
     # Effects that every machine may return.
 
     def _send(self, send: fx.Send) -> None:
+        timeout_ms = send.timeout_ms
+        if timeout_ms is not None and not self.clock.is_true:
+            timeout_ms = self.clock.lasting_ms(timeout_ms)
         self.network.request(
             src=self.node_id,
             dst=send.to,
@@ -154,7 +172,7 @@ class Shell(ClusterActor):
             version=send.version,
             caller=self,
             correlation_id=send.correlation_id,
-            timeout_ms=send.timeout_ms,
+            timeout_ms=timeout_ms,
         )
 
     def _respond(self, respond: fx.Respond) -> None:
@@ -164,12 +182,17 @@ class Shell(ClusterActor):
             self.network.respond(respond.token, respond.response)
 
     def set_timer(self, name: str, at_ms: int) -> None:
-        """Wake this actor at a time; a timer of the same name is replaced."""
+        """Wake this actor at a time of its node's clock; a timer of the same name is replaced."""
         before = self._timers.get(name)
         if before is not None:
             before[0].cancel()
-        wakeup = Wakeup(name)
-        self._timers[name] = (self.rt.schedule(at_ms, self.deliver, wakeup), wakeup)
+        wakeup = Wakeup(name, at_ms)
+        when_ms = at_ms if self.clock.is_true else self.clock.reached_ms(at_ms)
+        self._timers[name] = (self.rt.schedule(when_ms, self.deliver, wakeup), wakeup)
+
+    def _clock_changed(self, _: ClockChanged) -> None:
+        for _, wakeup in [*self._timers.values()]:
+            Shell.set_timer(self, wakeup.name, wakeup.at_ms)  # as it is held
 
     def cancel_timers(self) -> None:
         for timer, _ in self._timers.values():

@@ -185,6 +185,7 @@ class Performer:
         cluster.pause_load()
         cluster.heal()
         cluster.mend_disks()
+        cluster.mend_clocks()
         cluster.repair_all_dirs()
         for node in cluster.node_ids:
             if node not in cluster.processes:

@@ -23,6 +23,7 @@ STEPS_MAX = 10_000
 FILE_BYTES_MAX = 4 << 20  # of a scenario file
 DIGITS_MAX = 40  # of a number
 LEVELS_MAX = 32  # nested lists, mappings, parentheses
+DRIFT_MIN, DRIFT_MAX = -0.9, 9  # beside a clock that goes right, at 0
 PACE_MIN, PACE_MAX = 0.01, 1_000  # seconds of the cluster per second of the wall clock
 
 

@@ -21,7 +21,7 @@ _ALL: tuple[type[Action], ...] = (
     nodes.Restart, nodes.Bounce, nodes.Wipe, nodes.FailOver, nodes.Resign, nodes.Snapshot,
     nodes.Compact, nodes.UpgradeKraftVersion, nodes.AddVoter, nodes.RemoveVoter,
     nodes.SlowDisk, nodes.FlushOff, nodes.ControlledShutdown, topics.Elect, topics.Unregister,
-    nodes.PublishDelay, nodes.FailDir, nodes.RepairDir, nodes.Mutate, nodes.Wait,
+    nodes.PublishDelay, nodes.ClockSkew, nodes.FailDir, nodes.RepairDir, nodes.Mutate, nodes.Wait,
     nodes.Liveness,
 )  # fmt: skip
 

@@ -75,7 +75,7 @@ def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
         "snapshot", "compact", "create_topic", "delete_topic", "set_config", "elect", "loss",
         "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter", "recreate_topic",
         "add_partitions", "reassign", "consume", "transaction", "reorder", "resume", "unregister",
-        "transform",
+        "transform", "clock_skew",
     } == actions  # fmt: skip
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 
@@ -104,7 +104,7 @@ def test_sequences_come_in_their_order() -> None:
         drawn = [list(kind.steps(Draws(seed), kind.name, world)) for seed in range(20)]
         assert all(all(at_ms >= 0 for at_ms, _ in steps) for steps in drawn), kind.name
         assert max(map(len, drawn)) >= (1 if kind.name == "bridge" else 2), kind.name
-    assert not list(SEQUENCES[5].steps(Draws(1), "ring", replace(world, controllers=3)))
+    assert not list(SEQUENCES[5].steps(Draws(1), "ring", replace(world, controllers=3, brokers=3)))
 
 
 def test_sequences_wait_for_the_timeouts_of_their_cluster() -> None:

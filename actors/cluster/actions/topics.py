@@ -72,13 +72,16 @@ def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
 
 @performs(declared.DeleteTopic)
 def delete_topic(cluster: ClusterRoles, do: declared.DeleteTopic) -> None:
-    name, what = str(do.name), f"delete topic {do.name}"
-    state = m.DeleteTopicsRequest.DeleteTopicState(name=name)
-    request = m.DeleteTopicsRequest(topics=(state,), timeout_ms=ms(do.within))
+    names = cast(tuple[str, ...], do.name)
+    what = f"delete topic {', '.join(names)}"
+    states = tuple(m.DeleteTopicsRequest.DeleteTopicState(name=name) for name in names)
+    request = m.DeleteTopicsRequest(topics=states, timeout_ms=ms(do.within))
     response = send(cluster, what, request, do.within)
-    result = response.responses[0]
-    refuse(what, result.error_code, result.error_message)
-    wait_for_commit(cluster, lambda: cluster.image.topics.named(name) is None)
+    for result in response.responses:
+        refuse(what, result.error_code, result.error_message)
+    wait_for_commit(
+        cluster, lambda: all(cluster.image.topics.named(name) is None for name in names)
+    )
 
 
 @performs(declared.RecreateTopic)

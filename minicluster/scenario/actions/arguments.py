@@ -253,6 +253,11 @@ def _partitions(value: Any, where: str) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    alone = isinstance(value, HasName)
+    return tuple(_text(item, where) for item in ((value,) if alone else _items(value)))
+
+
 def _value(value: object, where: str) -> str:
     """A config's value, as Kafka writes it."""
     if isinstance(value, bool):
@@ -294,6 +299,7 @@ def _fault(value: object, where: str) -> str:
 
 
 TEXT = Kind("text", "text", _text)
+NAMES = Kind("names", "text, or a list of texts", _names, _one_or_list)
 DURATION = Kind("duration", "a duration with its unit, such as 10s", read_duration, format_duration)
 NODES = Kind(
     "nodes", "a selector such as leader(orders-0), or a list of them", _nodes, _nodes_written
@@ -307,6 +313,8 @@ GROUPS = Kind(
 APIS = Kind("apis", "an API name such as Fetch, or a list of them", _apis, _one_or_list)
 FLAG = Kind("flag", "true or false", _flag)
 PROBABILITY = Kind("probability", "a number from 0 to 1", _between(0, 1, "a number from 0 to 1"))
+_DRIFT_TEXT = f"a number from {bounds.DRIFT_MIN} to {bounds.DRIFT_MAX}"
+DRIFT = Kind("drift", _DRIFT_TEXT, _between(bounds.DRIFT_MIN, bounds.DRIFT_MAX, _DRIFT_TEXT))
 RATE = Kind("rate", f"records per second, up to {bounds.RATE_MAX:,}", _rate)
 VALUE = Kind("value", "text or a number, or null to remove it", _value)
 MAPPING = Kind("mapping", "names and values", _mapping)
@@ -327,7 +335,7 @@ ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks, choices=("0", "1
 
 KINDS = (
     TEXT, DURATION, NODES, GROUPS, APIS, FLAG, PROBABILITY, RATE, VALUE, MAPPING, PARTITIONS,
-    ASSIGNMENT, FAULT,
+    ASSIGNMENT, FAULT, DRIFT, NAMES,
 )  # fmt: skip
 """The kinds that docs/scenarios.md explains; whole numbers and choices show what they take."""
 
@@ -338,12 +346,14 @@ Nodes = Annotated[Node | Iterable[Node], NODES]
 Groups = Annotated[Sequence[Node | Iterable[Node]], GROUPS]
 Apis = Annotated[str | Sequence[str], APIS]
 TopicName = Annotated[str | HasName, TEXT]
+TopicNames = Annotated[str | HasName | Iterable[str | HasName], NAMES]
 Partitions = Annotated[OfTopic | str | Iterable[OfTopic | str], PARTITIONS]
 Assignment = Annotated[Sequence[Sequence[HasId | int]], ASSIGNMENT]
 Configs = Annotated[Mapping[str, str | int | float | bool | None], MAPPING]
 Value = Annotated[str | int | float | bool, VALUE]
 Text = Annotated[str, TEXT]
 Probability = Annotated[float, PROBABILITY]
+Drift = Annotated[float, DRIFT]
 Rate = Annotated[float, RATE]
 Fault = Annotated[str, FAULT]
 Flag = Annotated[bool, FLAG]

@@ -9,6 +9,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
 from minicluster.scenario.actions.arguments import (
+    Drift,
     Duration,
     Fault,
     Flag,
@@ -89,6 +90,21 @@ class PublishDelay(Action):
     broker: Nodes
     delay: Duration
     _: KW_ONLY
+    lasting: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSkew(Action):
+    """Let the clocks of nodes jump ahead, and go faster or slower than the cluster's.
+
+    Shapes:  drift: 0.5 is half as fast again, -0.5 half as fast, 0 ends a drift. A clock never goes
+             back: what it is ahead or behind stays.
+    """
+
+    node: Nodes
+    _: KW_ONLY
+    offset: Duration = "0s"
+    drift: Drift = 0
     lasting: Duration | None = None
 
 

@@ -21,6 +21,7 @@ from minicluster.scenario.actions.arguments import (
     Rate,
     Text,
     TopicName,
+    TopicNames,
     Value,
     whole,
 )
@@ -55,10 +56,13 @@ class CreateTopic(Action):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic(Action):
-    """Delete a topic."""
+    """Delete a topic, or several by one request.
+
+    Errors:  RequestRefused with the controller's reason for the first that it refuses; NoResponse.
+    """
 
     refusable: ClassVar[bool] = True
-    name: TopicName
+    name: TopicNames
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
 

@@ -87,9 +87,12 @@ def _changed_while_away(draws: Draws, name: str, world: World) -> Events:
         case _:
             no_metadata = {"do": "cut", "src": "controllers", "dst": broker, "api": "Fetch"}
             yield away_ms, {**no_metadata, **for_ms(lasting_ms)}
-    yield away_ms + 500, {"do": "delete_topic", "name": old, **MAY_FAIL}
-    how = "recreate_topic" if draws.flip(f"{name}/anew", 0.6) else "delete_topic"
-    yield away_ms + 700, {"do": how, "name": new, **MAY_FAIL}
+    if draws.flip(f"{name}/at once", 0.3):
+        yield away_ms + 500, {"do": "delete_topic", "name": [old, new], **MAY_FAIL}
+    else:
+        yield away_ms + 500, {"do": "delete_topic", "name": old, **MAY_FAIL}
+        how = "recreate_topic" if draws.flip(f"{name}/anew", 0.6) else "delete_topic"
+        yield away_ms + 700, {"do": how, "name": new, **MAY_FAIL}
     short = _own_topic(name, "-short")
     yield away_ms + 900, {**create, "name": short, "replicas": 2}
     yield away_ms + 1_100, {"do": "delete_topic", "name": short, **MAY_FAIL}

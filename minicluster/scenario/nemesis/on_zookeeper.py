@@ -32,7 +32,7 @@ UNCLEAN_TOPIC = "gamma"
 LEVELS = ("2.6", "2.6", "2.6", "2.7-IV2", "2.7-IV2", "2.8", "3.0", "3.2", "3.4", "3.9", "3.9")
 SESSION_MS = (4_000, 18_000)
 _SHARED = (
-    "isolate", "slow link", "clog", "crash broker", "crash victim", "pause", "shut down",
+    "isolate", "slow link", "clog", "crash broker", "crash victim", "pause", "shut down", "clock",
     "fail directory", "topic", "reassign", "config", "elect",
 )  # fmt: skip
 

@@ -97,9 +97,14 @@ def _heal_one_by_one(draws: Draws, name: str, world: World) -> Events:
 
 
 def _ring(draws: Draws, name: str, world: World) -> Events:
-    """Each controller reaches its neighbours alone, so that majorities overlap everywhere."""
+    """Each node reaches its neighbours alone, so that majorities overlap everywhere.
+
+    Of controllers where there are five, else of brokers.
+    """
     ids = controller_ids(world)
     if len(ids) < 5:
+        ids = range(1, world.brokers + 1)
+    if len(ids) < 4:
         return
     for place, one in enumerate(ids):
         for other in ids[place + 2 :]:
@@ -124,17 +129,27 @@ def _bridge(draws: Draws, name: str, world: World) -> Events:
 
 
 def _swizzle(draws: Draws, name: str, world: World) -> Events:
-    """Brokers pause one after the other and go on in another order."""
+    """Brokers pause or lose their links one after the other, and go on in another order."""
+    links = draws.flip(f"{name}/links", 0.4)
     left = list(range(1, world.brokers + 1))
     after_ms, paused = 0, []
     for n in range(2 + draws.below(f"{name}/count", world.brokers - 1)):
         paused.append(left.pop(draws.below(f"{name}/{n}", len(left))))
-        yield after_ms, {"do": "pause", "node": f"broker({paused[-1]})"}
+        yield after_ms, _held(paused[-1]) if links else {"do": "pause", "node": paused[-1]}
         after_ms += draws.between(f"{name}/{n}/gap", 50, 2_000)
     while paused:
         node = paused.pop(draws.below(f"{name}/back/{len(paused)}", len(paused)))
-        yield after_ms, {"do": "resume", "node": f"broker({node})"}
+        yield after_ms, _released(node) if links else {"do": "resume", "node": node}
         after_ms += draws.between(f"{name}/{node}/back", 50, 3_000)
+
+
+def _held(node: int) -> Step:
+    """All that a node sends waits."""
+    return {"do": "hold", "src": node, "dst": "all"}
+
+
+def _released(node: int) -> Step:
+    return {"do": "release", "src": node, "dst": "all"}
 
 
 def _reordered(draws: Draws, name: str, world: World) -> Events:

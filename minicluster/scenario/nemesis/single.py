@@ -159,6 +159,20 @@ def _slow_disk(draws: Draws, name: str, world: World) -> Events:
     yield 0, {"do": "slow_disk", "node": node, "delay": delay, **lasting(draws, name, 2, 20)}
 
 
+def _clock(draws: Draws, name: str, world: World) -> Events:
+    """A clock jumps ahead, or goes at another rate for a while."""
+    step: dict[str, object] = {"do": "clock_skew", "node": world.node(draws, name)}
+    if draws.flip(f"{name}/jumps"):
+        ahead_ms = draws.between(f"{name}/ahead", 100, 2 * world.session_ms)
+        step["offset"] = format_duration(ahead_ms)
+    if "offset" not in step or draws.flip(f"{name}/drifts"):
+        slow = draws.flip(f"{name}/slow")
+        fraction = draws.fraction(f"{name}/drift")
+        step["drift"] = round(-0.1 - 0.7 * fraction if slow else 0.1 + 3 * fraction, 2)
+        step |= lasting(draws, name, 2, 30)
+    yield 0, step
+
+
 def _compact(draws: Draws, name: str, world: World) -> Events:
     node = "controllers" if draws.flip(f"{name}/all") else world.controller(draws, name)
     yield 0, {"do": "snapshot", "node": node}
@@ -256,6 +270,7 @@ SINGLE = (
     Kind("fail directory", 0.3, _fail_directory),
     Kind("late metadata", 1.0, _late_metadata),
     Kind("slow disk", 0.5, _slow_disk),
+    Kind("clock", 0.5, _clock),
     Kind("compact", 0.7, _compact),
     Kind("voter leaves", 1.0, _voter_leaves),
     Kind("topic", 2.0, _topic),
