@@ -377,7 +377,6 @@ class Network:
 
     def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         """End an exchange with a response or a failure."""
-        exchange.open = False
         exchange.completed_ms = self.rt.now_ms
         if exchange.timer is not None:
             exchange.timer.cancel()
@@ -388,6 +387,7 @@ class Network:
         caller, exchange.caller = exchange.caller, None
         number = self.recorder.event("answer", exchange, failure)
         exchange.received_seq = number if failure is None else None
+        exchange.open = False  # from here on its rows are whole
         if caller is not None:
             caller.deliver(Completion(exchange, response, failure))
 

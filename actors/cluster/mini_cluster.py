@@ -78,6 +78,7 @@ class MiniCluster(ClusterRoles):
 
     listeners: Listeners | None = None
     online_checks: OnlineChecks | None = None
+    znode_checks: OnlineZnodeChecks | None = None  # on ZooKeeper
     report: Report | None = None  # of the latest verify()
 
     # Actions: functions of a cluster, each declared once as a step (minicluster/scenario/actions).
@@ -196,8 +197,8 @@ class MiniCluster(ClusterRoles):
             followers.append(self.online_checks)
             self.recorder.follower = self.online_checks
         elif self.znodes_judged:
-            checks = OnlineZnodeChecks(self.rt, self.run_id, self.protocol)
-            self.zookeeper_log.follower = checks.on_line
+            self.znode_checks = OnlineZnodeChecks(self.rt, self.run_id, self.protocol)
+            self.zookeeper_log.follower = self.znode_checks.on_line
         followers += self.checks
         self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers))
         directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)

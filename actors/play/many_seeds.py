@@ -19,7 +19,6 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from minicluster.actors.play.campaign import Draw, Outcome, play_seed
-from minicluster.actors.play.sights import KNOWN
 from minicluster.scenario.coverage import Coverage
 from minicluster.scenario.nemesis import generate
 
@@ -63,7 +62,7 @@ def campaign(
 def _in_rounds(
     seeds: Iterator[Drawn], play: Play, in_time: Callable[[Drawn], bool], vary: int
 ) -> Iterator[Outcome]:
-    coverage = Coverage(KNOWN)
+    coverage = Coverage()
     kept: deque[Drawn] = deque()
     while True:
         round_ = [*islice(seeds, ROUND), *(kept.popleft() for _ in range(min(ROUND, len(kept))))]

@@ -6,21 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.controller.refusal import Reason
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.protocol import ErrorCode
 from minicluster.scenario.coverage import Sight
-from minicluster.verify.rules import RULES
+from minicluster.verify.rules import RULES, ZNODE_RULES
 from minicluster.verify.rules.model import Evidence
 
-# Of a cluster of KRaft; on ZooKeeper the controller gives no reasons, and other rules judge.
-KNOWN: Mapping[str, frozenset[str]] = {
-    "rules": frozenset(
-        rule.id for rule in RULES if rule.online and rule.evidence is not Evidence.ZNODES
-    ),
-    "refusals": frozenset(map(str, Reason)),
+_ONLINE = [rule for rule in RULES if rule.online]
+_OF_KRAFT = frozenset(rule.id for rule in _ONLINE if rule.evidence is not Evidence.ZNODES)
+KNOWN: Mapping[str, Mapping[str, frozenset[str]]] = {
+    KRAFT: {"rules": _OF_KRAFT, "refusals": frozenset(map(str, Reason))},
+    # The controller there gives no reasons.
+    ZOOKEEPER: {"rules": frozenset(rule.id for rule in ZNODE_RULES)},
 }
+"""The closed lists of sights that a run of a mode can have."""
 _REPLICA = frozenset(
     {"become_leader", "become_follower", "isr_pending", "isr_commit", "isr_revert", "truncate",
      "stop", "delete"}
@@ -40,11 +42,19 @@ def sights_of(cluster: MiniCluster) -> frozenset[Sight]:
         for code in _errors(exchange.response):
             found.add(("errors", f"{exchange.api} {ErrorCode.name_of(code)}"))
     found |= {("records", name) for name in _records(cluster)}
+    for looked_at in _cases(cluster):
+        found |= {("rules", rule) for rule, count in looked_at.items() if count}
+    return frozenset(found)
+
+
+def _cases(cluster: MiniCluster) -> Iterator[Mapping[str, int]]:
+    """The cases of rules that were judged while the cluster ran."""
     if cluster.online_checks is not None:
         checker = cluster.online_checks.checker
-        for looked_at in (checker.looked_at, checker.clients.looked_at):
-            found |= {("rules", rule) for rule, count in looked_at.items() if count}
-    return frozenset(found)
+        yield checker.looked_at
+        yield checker.clients.looked_at
+    if cluster.znode_checks is not None:
+        yield cluster.znode_checks.checker.looked_at
 
 
 def _replicas(rows: Iterable[Mapping[str, Any]]) -> set[Sight]:

@@ -106,7 +106,7 @@ def chaos(
     from minicluster.verify.rules.model import Verdict, exit_code, gravest
 
     check_writable(runs)
-    tally, coverage = Tally(), Coverage(KNOWN if mode == "kraft" else {})
+    tally, coverage = Tally(), Coverage(KNOWN[mode])
     whole: list[Path] = []
     if as_shipped:
         faults = (*faults, *(z for z in Rules.KAFKA_4_3.shipped_zoo() if z not in faults))

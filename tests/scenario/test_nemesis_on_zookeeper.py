@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from minicluster.actors.play.campaign import play_seed
+from minicluster.actors.play.sights import KNOWN
 from minicluster.cli import run
 from minicluster.scenario.nemesis import generate_on_zookeeper
 from minicluster.scenario.nemesis.on_zookeeper import KINDS_ON_ZOOKEEPER, LEVELS, UNCLEAN_TOPIC
@@ -81,7 +83,10 @@ def test_a_campaign_on_zookeeper_is_an_option(
 ) -> None:
     words = ["chaos", "--seeds", "11", "--mode", "zookeeper", "--runs", str(tmp_path)]
     assert run([*words, "--inter-broker-protocol", "3.9"]) == 0
-    assert "1 seeds, 0 failed" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "1 seeds, 0 failed" in out
+    [seen, of] = re.findall(r"^rules +(\d+) +(\d+) +11$", out, re.MULTILINE)[0]
+    assert 8 <= int(seen) <= int(of) == len(KNOWN["zookeeper"]["rules"])
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,9 @@ def play_judged(
     played = play(seed, (fault,))
     broken, acted = played.broken, bool(played.hits)
     if (acted or fault in BUGS) and not set(broken) & set(primary):
-        of_all = by_all and not broken
-        rules = ALL_RULES if of_all else [rule for rule in primary if not BY_ID[rule].online]
+        rules = [rule for rule in primary if broken or not BY_ID[rule].online]
+        if by_all and not broken:
+            rules = [*ALL_RULES]
         if rules:
             broken += played.judged(rules)
     return acted or bool(broken), list(dict.fromkeys(broken))
