@@ -69,5 +69,5 @@ def test_what_a_clock_is_ahead_stays_over_a_restart(mini_cluster: MiniCluster) -
 
 
 def test_a_drift_has_bounds(mini_cluster: MiniCluster) -> None:
-    with pytest.raises(UserError, match="drift: -1 is not a number from -0.9 to 9"):
+    with pytest.raises(UserError, match=r"drift: -1 is not a number from -0\.9 to 9"):
         mini_cluster.clock_skew(1, drift=-1)
