@@ -190,7 +190,7 @@ class Shell(ClusterActor):
         when_ms = at_ms if self.clock.is_true else self.clock.reached_ms(at_ms)
         self._timers[name] = (self.rt.schedule(when_ms, self.deliver, wakeup), wakeup)
 
-    def _clock_changed(self, _: ClockChanged) -> None:
+    def _clock_changed(self, changed: ClockChanged) -> None:
         for _, wakeup in [*self._timers.values()]:
             Shell.set_timer(self, wakeup.name, wakeup.at_ms)  # as it is held
 
