@@ -77,10 +77,12 @@ def verify_paths(
 def show_log(path: Path, form: str, limits: ReadLimits) -> int:
     """Show the log at PATH: a run, a controller folder, a log folder or one file.
 
-    Metadata logs, and those of __consumer_offsets and __transaction_state, are decoded. Of a run on
-    ZooKeeper it is the log of ZooKeeper's transactions.
+    Metadata logs, and those of __consumer_offsets and __transaction_state, are decoded. Of a
+    broker's log directory, or of RUN/broker-1.zip, it is those of its internal topics;
+    RUN/broker-1.zip/d0/__consumer_offsets-3 is one of them. Of a run on ZooKeeper it is the log of
+    ZooKeeper's transactions.
     """
-    from minicluster.log.directory import locate
+    from minicluster.cli.broker_logs import located
     from minicluster.log.dump import dump_json, dump_text
     from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
     from minicluster.verify.zookeeper.text import log_lines
@@ -92,9 +94,9 @@ def show_log(path: Path, form: str, limits: ReadLimits) -> int:
         else:
             print_lines(map(printable, log_lines(lines)))
         return 0
-    located = locate(path, limits=limits)
-    if form == JSON:
-        print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(located))
-    else:
-        print_lines(map(printable, dump_text(located)))
+    with located(path, limits) as logs:
+        if form == JSON:
+            print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(logs))
+        else:
+            print_lines(map(printable, dump_text(logs)))
     return 0
