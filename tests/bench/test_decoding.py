@@ -18,7 +18,7 @@ from minicluster.log.directory import locate
 from minicluster.log.segment import read_segment
 from minicluster.verify.spark.rows import COLUMNS, Rows
 from tests.bench.fixed_work import fixed_work
-from tests.bench.verify_log import long_log
+from tests.bench.verify_log import write_long_log
 from tests.kafka.jars import jars_folder, missing
 from tests.maven import java
 
@@ -32,7 +32,7 @@ def segment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def written(records: int, folder: Path) -> Path:
     """The one segment of a log of so many records."""
-    (log,) = locate(long_log(records).write(folder / "controller-101")).logs
+    (log,) = locate(write_long_log(records, folder / "controller-101")).logs
     (file,) = log.segments
     return file
 

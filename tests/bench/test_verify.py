@@ -27,7 +27,7 @@ from minicluster.verify import register, verify
 from minicluster.verify.online.share import Share
 from minicluster.verify.spark import long_logs, session
 from tests.bench.fixed_work import fixed_work
-from tests.bench.verify_log import long_log
+from tests.bench.verify_log import write_long_log
 from tests.verify import trace_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -46,12 +46,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return long_log(LONG).write(tmp_path_factory.mktemp("long") / "controller-101")
+    return write_long_log(LONG, tmp_path_factory.mktemp("long") / "controller-101")
 
 
 @pytest.fixture(scope="module")
 def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return long_log(LONGER).write(tmp_path_factory.mktemp("longer") / "controller-101")
+    return write_long_log(LONGER, tmp_path_factory.mktemp("longer") / "controller-101")
 
 
 @pytest.fixture(scope="module")
