@@ -61,16 +61,14 @@ class _Expressions:
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
+        self._words = [v.lower() if kind == "word" else v for kind, v in self._tokens]
+        self._words += ("", "", "")  # a grammar looks at most so far ahead
         self._at = 0
 
     # --- tokens -----------------------------------------------------------------------------
 
     def _peek(self, ahead: int = 0) -> str:
-        at = self._at + ahead
-        if at >= len(self._tokens):
-            return ""
-        kind, value = self._tokens[at]
-        return value.lower() if kind == "word" else value
+        return self._words[self._at + ahead]
 
     def _take(self) -> tuple[str, str]:
         if self._at >= len(self._tokens):
@@ -78,10 +76,14 @@ class _Expressions:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _accept(self, *words: str) -> bool:
-        if tuple(self._peek(index) for index in range(len(words))) != words:
+    def _accept(self, word: str, *more: str) -> bool:
+        at = self._at + 1
+        if self._words[at - 1] != word:
             return False
-        self._at += len(words)
+        end = at + len(more)
+        if more and tuple(self._words[at:end]) != more:
+            return False
+        self._at = end
         return True
 
     def _expect(self, *words: str) -> None:

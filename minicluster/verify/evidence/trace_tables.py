@@ -63,7 +63,8 @@ def read_table(file: Path, table: str, *, as_written: bool) -> tuple[pa.Table | 
     Errors:  NotARun for a number beyond its column's range.
     """
     try:
-        read = parquet.read_table(file, use_threads=False)  # a worker has one core
+        with parquet.ParquetFile(file) as opened:  # a dataset would start threads for each table
+            read = opened.read(use_threads=False)
         read.validate(full=True)
         for name in OPTIONAL_COLUMNS.get(table, ()):
             if name not in read.column_names:

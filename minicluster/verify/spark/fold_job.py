@@ -73,6 +73,7 @@ class _Work:
     declared: Mapping[str, View]
     limits: ReadLimits
     views: Views
+    checks: Mapping[str, tuple[tuple[int, int], ...]]  # of each view: places in the rules
     of_logs: frozenset[str]  # views that need no trace
 
 
@@ -182,7 +183,8 @@ def _prepare(pickled: bytes) -> _Work:
             if name in LOG_VIEWS or (name not in VIEWS and _is_of_logs(view, declared))
         }
         views = Views(declared, table_columns())
-        _prepared[key] = _Work(rules, declared, limits, views, frozenset(of_logs))
+        checks = _checks(rules)
+        _prepared[key] = _Work(rules, declared, limits, views, checks, frozenset(of_logs))
     return _prepared[key]
 
 
@@ -202,7 +204,7 @@ def _judge_one(pickled: bytes, item: bytes) -> bytes:
         return pickle.dumps(None)
     views = [
         view
-        for view in dict.fromkeys(view for rule in work.rules for view in rule.views)
+        for view in work.checks
         if run.is_run or view in work.of_logs
         if has_rows(work.declared[view], tables)
     ]
@@ -212,7 +214,7 @@ def _judge_one(pickled: bytes, item: bytes) -> bytes:
     checks = []
     crashes: dict[str, str] = {}
     for number, view in enumerate(views):
-        for place, index in _checks(work.rules, view):
+        for place, index in work.checks[view]:
             rule = work.rules[place]
             try:
                 found = work.views.check(rule, rule.checks[index], held.rows(view))
@@ -230,12 +232,13 @@ def _rows(table: pa.Table) -> _Rows:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _checks(rules: Sequence[Rule], view: str) -> Iterator[tuple[int, int]]:
-    """The checks of a view: places in the rules."""
+def _checks(rules: Sequence[Rule]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """The checks of each view, as their places in the rules."""
+    found: dict[str, tuple[tuple[int, int], ...]] = {v: () for rule in rules for v in rule.views}
     for place, rule in enumerate(rules):
         for index, check in enumerate(rule.checks):
-            if check.view == view:
-                yield place, index
+            found[check.view] += ((place, index),)
+    return found
 
 
 def _shares(
