@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
@@ -53,8 +53,8 @@ def verify(
     if spark is None:
         session.warm_up(master=master, remote=remote, training=True)
 
-    def started() -> SparkSession:
-        return session.spark_session(spark, master=master, remote=remote)
+    def started() -> Any:
+        return session.spark_for_jobs(spark, master=master, remote=remote)
 
     with temporary_folder("fetched") as folder:
         routes = routing.routes_of(fetched(runs, started, folder.path), limits)

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,10 @@ _AUTHENTICATED = {"spark.authenticate": "true"}
 _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 
+_NAME = "minicluster"
 _jvm: Jvm | None = None
 _session: SparkSession | None = None
+_jobs: _Jobs | None = None
 
 
 def warm_up(
@@ -70,7 +73,7 @@ def warm_up(
     Shapes:  ``training``: what follows is typical work, so its classes are worth an archive.
     """
     global _jvm
-    if _jvm is not None or _session is not None or remote:
+    if _jvm is not None or _session is not None or _jobs is not None or remote:
         return
     if master and not _LOCAL_MASTER.fullmatch(master):  # its executors need a whole Java
         return
@@ -108,64 +111,106 @@ def spark_session(
     active = _active()
     if active is not None and not remote:
         return active
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
+    with _starting():
+        from pyspark.sql import SparkSession
 
-    logging.getLogger("SQLQueryContextLogger").setLevel(
-        logging.CRITICAL
-    )  # errors are reported here
-    builder: Any = SparkSession.builder
-    builder = builder.appName("minicluster")
-    try:
+        builder: Any = SparkSession.builder
+        builder = builder.appName(_NAME)
         if remote:
             _session = builder.remote(remote).getOrCreate()
         else:
             warm_up(master=master)
             _connect()
-            chosen = master or "local[2]"
-            safe = _AUTHENTICATED if _LOCAL_MASTER.fullmatch(chosen) else {}
-            for key, value in {**_LEAN, **safe}.items():
+            for key, value in _settings(master).items():
                 builder = builder.config(key, value)
-            _session = builder.master(chosen).getOrCreate()
-            _forget_connection()
+            _session = builder.getOrCreate()
+    assert _session is not None
+    return _session
+
+
+def spark_for_jobs(
+    spark: SparkSession | None = None, *, master: str | None = None, remote: str | None = None
+) -> Any:
+    """The session to use for jobs without SQL: in a process of its own Spark's context alone.
+
+    Errors:  SparkUnavailable if Spark cannot be started or reached.
+    """
+    global _jobs
+    is_local = not remote and (master is None or _LOCAL_MASTER.fullmatch(master))
+    if spark is not None or not is_local or _session is not None or _active() is not None:
+        return spark_session(spark, master=master, remote=remote)
+    if _jobs is None:
+        with _starting():
+            from pyspark import SparkConf, SparkContext
+
+            warm_up(master=master)
+            _connect()
+            settings = SparkConf().setAppName(_NAME).setAll(list(_settings(master).items()))
+            _jobs = _Jobs(SparkContext.getOrCreate(settings))
+    return _jobs
+
+
+class _Jobs:
+    """A Spark context as a session has it.
+
+    It spares a cold run what a session of SQL loads, a quarter of Java's time.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self.sparkContext = context
+        self._jsc = context._jsc
+
+
+def _settings(master: str | None) -> dict[str, str]:
+    chosen = master or "local[2]"
+    safe = _AUTHENTICATED if _LOCAL_MASTER.fullmatch(chosen) else {}
+    return {**_LEAN, **safe, "spark.master": chosen}
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Around the start of a session, which ends with this process.
+
+    Errors:  SparkUnavailable with one line.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Errors are reported here.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    try:
+        yield
     except SparkUnavailable:
         raise
     except Exception as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise SparkUnavailable(f"Spark: no session: {first[0]}") from error
     except SystemExit as error:  # pyspark exits where Spark Connect lacks a package
-        needs = "Spark Connect needs pandas and grpcio (pip install 'pyspark[connect]')"
+        needs = "Spark Connect needs more packages (pip install 'minicluster[connect]')"
         raise SparkUnavailable(f"Spark: no session: {needs}") from error
     finally:
-        # They are for this process: a child that inherited them would join this JVM.
-        for name in _GATEWAY if _jvm is not None else ():
-            os.environ.pop(name, None)
+        _forget_connection()
     atexit.register(close)
-    assert _session is not None
-    return _session
 
 
 def close() -> None:
     """Stop the session and its JVM; a later call of ``spark_session`` starts new ones."""
-    global _session, _jvm
+    global _session, _jobs, _jvm
     if _session is not None:
-        if _jvm is None or not hasattr(_session, "_jsc"):
-            with contextlib.suppress(Exception):
-                _session.stop()
-        else:
-            _drop_local_session(_session)
-        _session = None
+        with contextlib.suppress(Exception):
+            _session.stop()
+    elif _jobs is not None:
+        with contextlib.suppress(Exception):
+            _jobs.sparkContext.stop()
     if _jvm is not None:
+        if _session is not None or _jobs is not None:
+            _drop_gateway()
         _jvm.close()
         _forget_connection()
-        _jvm = None
+    _session = _jobs = _jvm = None
 
 
-def _drop_local_session(session: SparkSession) -> None:
+def _drop_gateway() -> None:
     from pyspark import SparkContext
 
-    with contextlib.suppress(Exception):
-        session.stop()
     gateway = SparkContext._gateway
     if gateway is not None:
         with contextlib.suppress(Exception):
@@ -184,7 +229,7 @@ def _connect() -> None:
 def _forget_connection() -> None:
     """A process that this one starts must not take this one's JVM for its own."""
     if _jvm is not None:  # else the user set them
-        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+        for name in _GATEWAY:
             os.environ.pop(name, None)
 
 
