@@ -31,6 +31,7 @@ from minicluster.metadata.batch_loader import (
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.snapshot import loaded_image
 from minicluster.planting import step
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
@@ -259,6 +260,9 @@ def image_of_snapshot(
     loader: MetadataLoader, snapshot_id: tuple[int, int], records: Iterable[VersionedRecord]
 ) -> tuple[MetadataImage, list[Effect]]:
     """The image of a snapshot's records, from the empty one on, and a fault for each bad record."""
+    loaded = loaded_image(records, snapshot_id[0] - 1)
+    if loaded is not None:
+        return loaded, []
     faults: list[Effect] = []
     image = MetadataImage.EMPTY
     for index, versioned in enumerate(records):

@@ -73,15 +73,23 @@ def image_from_records(records: Iterable[Any], *, offset: int = -1) -> MetadataI
              offsets of the original records are not in a snapshot.
     Errors:  ReplayError.
     """
-    for known, at, image in _loaded:
-        if known is records and at == offset:
-            return image
+    loaded = loaded_image(records, offset)
+    if loaded is not None:
+        return loaded
     image = MetadataImage.EMPTY
     for record in records:
         image = apply(image, record, offset=offset)
     if isinstance(records, tuple) and len(records) >= SHARED_RECORDS_MIN:
         remember_image(records, offset, image)
     return image
+
+
+def loaded_image(records: Iterable[Any], offset: int) -> MetadataImage | None:
+    """The image of these records, if one was loaded of the same object."""
+    for known, at, image in _loaded:
+        if known is records and at == offset:
+            return image
+    return None
 
 
 def remember_image(records: tuple[VersionedRecord, ...], offset: int, image: MetadataImage) -> None:

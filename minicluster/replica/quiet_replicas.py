@@ -90,12 +90,16 @@ class QuietReplicas:
     def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
         """Lead and follow as the image has it."""
         self.image = delta.after
+        own = self._config.broker_id
         for topic_id, topic in delta.topics().items():
-            for index in () if topic.before is None else topic.before.partitions:
-                if topic.after is None or index not in topic.after.partitions:
+            old = {} if topic.before is None else topic.before.partitions
+            for index, state in old.items() if topic.after is None else ():
+                if own in state.replicas:
                     self._leave((topic_id, index))
             for index, state in topic.changed_partitions().items():
-                self._place((topic_id, index), topic.topic.name, state, now_ms)
+                was = old.get(index)
+                if own in state.replicas or (was is not None and own in was.replicas):
+                    self._place((topic_id, index), topic.topic.name, state, now_ms)
         effects = self._fetch_from_all()
         for follower, (epoch, until_ms) in sorted(self._waiting.items()):
             if now_ms < until_ms:

@@ -10,7 +10,7 @@ from minicluster.errors import UserError
 
 BROKERS_MAX = 100  # broker ids end where controller ids begin
 CONTROLLERS_MAX = 25
-PARTITIONS_MAX = 10_000  # of one topic
+PARTITIONS_MAX = 9_999  # of one topic: with its own record, as many as Kafka writes at once
 REPLICAS_MAX = BROKERS_MAX
 MEMBERS_MAX = 100  # of one consume
 RECORDS_MAX = 1_000_000  # of one produce

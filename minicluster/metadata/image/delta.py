@@ -10,6 +10,7 @@ Source:  MetadataDelta, TopicsDelta.localChanges, TopicDelta.localChanges.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -74,6 +75,7 @@ class TopicDelta:
 
     before: TopicImage | None
     after: TopicImage | None
+    _changed: list[dict[int, PartitionRegistration]] = field(default_factory=list, compare=False)
 
     @property
     def topic(self) -> TopicImage:
@@ -84,6 +86,11 @@ class TopicDelta:
 
     def changed_partitions(self) -> dict[int, PartitionRegistration]:
         """The partitions that are new or differ, as they are now."""
+        if not self._changed:
+            self._changed.append(self._compare())
+        return self._changed[0]
+
+    def _compare(self) -> dict[int, PartitionRegistration]:
         if self.after is None:
             return {}
         old: Mapping[int, PartitionRegistration] = {}
@@ -153,7 +160,19 @@ class MetadataDelta:
         )
 
     def topics(self) -> dict[UUID, TopicDelta]:
-        """Every topic that differs, by name: deleted ones first, so that a name can come back."""
+        """Every topic that differs, by name: deleted ones first, so that a name can come back.
+
+        The nodes of a cluster in one process that go from one image to another share the result.
+        """
+        global _compared
+        for known in _compared:
+            if known[0] is self.before and known[1] is self.after:
+                return known[2]
+        found = self._compare_topics()
+        _compared = ((self.before, self.after, found), *_compared[: COMPARED_MAX - 1])
+        return found
+
+    def _compare_topics(self) -> dict[UUID, TopicDelta]:
         deltas = [
             TopicDelta(before=self.before.topics.get(key), after=self.after.topics.get(key))
             for key in self.topic_ids
@@ -216,6 +235,12 @@ class MetadataDelta:
             followers=changes.followers,
             directories=changes.directories,
         )
+
+
+COMPARED_MAX = 2
+_compared: tuple[tuple[MetadataImage, MetadataImage, dict[UUID, TopicDelta]], ...] = ()
+"""The topics compared last. An entry keeps its images alive; the tuple is replaced as a whole, for
+actors on threads."""
 
 
 class _LocalChangesBuilder:

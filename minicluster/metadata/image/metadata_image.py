@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
+from itertools import islice
 from typing import Any, ClassVar
 
 from minicluster.lazy_dataclass import dataclass
@@ -89,8 +90,9 @@ def apply(image: MetadataImage, record: Any, *, offset: int = -1) -> MetadataIma
     if known is not None and known[0] is image and known[1] is record:
         return known[2]
     after = _fold(step, image, record, offset)
-    if len(_FOLDED) >= _folded_max:
-        _FOLDED.clear()
+    if len(_FOLDED) >= _folded_max:  # the older half goes: nodes that fold right now go on sharing
+        for oldest in list(islice(_FOLDED, _folded_max // 2)):
+            _FOLDED.pop(oldest, None)
     _FOLDED[key] = (image, record, after)
     return after
 

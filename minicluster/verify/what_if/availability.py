@@ -58,6 +58,7 @@ class Availability:
         self._on_broker: dict[int, set[Key]] = {}  # broker -> partitions with a replica there
         self._replicas: dict[Key, tuple[int, ...]] = {}
         self._unsettled: set[Key] = set()
+        self._min_isrs: dict[UUID, int] = {}  # since the configs or replicas changed
         self._counts = [0, 0, 0, 0]
         self._series: list[tuple[int, Triple]] = []
         self._began_ms = clock()
@@ -81,6 +82,7 @@ class Availability:
             elif isinstance(message, RemoveTopicRecord):
                 self._remove(before.topics.get(message.topic_id))
             elif isinstance(message, ConfigRecord) and message.name == MIN_ISR:
+                self._min_isrs.clear()
                 named = self.image.topics.named(message.resource_name)
                 for topic in (named,) if message.resource_type == TOPIC else self.image.topics:
                     if topic is not None:
@@ -187,6 +189,7 @@ class Availability:
         key, state = (topic.id, index), topic.partitions[index]
         before = self._replicas.get(key)
         if before != state.replicas:
+            self._min_isrs.pop(topic.id, None)
             for replica in before or ():
                 self._on_broker[replica].discard(key)
             for replica in state.replicas:
@@ -215,6 +218,12 @@ class Availability:
 
     def _min_isr(self, topic: TopicImage) -> int:
         """The effective min.insync.replicas; ClusterState.min_isr has the controller's."""
+        found = self._min_isrs.get(topic.id)
+        if found is None:
+            found = self._min_isrs[topic.id] = self._find_min_isr(topic)
+        return found
+
+    def _find_min_isr(self, topic: TopicImage) -> int:
         configs = self.image.configs
         text = configs.value(TOPIC, topic.name, MIN_ISR)
         if text is None:
@@ -253,6 +262,7 @@ class Availability:
                 self._on_broker[replica].discard(key)
         if topic is not None:
             self._topics.pop(topic.id, None)
+            self._min_isrs.pop(topic.id, None)
 
 
 class _Topic:
