@@ -198,8 +198,20 @@ def _unclean() -> ZnodeRun:
     return run.state(leader=3, isr=(3,), bump=1, recovering=1)
 
 
+def k7_late() -> ZnodeRun:
+    """Broker 2 has been alive for half a minute."""
+    run = ZnodeRun(isr=(1, 2)).elect(3).end(1).end(2).register(2).wait(30_000)
+    return run.state(leader=3, isr=(3,), bump=1, recovering=1)
+
+
 def k7_near() -> ZnodeRun:
     return _unclean()
+
+
+def k7_not_noticed() -> ZnodeRun:
+    """Broker 2 of the ISR has just come back; the watch of the controller is on its way."""
+    run = ZnodeRun(isr=(1, 2)).elect(3).end(1).end(2).register(2)
+    return run.state(leader=3, isr=(3,), bump=1, recovering=1)
 
 
 def k8_bad() -> ZnodeRun:
@@ -236,6 +248,16 @@ def k10_near() -> ZnodeRun:
 
 
 def k11_bad() -> ZnodeRun:
+    """The controller itself has removed broker 3."""
+    return ZnodeRun().end(3).state(isr=(1, 2), bump=1).state(isr=(1, 2, 3))
+
+
+def k11_other_controller() -> ZnodeRun:
+    return ZnodeRun(isr=(1, 2)).end(3).elect(2).state(isr=(1, 2, 3))
+
+
+def k11_not_noticed() -> ZnodeRun:
+    """Broker 3 has just died; the leader had removed it before."""
     return ZnodeRun(isr=(1, 2)).end(3).state(isr=(1, 2, 3))
 
 
@@ -271,11 +293,11 @@ BAD: dict[str, tuple[Case, ...]] = {
     "K4": (k4_bad,),
     "K5": (k5_bad, k5_empty, k5_twice),
     "K6": (k6_bad,),
-    "K7": (k7_bad, k7_not_alone),
+    "K7": (k7_bad, k7_not_alone, k7_late),
     "K8": (k8_bad, k8_ended_by_controller),
     "K9": (k9_bad,),
     "K10": (k10_bad,),
-    "K11": (k11_bad,),
+    "K11": (k11_bad, k11_other_controller),
     "K12": (k12_bad,),
     "K13": (k13_bad, k13_at_the_end),
 }
@@ -286,11 +308,11 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "K4": (k4_near,),
     "K5": (k5_near,),
     "K6": (k6_near,),
-    "K7": (k7_near,),
+    "K7": (k7_near, k7_not_noticed),
     "K8": (k8_near,),
     "K9": (k9_near,),
     "K10": (k10_near,),
-    "K11": (k11_near,),
+    "K11": (k11_near, k11_not_noticed),
     "K12": (k12_near,),
     "K13": (k13_near,),
 }

@@ -30,6 +30,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "p_rec": "int",
         "replicas": "ints",  # of the topic's znode
         "live": "ints",  # brokers that are registered
+        "noticed": "ints",  # of these, the ones that the controller must have read
+        "dead": "ints",  # members that are not registered, as the controller must have read
         "epoch": "int",  # of the newest controller
         "of_controller": "flag",  # the newest controller's session wrote it
         "of_leader": "flag",  # single, below IBP 2.7-IV2

@@ -21,6 +21,7 @@ from minicluster.zookeeper.znodes.notifications import decode_partitions
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
 
 NOTIFIED_WITHIN_MS = 70_000
+NOTICED_WITHIN_MS = 30_000
 
 Row = tuple[Any, ...]
 Named = tuple[str, Row]  # with the name of its table
@@ -35,6 +36,8 @@ class _Seen:
     controller_zxid: int = -1
     epoch: int = 0
     live: dict[int, int] = field(default_factory=dict)  # broker -> epoch
+    changed: dict[int, Line] = field(default_factory=dict)  # when each one came or went last
+    noticed: set[int] = field(default_factory=set)  # the controller has acted on that since
     topics: dict[str, TopicAssignment] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     waiting: dict[TopicPartition, Line] = field(default_factory=dict)  # the leader's write
@@ -148,6 +151,7 @@ class ZnodeLogReader:
             self._settle(partition, "Deleted", self._line["ms"])
         elif parent == paths.BROKER_IDS:
             epoch = self._seen.live.pop(int(name), None)
+            self._has_changed(int(name))
             self._row("znode_brokers", "Unregister", broker=int(name), epoch=epoch)
         elif parent == paths.TOPICS:
             gone = self._seen.topics.pop(name, None)
@@ -176,7 +180,33 @@ class ZnodeLogReader:
             return
         epoch = line.get("czxid", line["zxid"])
         self._seen.live[broker] = epoch
+        self._has_changed(broker)
         self._row("znode_brokers", "Register", broker=broker, epoch=epoch)
+
+    def _has_changed(self, broker: int) -> None:
+        self._seen.changed[broker] = self._line
+        self._seen.noticed.discard(broker)
+
+    def _is_noticed(self, broker: int) -> bool:
+        """The controller has had the time to read that a broker came or went, or acted on it.
+
+        Its watch may be late, and an event of it may be long.
+        """
+        changed = self._seen.changed.get(broker)
+        return (
+            changed is None
+            or broker in self._seen.noticed
+            or changed["zxid"] < self._seen.controller_zxid
+            or changed["ms"] + NOTICED_WITHIN_MS <= self._line["ms"]
+        )
+
+    def _notice(self, before: PartitionState | None, state: PartitionState) -> None:
+        """A decision of the controller shows of which brokers it has read what they are."""
+        if before is None or state.leader_epoch <= before.leader_epoch:
+            return
+        left = {before.leader, *before.isr} - {state.leader, *state.isr}
+        self._seen.noticed |= left - self._seen.live.keys()
+        self._seen.noticed |= {state.leader} & self._seen.live.keys()
 
     def _ended(self, session: Any) -> None:
         for partition, line in list(self._seen.waiting.items()):
@@ -239,12 +269,16 @@ class ZnodeLogReader:
             p_rec=None if before is None else before.leader_recovery_state,
             replicas=None if replicas is None else replicas.replicas,
             live=tuple(sorted(seen.live)),
+            noticed=tuple(one for one in sorted(seen.live) if self._is_noticed(one)),
+            dead=tuple(one for one in state.isr if one not in seen.live and self._is_noticed(one)),
             epoch=seen.epoch,
             of_controller=line["session"] == seen.controller,
             of_leader=of_leader,
             recovery_supported=self._protocol.leader_recovery_supported,
             members_checked=self._members_checked,
         )
+        if line["session"] == seen.controller:
+            self._notice(before, state)
         if of_leader:
             self._settle(partition, "Replaced", line["ms"])
             seen.waiting[partition] = line

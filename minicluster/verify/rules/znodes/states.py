@@ -116,8 +116,8 @@ RULES = (
     Rule(
         id="K7",
         title="An unclean election needs an ISR without a live member",
-        statement="A leader from outside the ISR is elected only if no member is alive, and is the "
-        "ISR alone.",
+        statement="A leader from outside the ISR is elected only if no member is alive as far as the "
+        "controller has read, and is the ISR alone.",
         source="KIP-106; PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
         evidence=Evidence.ZNODES,
         online=True,
@@ -125,7 +125,7 @@ RULES = (
             Check(
                 view="znode_state_writes",
                 when=f"{_CHANGE} and unclean",
-                bad="arrays_overlap(p_isr, live) or isr <> array(leader)",
+                bad="arrays_overlap(p_isr, noticed) or isr <> array(leader)",
                 message="leader {broker} from outside the ISR {old}, of which a member is alive, "
                 "or with the ISR {new}",
                 broker="leader",
@@ -180,7 +180,8 @@ RULES = (
     Rule(
         id="K11",
         title="Only live replicas enter an ISR on ZooKeeper",
-        statement="A member that joins the ISR is alive, from IBP 2.7-IV2 and release 3.3 on.",
+        statement="A member that joins the ISR is alive as far as the controller has read, from IBP "
+        "2.7-IV2 and release 3.3 on.",
         source="KIP-841; KafkaController.tryProcessAlterPartition",
         evidence=Evidence.ZNODES,
         online=True,
@@ -188,7 +189,7 @@ RULES = (
             Check(
                 view="znode_state_writes",
                 when=f"{_CHANGE} and members_checked and same_epoch and size(gained) > 0",
-                bad="size(array_except(gained, live)) > 0",
+                bad="arrays_overlap(gained, dead)",
                 message="of the ISR {new} some joined that are not among the live {old}",
                 old="live",
                 new="isr",
