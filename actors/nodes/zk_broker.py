@@ -43,7 +43,7 @@ from minicluster.broker.zookeeper.administration.admin_requests import (
     process_admin,
 )
 from minicluster.broker.zookeeper.administration.admin_state import AdminState
-from minicluster.broker.zookeeper.control_requests import ControlRequests
+from minicluster.broker.zookeeper.control_requests import NO_GIVEN_EPOCH, ControlRequests
 from minicluster.broker.zookeeper.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from minicluster.broker.zookeeper.controlled_shutdown import ControlledShutdown, LeadershipsMoved
 from minicluster.broker.zookeeper.delayed_topic_operations import TIMER as OPERATIONS_TIMER
@@ -168,6 +168,7 @@ class ZkBroker(Shell):
         self._seen_changes: set[str] = set()
         self._control, self._isr, self._own = (ProcessLane(self._submit_of) for _ in range(3))
         self._listening = False
+        self._early: list[Packet] = []
         self.topic_operations = DelayedTopicOperations()
         self.controlled_shutdown = ControlledShutdown(self.node_id)
 
@@ -196,6 +197,8 @@ class ZkBroker(Shell):
         match body:
             case ZooKeeperWatchRequest():
                 self._watched(packet, body)
+            case _ if self.requests.broker_epoch == NO_GIVEN_EPOCH:
+                self._early.append(packet)
             case LeaderAndIsrRequest():
                 process = read_configs(self.requests.new_topics(body))
                 self._control.run(process, lambda configs: self._lead(packet, configs))
@@ -293,6 +296,17 @@ class ZkBroker(Shell):
         self.replicas.deliver(RegisteredEpoch(epoch))
         self._own.run(changed_topics(self._seen_changes), self._configs_changed)
         self.perform(self.controller.on_start(self.now()))
+        self._take_early()
+
+    def _take_early(self) -> None:
+        """Take the requests that came before there was a broker epoch.
+
+        The epoch shows which of them are for an earlier process of this broker.
+        Source:  KafkaServer.startup, SocketServer.enableRequestProcessing.
+        """
+        early, self._early = self._early, []
+        for packet in early:
+            self.on_packet(packet)
 
     def _expired(self, _: SessionExpired) -> None:
         self.log.warning("zookeeper.expired")

@@ -19,7 +19,7 @@ from minicluster.verify.rules.model import Verdict
 
 KILLED = {  # fault: level, seed, rule
     "Z51": (None, 2, "K9"),
-    "Y05": ("2.6", 3, "K3"),
+    "Y05": ("2.6", 0, "K3"),
     "Y06": ("2.6", 1, "K5"),
     "Y07": ("2.8", 3, "K12"),
     "Y08": ("2.8", 3, "K7"),

@@ -126,13 +126,14 @@ class ControlRequests:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if self.broker not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        known_epoch = state.leader_epoch
+        self._in_deletion.discard(partition.topic)
+        self._ids[partition] = topic_id
         if state.leader != self.broker and state.leader not in self.image.cluster.brokers.rows:
             # A leader that is not alive is not followed, and its epoch is not taken.
-            known_epoch = NO_GIVEN_EPOCH if before is None else before.leader_epoch
-        self._in_deletion.discard(partition.topic)
-        self.hosted[partition] = replace(state, leader_epoch=known_epoch)
-        self._ids[partition] = topic_id
+            if before is not None:
+                return ErrorCode.NONE
+            state = replace(state, leader=NO_LEADER, leader_epoch=NO_GIVEN_EPOCH)
+        self.hosted[partition] = state
         self._put(
             partition,
             topic_id,

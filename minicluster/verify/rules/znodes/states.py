@@ -116,8 +116,8 @@ RULES = (
     Rule(
         id="K7",
         title="An unclean election needs an ISR without a live member",
-        statement="A leader from outside the ISR is elected only if no member is alive as far as the "
-        "controller has read, and is the ISR alone.",
+        statement="A leader from outside the ISR is elected only if no member is alive as far as "
+        "the controller has read, and is the ISR alone.",
         source="KIP-106; PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
         evidence=Evidence.ZNODES,
         online=True,
@@ -180,8 +180,8 @@ RULES = (
     Rule(
         id="K11",
         title="Only live replicas enter an ISR on ZooKeeper",
-        statement="A member that joins the ISR is alive as far as the controller has read, from IBP "
-        "2.7-IV2 and release 3.3 on.",
+        statement="A member that joins the ISR is alive as far as the controller has read, from "
+        "IBP 2.7-IV2 and release 3.3 on.",
         source="KIP-841; KafkaController.tryProcessAlterPartition",
         evidence=Evidence.ZNODES,
         online=True,
