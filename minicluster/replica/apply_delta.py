@@ -38,6 +38,11 @@ def apply_delta(
     changes = delta.local_changes(state.broker_id)
     if first:
         _remove_strays(state)
+    # Before the first of them: a fetch that it completes reads all partitions of a deleted topic.
+    for deleted in changes.deletes:
+        gone = state.partitions.get((deleted.topic_id, deleted.partition))
+        if gone is not None:
+            gone.unsettle()
     for deleted in changes.deletes:
         _delete(state, deleted, now_ms)
     for named, registration in changes.leaders.items():

@@ -57,6 +57,23 @@ def test_a_run_is_the_same_whether_partitions_are_settled_or_read_at_each_fetch(
     assert hashes[0] == hashes[1]
 
 
+def test_a_fetch_that_waits_ends_alike_when_its_topic_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hashes = []
+    for allowed in (True, False):
+        with monkeypatch.context() as patch, MiniCluster(seed=1) as cluster:
+            settling = Settling(patch, allowed=allowed)
+            orders = cluster.create_topic("orders", partitions=6, replicas=3)
+            cluster.wait_until(orders.fully_in_sync, within="20s")
+            cluster.run_for("2s")
+            cluster.delete_topic("orders")
+            cluster.run_for("2s")
+            hashes.append(cluster.recorder.trace_hash)
+            assert (settling.count > 10) == allowed
+    assert hashes[0] == hashes[1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_random_disturbances_are_the_same_either_way(
