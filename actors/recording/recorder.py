@@ -305,17 +305,24 @@ def _without_records(event: Event) -> Event:
 
 def canonical(event: Event) -> str:
     """One event as text that is the same in every process."""
-    return " ".join([str(part) for part in event[:3]] + [_text(part) for part in event[3:]])
+    return " ".join([f"{event[0]} {event[1]} {event[2]}", *map(_text, event[3:])])
+
+
+_row_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+_AS_THEY_ARE = frozenset({Exchange, str, int, float, bool, type(None)})
 
 
 def _text(part: Any) -> str:
-    if part is None or isinstance(part, str | int | float | Exchange):
+    kind = type(part)
+    if kind in _AS_THEY_ARE:
+        return str(part)
+    if kind is dict:
+        return _row_text(part)
+    if isinstance(part, str | int | float):
         return str(part)
     if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
         return blake2b(encode(part[0], part[1]), digest_size=8).hexdigest()
-    if isinstance(part, Mapping):
-        return json.dumps(part, sort_keys=True, separators=(",", ":"), default=str)
-    return json.dumps(part, default=str)
+    return _row_text(part) if isinstance(part, Mapping) else json.dumps(part, default=str)
 
 
 # Periodic events, left out of reports because they crowd out all others.
