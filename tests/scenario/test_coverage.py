@@ -58,6 +58,7 @@ def played(
         scenario=Scenario(faults=faults),
         failure=None,
         trace_hash="",
+        events=0,
         cluster_ms=0,
         steps_done=0,
         idle_faults=(),
