@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import aiokafka
 import confluent_kafka
 import kafka
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 SESSION_MS = 6_000
 POLL_S = 0.1
@@ -54,7 +57,12 @@ def confluent_member(
 
 
 def kafka_python_member(
-    servers: str, topic: str, group: str, seen: list[str], stop: threading.Event
+    servers: str,
+    topic: str,
+    group: str,
+    seen: list[str],
+    stop: threading.Event,
+    assignors: Sequence[type] = (RangePartitionAssignor,),
 ) -> None:
     """One member on kafka-python."""
     consumer: Any = kafka.KafkaConsumer(
@@ -65,6 +73,7 @@ def kafka_python_member(
         enable_auto_commit=False,
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=500,
+        partition_assignment_strategy=assignors,
     )
     while not stop.is_set():
         for records in consumer.poll(timeout_ms=int(POLL_S * 1000)).values():
@@ -87,6 +96,7 @@ def aiokafka_member(
             enable_auto_commit=False,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=500,
+            partition_assignment_strategy=(AiokafkaRange,),
         )
         await consumer.start()
         try:
@@ -107,6 +117,9 @@ MEMBERS: dict[str, Run] = {
     "confluent-kafka-cooperative": partial(confluent_member, protocol=COOPERATIVE),
     "confluent-kafka-consumer-protocol": partial(confluent_member, protocol=CONSUMER),
     "kafka-python": kafka_python_member,
+    "kafka-python-cooperative": partial(
+        kafka_python_member, assignors=(CooperativeStickyAssignor,)
+    ),
     "aiokafka": aiokafka_member,
 }
 
@@ -117,6 +130,10 @@ def main(name: str, servers: str, topic: str, group: str) -> None:
     class Printed(list[str]):
         def append(self, value: str) -> None:
             print(value, flush=True)
+
+        def extend(self, values: Iterable[str]) -> None:
+            for value in values:
+                self.append(value)
 
     MEMBERS[name](servers, topic, group, Printed(), threading.Event())
 

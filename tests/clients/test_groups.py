@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import confluent_kafka
 import pytest
@@ -31,6 +31,10 @@ STATIC = {
 }
 INCREMENTAL = ("confluent-kafka-cooperative", "confluent-kafka-consumer-protocol")
 """Members that keep what they go on reading in a rebalance."""
+SLOW = {"kafka-python-cooperative": pytest.mark.slow}
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in MEMBERS if name not in INCREMENTAL]
+EAGER = ("confluent-kafka", "kafka-python", "aiokafka")
+"""Members that give up all in a rebalance, with assignors of the same name."""
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +43,11 @@ def cluster() -> Iterator[MiniCluster]:
         yield built
 
 
-@pytest.mark.parametrize("run", MEMBERS.values(), ids=MEMBERS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in MEMBERS])
 def test_a_group_goes_on_after_the_death_of_its_coordinator(
-    cluster: MiniCluster, run: Run, request: pytest.FixtureRequest
+    cluster: MiniCluster, name: str
 ) -> None:
-    name = request.node.callspec.id
+    run = MEMBERS[name]
     cluster.create_topic(name, min_isr=2)
     producer = ConfluentKafka(cluster.bootstrap_servers)
     producer.produce(name, ["first", "second"])
@@ -76,20 +80,14 @@ def reading(cluster: MiniCluster, run: Run, name: str) -> Iterator[list[str]]:
             end.result(60)
 
 
-@pytest.mark.parametrize("name", INCREMENTAL)
+@pytest.mark.parametrize("name", [*INCREMENTAL, *OTHERS])
 def test_partitions_are_shared_on_a_join_and_come_back_on_a_death(
     cluster: MiniCluster, name: str
 ) -> None:
     topic = f"shared-{name}"
     cluster.create_topic(topic, partitions=2, min_isr=1)
     rounds = Rounds(cluster.bootstrap_servers, topic)
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-
-    def assigned() -> list[int]:
-        """The number of partitions of each member."""
-        group = admin.describe_consumer_groups([topic])[topic].result(10)
-        return [len(member.assignment.topic_partitions) for member in group.members]
-
+    assigned = Assigned(cluster.bootstrap_servers, topic)
     with reading(cluster, MEMBERS[name], topic) as seen:
         cluster.wait_until(lambda: assigned() == [2], within="60s")
         command = [sys.executable, "-m", "tests.clients.members", name]
@@ -108,18 +106,49 @@ def test_partitions_are_shared_on_a_join_and_come_back_on_a_death(
         cluster.wait_until(lambda: values <= set(seen), within="60s")
 
 
-class Rounds:
-    """Values for both partitions of a topic, a round at a time."""
+def test_members_on_three_clients_are_one_group(cluster: MiniCluster) -> None:
+    """The leader, whatever its client, assigns to all; one after the other joins, then leaves."""
+    cluster.create_topic("mixed", partitions=3, min_isr=1)
+    rounds = Rounds(cluster.bootstrap_servers, "mixed", partitions=3)
+    assigned = Assigned(cluster.bootstrap_servers, "mixed")
+    with ExitStack() as members:
+        seen = []
+        for name, shares in zip(EAGER, ([3], [1, 2], [1, 1, 1]), strict=True):
+            seen.append(members.enter_context(reading(cluster, MEMBERS[name], "mixed")))
+            cluster.wait_until(lambda wanted=shares: assigned() == wanted, within="60s")
+        values = rounds.next()
+        cluster.wait_until(lambda: sum(map(len, seen)) >= 3, within="60s")
+        assert {value for one in seen for value in one} == values
+        assert [len(one) for one in seen] == [1, 1, 1]
+        members.pop_all().close()  # the last that has joined leaves first
+    assert assigned() == []
 
-    def __init__(self, servers: str, topic: str) -> None:
+
+class Assigned:
+    """The numbers of partitions that the members of a group have, in ascending order."""
+
+    def __init__(self, servers: str, group: str) -> None:
+        self.admin = AdminClient({"bootstrap.servers": servers})
+        self.group = group
+
+    def __call__(self) -> list[int]:
+        described = self.admin.describe_consumer_groups([self.group])[self.group].result(10)
+        return sorted(len(one.assignment.topic_partitions) for one in described.members)
+
+
+class Rounds:
+    """Values for all partitions of a topic, a round at a time."""
+
+    def __init__(self, servers: str, topic: str, partitions: int = 2) -> None:
         self.producer = confluent_kafka.Producer({"bootstrap.servers": servers})
         self.topic = topic
+        self.partitions = partitions
         self.rounds = 0
 
     def next(self) -> set[str]:
         """Write a value to each partition; what was written."""
         self.rounds += 1
-        values = {f"{self.rounds}-{partition}": partition for partition in range(2)}
+        values = {f"{self.rounds}-{index}": index for index in range(self.partitions)}
         for value, partition in values.items():
             self.producer.produce(self.topic, value, partition=partition)
         self.producer.flush(30)
