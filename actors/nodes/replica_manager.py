@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.links import Packet
@@ -138,13 +139,13 @@ class ReplicaManager(Shell):
     Units:   its machines go by the time of day, which the timestamps of clients' records have.
     """
 
-    def __init__(self, context: NodeContext) -> None:
+    def __init__(self, context: NodeContext, *, removes_strays: bool = True) -> None:
         super().__init__(context)
         config = context.config
         self.broker: ClusterActor | None = None
         ids = CorrelationIds()
         self.machine = ReplicaManagerMachine(
-            replica_manager_config(context),
+            replace(replica_manager_config(context), removes_strays=removes_strays),
             context.disk,
             ids=ids,
             rules=context.rules,

@@ -55,7 +55,7 @@ class ZkReplicaManager(ReplicaManager):
     def __init__(self, context: NodeContext, protocol: InterBrokerProtocol) -> None:
         self._protocol = protocol
         self._broker_epoch = -1
-        super().__init__(context)
+        super().__init__(context, removes_strays=False)
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {**super().interpreters(), fx.Send: self._send_by_protocol}

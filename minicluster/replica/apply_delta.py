@@ -36,7 +36,7 @@ def apply_delta(
     Source:  ReplicaManager.applyDelta.
     """
     changes = delta.local_changes(state.broker_id)
-    if first:
+    if first and state.config.removes_strays:
         _remove_strays(state)
     # Before the first of them: a fetch that it completes reads all partitions of a deleted topic.
     for deleted in changes.deletes:

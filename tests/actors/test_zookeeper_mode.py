@@ -210,3 +210,21 @@ def test_only_the_controller_creates_topics_and_any_broker_alters_configs() -> N
     assert refusal_of(m.AlterConfigsRequest(), 2, is_controller=False) is None
     quorum = refusal_of(m.DescribeQuorumRequest(), 2, is_controller=True)
     assert quorum.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_restarted_broker_has_its_logs_after_a_fail_over(level: str) -> None:
+    """The new controller's first UpdateMetadata has no partition: no log is a stray for that."""
+    with cluster_of(level) as cluster:
+        orders = cluster.create_topic("orders", replicas=3, min_isr=1)
+        assert all(one.ok for one in cluster.produce("orders", count=20))
+        cluster.run_for("2s")
+        controller = cluster.active_controller
+        others = [broker for broker in cluster.brokers if broker != controller]
+        for broker in cluster.brokers:
+            cluster.kill(broker)
+        cluster.run_for("10s")
+        for broker in (*others, controller):
+            cluster.restart(broker)
+        cluster.wait_until(orders.fully_in_sync, within="60s")
+        assert len({one.offset for one in cluster.consume("orders", count=20)}) == 20

@@ -292,7 +292,7 @@ class ControlRequests:
             self._forget_deleted(partition.topic)
             return
         self._in_deletion.discard(partition.topic)
-        if partition in self.hosted:
+        if partition in self.hosted or self.broker in state.replicas:
             return  # LeaderAndIsr and StopReplica alone change what this broker has
         self._put(
             partition,
