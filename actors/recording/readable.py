@@ -14,9 +14,11 @@ from uuid import UUID
 WIDTH = 120
 _KINDS = {"partition_event": "partition", "raft_event": "raft"}
 _OMITTED = frozenset(
-    {"incarnation", "topic_id", "cluster_id", "directories", "listeners", "api_key"}
+    {"incarnation", "topic_id", "cluster_id", "directory", "directories", "listeners", "api_key"}
 )
-_SUBJECT = frozenset({"broker", "node", "topic", "part", "kind", "leader_epoch", "partition_epoch"})
+_SUBJECT = frozenset(
+    {"broker", "node", "topic", "part", "kind", "leader_epoch", "partition_epoch", "epochs"}
+)
 
 
 def readable(event: tuple[Any, ...]) -> str:

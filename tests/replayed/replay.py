@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import RequestRefused, refuse
+from minicluster.actors.cluster.actions.requests import NoResponse, RequestRefused, refuse
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.segment import read_segment, write_segment
 from minicluster.protocol import messages as m
@@ -35,7 +35,12 @@ SETTINGS = {
     "controller.quorum.fetch.timeout.ms": "1500ms",
     "eligible.leader.replicas.enable": False,
 }
-LEFT_OUT = ("scram", "acl", "quota", "nodes", "features", "quorum", "topics", "reassignments")
+LEFT_OUT = (
+    *("scram", "acl", "quota", "token"),
+    *("nodes", "features", "quorum", "topics", "reassignments"),
+)
+UNAWAITED = " (sent; no answer awaited)"
+UNAWAITED_WITHIN = "1ms"  # the request is on its way, and what becomes of it does not matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class Replay:
     placed: Mapping[str, list[dict[int, tuple[int, ...]]]]
     lives: dict[str, int] = field(default_factory=dict)
     begun_ms: int = 0
+    within: str = WITHIN  # the response to the step's request
+    unfinished: list[Step] = field(default_factory=list)  # what a client sends once more
 
     def run(self) -> None:
         """Perform every step; the clock of the cluster never runs ahead of the recorded one."""
@@ -131,18 +138,29 @@ class Replay:
             self.begun_ms += wait_ms  # late: the steps keep their distances
 
     def _perform(self, step: Step) -> None:
-        word, *rest = step.words
+        word, *rest = step.text.removesuffix(UNAWAITED).split(" ")
+        self.within = UNAWAITED_WITHIN if step.text.endswith(UNAWAITED) else WITHIN
         if word in LEFT_OUT or word == "sleep" or (word == "wait" and not step.ok):
             return
         do = getattr(self, "_" + word.lower().replace("-", "_"), None)
         assert do is not None, f"no way to perform: {step.text}"
         try:
             do(step) if word == "wait" else do(*rest)
+        except NoResponse:
+            assert self.within == UNAWAITED_WITHIN, step.text
+            self.unfinished.append(replace(step, words=(word, *rest)))
+            self._not_created(word, rest)
+            return
         except RequestRefused:
             assert not step.ok, step.text
+            self._not_created(word, rest)
             return
         expected = str(step.out)
         assert step.ok or "Timeout" in expected, f"{step.text}: Kafka refused: {expected}"
+
+    def _not_created(self, word: str, rest: Sequence[str]) -> None:
+        if word == "create":
+            self.lives[rest[0]] -= 1
 
     # --- processes --------------------------------------------------------------------------
 
@@ -169,7 +187,8 @@ class Replay:
 
     def _create(self, name: str, partitions: str, _replicas: str, *configs: str) -> None:
         life = self.lives[name] = self.lives.get(name, -1) + 1
-        recorded = self.placed[name][life]
+        lives = self.placed[name]
+        recorded = lives[min(life, len(lives) - 1)]
         replicas = [list(recorded[index]) for index in range(int(partitions))]
         self._create_with(name, replicas, configs)
 
@@ -180,7 +199,9 @@ class Replay:
 
     def _create_with(self, name: str, replicas: list[list[int]], configs: tuple[str, ...]) -> None:
         settings = dict(one.split("=", 1) for one in configs)
-        self.cluster.create_topic(name, assignment=replicas, configs=settings or None)
+        self.cluster.create_topic(
+            name, assignment=replicas, configs=settings or None, within=self.within
+        )
 
     def _partitions(self, name: str, total: str, *assignment: str) -> None:
         before = len(self.cluster.topic(name))
@@ -190,7 +211,7 @@ class Replay:
 
     def _delete(self, *names: str) -> None:
         for name in names:
-            self.cluster.delete_topic(name)
+            self.cluster.delete_topic(name, within=self.within)
 
     def _reassign(self, *moves: str) -> None:
         for move in moves:
@@ -217,7 +238,20 @@ class Replay:
             where["broker"] = int(name)
         for setting in settings:
             key, equals, value = setting.rstrip("!").partition("=")
-            self.cluster.set_config(key, value if equals else None, **where)
+            if key.endswith("-"):
+                self._subtract(name, key.removesuffix("-"), value)
+                continue
+            self.cluster.set_config(key, value if equals else None, **where, within=self.within)
+
+    def _subtract(self, topic: str, key: str, value: str) -> None:
+        """Take a value out of a topic's list config."""
+        request = m.IncrementalAlterConfigsRequest
+        change = request.AlterableConfig(name=key, config_operation=3, value=value)
+        resource = request.AlterConfigsResource(
+            resource_type=2, resource_name=topic, configs=(change,)
+        )
+        [response] = self.cluster.admin(request(resources=(resource,))).responses
+        refuse(f"config of {topic}", response.error_code, response.error_message)
 
     def _unregister(self, broker: str) -> None:
         if int(broker) in self.cluster.broker_ids:
@@ -263,6 +297,9 @@ class Replay:
             cluster.wait_until(lambda: (leader.leader is not None) is has, WITHIN)
         elif text.startswith(("until a controller leads", "until controller")):
             cluster.wait_until(lambda: cluster.active_controller_id() is not None, WITHIN)
+            unfinished, self.unfinished = self.unfinished, []
+            for again in unfinished:
+                self._perform(again)
         else:
             raise AssertionError(f"no way to wait: {text}")
         cluster.run_until(lambda: self._is_as_far(step.out), CATCH_UP_MS)
@@ -276,6 +313,14 @@ class Replay:
             if isinstance(partitions, list)
             for one in partitions
         )
+
+
+def lead(cluster: MiniCluster, controller: int) -> None:
+    """Let the controllers elect until a certain one leads, as it did where the run was recorded."""
+    while (active := cluster.active_controller_id()) != controller:
+        if active is not None:
+            cluster.resign(active)
+        cluster.run_for("3s")
 
 
 def _unfenced(cluster: MiniCluster) -> set[int]:

@@ -15,7 +15,7 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.verify.comparison import Comparison, Level, compare
 from minicluster.verify.evidence.reading import read_run
-from tests.replayed.replay import SETTINGS, Replay, placements, recorded_steps, shortened
+from tests.replayed.replay import SETTINGS, Replay, lead, placements, recorded_steps, shortened
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +25,8 @@ RELEASE_3_3: dict[str, Any] = {"rules": "kafka-3.9", "metadata_version": "3.3-IV
 _NO_UNCLEAN_CONFIG = "KRaft of 3.3 ignores unclean.leader.election.enable"
 EXPLAINED: dict[str, dict[str, str]] = {
     "cluster": {},
+    "divergent": {},
+    "smoke": {},
     "migration-of-versions": {
         "at-17-0": "Kafka made it before its brokers had registered their directories anew"
     },
@@ -38,19 +40,27 @@ EXPLAINED: dict[str, dict[str, str]] = {
 }
 
 
-def replayed(name: str, folder: Path, **shape: Any) -> Comparison:
-    """A recorded run beside the same steps on a cluster."""
+def replayed(
+    name: str, folder: Path, *, led_by: int | None = None, elr: bool = False, **shape: Any
+) -> Comparison:
+    """A recorded run beside the same steps on a cluster.
+
+    Shapes:  led_by: the controller that the steps take for the active one.
+    """
     recorded = LOGS / name
     summary = json.loads((recorded / "summary.json").read_text())
     steps = recorded_steps(recorded)
     config = {**SETTINGS, "kraft.version": int(summary["dynamic_quorum"])}
+    config["eligible.leader.replicas.enable"] = elr
     with MiniCluster(
-        brokers=len(summary["brokers"]),
-        controllers=len(summary["controllers"]),
+        brokers=len(summary["brokers"] or summary["combined"]),
+        controllers=len(summary["controllers"]) or 1,
         seed=1,
         config=config,
         **shape,
     ) as cluster:
+        if led_by is not None:
+            lead(cluster, led_by)
         Replay(cluster, steps, placements(read_run(recorded, "kafka"))).run()
         ours = read_run(cluster.save(folder / "ours"), "ours")
     short = shortened(recorded, folder / "kafka", steps[-1].at_ms)
@@ -63,6 +73,8 @@ def replayed(name: str, folder: Path, **shape: Any) -> Comparison:
         ("cluster", {}, 37),
         ("migration-of-versions", {"metadata_version": "3.3-IV3"}, 26),
         ("cluster-3.3", RELEASE_3_3, 15),
+        ("divergent", {"led_by": 103, "elr": True}, 6),
+        ("smoke", {"elr": True}, 8),
     ],
 )
 def test_every_partition_goes_through_what_it_did_in_kafka(

@@ -24,6 +24,7 @@ _OMITTED = frozenset(
     {
         "run_id", "vt", "seq", "kind", "broker", "node", "topic", "part", "topic_id", "incarnation",
         "leader_epoch", "partition_epoch", "src_incarnation", "crc", "image_hash", "follower_leos",
+        "epochs", "directory",
     }
 )  # fmt: skip
 
