@@ -89,6 +89,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with pytest.MonkeyPatch.context() as patch:
         if item.get_closest_marker("spark") is None:
             patch.setattr(session, "spark_session", refuse)
+            patch.setattr(session, "spark_for_jobs", refuse)
             patch.setattr(session, "warm_up", lambda **_: None)
         return (yield)
 

@@ -10,13 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from minicluster.verify.judge import verify as verify
     from minicluster.verify.online.checker import OnlineChecker as OnlineChecker
     from minicluster.verify.reporting.report import Report as Report
     from minicluster.verify.rules.model import Finding as Finding
     from minicluster.verify.rules.model import Verdict as Verdict
     from minicluster.verify.shown.frames import views as views
     from minicluster.verify.spark.data_source import register as register
+    from minicluster.verify.verifying import verify as verify
 
 _HOMES = {
     "Finding": "minicluster.verify.rules.model",
@@ -24,7 +24,7 @@ _HOMES = {
     "Report": "minicluster.verify.reporting.report",
     "Verdict": "minicluster.verify.rules.model",
     "register": "minicluster.verify.spark.data_source",
-    "verify": "minicluster.verify.judge",
+    "verify": "minicluster.verify.verifying",
     "views": "minicluster.verify.shown.frames",
 }
 

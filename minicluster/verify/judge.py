@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from minicluster.errors import UserError
-from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
+from minicluster.log.format.limits import ReadLimits
 from minicluster.own_folders import temporary_folder
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
@@ -19,7 +19,7 @@ from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.rules import ALSO_ON_ZOOKEEPER, BY_ID, RULES, Evidence, Rule, Verdict
 from minicluster.verify.rules.model import GRAVITY, gravest
 from minicluster.verify.rules.user_rules import load_rules
-from minicluster.verify.spark import routing, session
+from minicluster.verify.spark import routing
 from minicluster.verify.spark.fold_job import Task
 from minicluster.verify.spark.progress import OnProgress, Progress
 from minicluster.verify.spark.travel import fetched
@@ -31,33 +31,23 @@ if TYPE_CHECKING:
 _RUN_EVIDENCE = (Evidence.TRACE, Evidence.IMAGES, Evidence.META)
 
 
-def verify(
-    *runs: Path | str,
-    spark: SparkSession | None = None,
-    master: str | None = None,
-    remote: str | None = None,
-    rules: Iterable[str] | None = None,
-    rules_from: Path | str | None = None,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    on_progress: OnProgress | None = None,
+def judge_paths(
+    paths: Sequence[Path | str],
+    started: Callable[[], SparkSession],
+    *,
+    rules: Iterable[str] | None,
+    rules_from: Path | None,
+    limits: ReadLimits,
+    on_progress: OnProgress | None,
 ) -> Report:
-    """Judge runs and logs, all in one job.
+    """Judge runs and logs, all in one job of the session, which is started when it is needed.
 
-    Shapes:  paths of runs, folders or files, also on a file system of Hadoop's -> Report.
-             limits: the most that reading one file may take. rules_from: a Python file with more
-             rules (``rules.user_rules``). on_progress is called from another thread.
-    Errors:  UserError for a path that holds nothing to judge; SparkUnavailable.
+    Errors:  as ``verify``.
     """
-    user = None if rules_from is None else load_rules(Path(rules_from))
+    user = None if rules_from is None else load_rules(rules_from)
     chosen = _chosen(rules) if user is None else (*_chosen(rules), *user.rules)
-    if spark is None:
-        session.warm_up(master=master, remote=remote, training=True)
-
-    def started() -> Any:
-        return session.spark_for_jobs(spark, master=master, remote=remote)
-
     with temporary_folder("fetched") as folder:
-        routes = routing.routes_of(fetched(runs, started, folder.path), limits)
+        routes = routing.routes_of(fetched(paths, started, folder.path), limits)
         sources = routing.sources_of(routes, limits)
         tallies = Tallies()
         task = Task(chosen, limits, user, on_progress)

@@ -106,7 +106,7 @@ def judged(verdict: Verdict, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         given.update(options)
         return Report(verdict=verdict, rules=(), runs=(), reasons=(), sources=())
 
-    monkeypatch.setattr("minicluster.verify.judge.verify", verify)
+    monkeypatch.setattr("minicluster.verify.verifying.verify", verify)
     return given
 
 
