@@ -184,7 +184,7 @@ def _starting() -> Iterator[None]:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise SparkUnavailable(f"Spark: no session: {first[0]}") from error
     except SystemExit as error:  # pyspark exits where Spark Connect lacks a package
-        needs = "Spark Connect needs more packages (pip install 'minicluster[connect]')"
+        needs = "Spark Connect needs more packages (pip install 'pyspark[connect]')"
         raise SparkUnavailable(f"Spark: no session: {needs}") from error
     finally:
         _forget_connection()
