@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 LONG = 100_000
 LONGER = 1_000_000
 MANY = 1_000
-COLD_LIMIT_S = 60.0
+COLD_LIMIT_S = 300.0  # twenty jobs may share the cores
 _COLD = "import sys; from minicluster.verify import verify; print(verify(sys.argv[1]).verdict)"
 
 
@@ -87,12 +87,17 @@ def cold(path: Path) -> float:
     return time.perf_counter() - started
 
 
-@pytest.mark.parametrize("what", ["small", "played", "long"])
+@pytest.fixture(scope="module")
+def archive(small: Path) -> None:
+    """The first run on a machine makes the archive of classes."""
+    cold(small)
+
+
+@pytest.mark.parametrize("what", ["small", "played", "long", "longer"])
 def test_cold_verification_as_a_whole_process(
-    what: str, benchmark: Any, request: pytest.FixtureRequest
+    what: str, archive: None, benchmark: Any, request: pytest.FixtureRequest
 ) -> None:
     path = request.getfixturevalue(what)
-    cold(path)  # the first on a machine makes the archive
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = benchmark.pedantic(lambda: cold(path), rounds=1)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -124,15 +129,19 @@ def test_many_runs_in_one_job(benchmark: Any, small: Path) -> None:
     assert report.valid and len(report.each) == MANY
 
 
-def test_one_share_of_a_long_log(benchmark: Any, long: Path) -> None:
+@pytest.mark.parametrize(("what", "records"), [("long", LONG), ("longer", LONGER)])
+def test_one_share_of_a_long_log(
+    what: str, records: int, benchmark: Any, request: pytest.FixtureRequest
+) -> None:
     """Processor time of one of two workers, beside fixed work."""
-    log = long_logs.long_log(long, "long", locate(long).logs[0])
+    path = request.getfixturevalue(what)
+    log = long_logs.long_log(path, "long", locate(path).logs[0])
     item = pickle.dumps((log, Share(0, 2), DEFAULT_LIMITS, None))
     started = time.process_time()
     done = benchmark.pedantic(lambda: pickle.loads(long_logs.judge_share(item)), rounds=1)
     benchmark.extra_info["processor_s"] = time.process_time() - started
     benchmark.extra_info["fixed_work_s"] = fixed_work()
-    assert done.problem is None and done.records > LONG
+    assert done.problem is None and done.records >= records
 
 
 def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path) -> None:
