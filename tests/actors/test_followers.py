@@ -69,6 +69,26 @@ def test_the_log_streams_into_parquet_with_the_columns_of_the_kraft_source(tmp_p
     assert "Topic" in table["type"].to_pylist()
 
 
+def test_what_is_ingested_is_what_a_verdict_reads(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from minicluster.verify.evidence.reading import read_run
+    from minicluster.verify.spark.rows import Rows
+
+    with MiniCluster(seed=4) as cluster:
+        cluster.create_topic("orders", min_isr=2)
+        path = cluster.ingest(tmp_path / "rows")
+        cluster.run_for("5s")
+        run = read_run(cluster.save(tmp_path / "run"), "run")
+    names = ["offset", "epoch", "type", "isr", "data"]
+    judged = pa.Table.from_batches(Rows(names).of(run.committed, file="log"))
+
+    assert judged.num_rows == run.extent.records > 20
+    ingested = pq.read_table(path, columns=names).slice(0, judged.num_rows)
+    assert ingested.to_pylist() == judged.to_pylist()
+
+
 def test_another_form_of_ingestion_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="parquet, log"):
         MiniCluster().ingest(tmp_path, form="csv")

@@ -155,4 +155,4 @@ def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path) -> None
 
     benchmark.pedantic(read, rounds=3, warmup_rounds=1)
     benchmark.extra_info["records_per_second"] = round(LONG / benchmark.stats["mean"])
-    assert benchmark.extra_info["records_per_second"] > 10_000
+    assert benchmark.extra_info["records_per_second"] > 1_000

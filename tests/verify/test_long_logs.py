@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from minicluster.log import heads
 from minicluster.log.batch import RecordBatch
+from minicluster.log.directory import locate
+from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Finding, Report, verify
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.online import shared_records
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.online.share import Share
 from minicluster.verify.online.steps import transitions
-from minicluster.verify.spark import routing
+from minicluster.verify.spark import long_logs, routing
+from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
 from tests.verify.test_spark_rules import EVERY_CASE, KAFKA_LOGS, RUNS
 
@@ -96,3 +102,28 @@ def test_shares_find_in_damaged_logs_what_the_checker_finds(
         assert findings_by_shares(damaged) == sorted(set(whole.findings)), seed
         found += len(whole.findings)
     assert found > 10
+
+
+def most_memory(records: int, folder: Path) -> int:
+    """The most bytes that a worker holds while it judges a share of a log."""
+    path = write_long_log(records, folder / str(records))
+    log = long_logs.long_log(path, "long", locate(path).logs[0])
+    item = pickle.dumps((log, Share(0, 2), DEFAULT_LIMITS, None))
+    tracemalloc.start()
+    try:
+        done = pickle.loads(long_logs.judge_share(item))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (done.problem, done.records >= records) == (None, True)
+    return most
+
+
+def test_memory_does_not_grow_with_the_length_of_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "SPLIT_BYTES", 64 << 10)
+    most_memory(2_000, tmp_path / "first")  # loads what is loaded once
+    short, long = most_memory(4_000, tmp_path), most_memory(12_000, tmp_path)
+
+    assert long < 1.2 * short
