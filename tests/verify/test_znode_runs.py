@@ -180,3 +180,24 @@ def test_a_cluster_on_zookeeper_is_verified_and_has_views(
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len(lines)
     assert any("/brokers/topics/orders/partitions/0/state v1" in line for line in printed)
+
+
+@pytest.mark.parametrize(("faults", "broken"), [((), []), (("S32",), ["F8"])])
+def test_rules_about_replicas_judge_the_trace_of_a_cluster_on_zookeeper(
+    tmp_path: Path, faults: tuple[str, ...], broken: list[str]
+) -> None:
+    """A follower stops; acks=all waits for it, or does not (S32)."""
+    config = {"replica.lag.time.max.ms": 4_000}
+    with MiniCluster(mode="zookeeper", seed=1, config=config, faults=faults) as cluster:
+        orders = cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=2)
+        cluster.produce("orders", count=10)
+        cluster.cut(3, 1, api="Fetch")
+        cluster.produce("orders", count=5)
+        cluster.wait_until(lambda: orders[0].isr == [1, 2], within="60s")
+        cluster.heal()
+        cluster.wait_until(orders.fully_in_sync, within="60s")
+        cluster.produce("orders", count=5)
+        report = verify(cluster.save(tmp_path / "run"))
+    looked_at = {one.id: one.looked_at for one in report.rules}
+    assert all(looked_at[rule] for rule in ("B2", "B7", "B8", "E27", "F8", "F14", "F15", "F16"))
+    assert [one.id for one in report.rules if one.verdict is Verdict.INVALID] == broken

@@ -104,8 +104,12 @@ RULES: tuple[Rule, ...] = tuple(
         key=lambda rule: rule.id,
     )
 )
-# Rules over traces that need no metadata log.
-ALSO_ON_ZOOKEEPER = frozenset({"E42", "X1"})
+# Rules over traces that need no metadata log. Those that excuse losses by unclean elections do.
+ALSO_ON_ZOOKEEPER = frozenset(
+    {
+        *("B2", "B7", "B8", "B10", "E27", "E42", "F8", "F14", "F15", "F16", "F17", "F18", "X1"),
+    }
+)
 BY_ID = {rule.id: rule for rule in RULES}
 
 __all__ = [
