@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -80,14 +80,26 @@ def _campaign() -> str:
     known, rows = measure_campaign.faults(), []
     for zoo, found in measured.items():
         seeds = [number or "-" for number in (found.acted, found.found, found.primary)]
-        rows.append((zoo, " ".join(known[zoo]), found.tried, *seeds, " ".join(found.rules)))
-    tried = f"{len(measured)} of {len(known)} faults measured"
+        tried = spans(found.tried)
+        rows.append((zoo, " ".join(known[zoo]), tried, *seeds, " ".join(found.rules)))
+    of_all = f"{len(measured)} of {len(known)} faults measured"
     any_rule = sum(found.found is not None for found in measured.values())
     by_primary = sum(found.primary is not None for found in measured.values())
-    summary = f"{tried}: {any_rule} found by any rule, {by_primary} by the primary one."
+    summary = f"{of_all}: {any_rule} found by any rule, {by_primary} by the primary one."
     head = ("zoo", "primary rules", "seeds tried", "acted", "found", "by primary", "found by")
     others = ", ".join(zoo for zoo in known if zoo not in measured)
     return f"{summary}\n\n{table(head, rows)}\n\nNot measured: {others or 'none'}."
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Numbers in order as spans: 1-3 7."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][-1] + 1:
+            found[-1] = [found[-1][0], number]
+        else:
+            found.append([number])
+    return " ".join("-".join(map(str, span)) for span in found)
 
 
 def shown_elsewhere(zoo: str, name: str) -> str:

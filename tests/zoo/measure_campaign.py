@@ -1,10 +1,10 @@
-"""``python -m tests.zoo.measure_campaign [FAULT…] [--seeds 40]``: seeds until a fault is found.
+"""``python -m tests.zoo.measure_campaign [FAULT…] [--seeds 1-40]``: seeds that find a fault.
 
 Every planted fault meets the first seed of ``chaos``, then those that no primary rule has found
 meet the second, and so on, so that the table is of use wherever it ends. A seed is judged while
 it plays, then as ``chaos`` judges it, and by other rules where the fault has acted. The results go
-to ``campaign.json`` beside this file, the source of the table in docs/zoo.md; the next call goes
-on from there. A fault that is named is measured anew.
+to ``campaign.json`` beside this file, the source of the table in docs/zoo.md; the next call plays
+what is left. Faults that are named meet the seeds alone.
 
 Few faults act at every seed. Those that seldom do are planted all at once, with Kafka's own, whose
 acts are not counted: where nothing acted and nothing broke, each of them alone would have been
@@ -46,12 +46,12 @@ ALL_RULES = tuple(rule.id for rule in RULES)
 class Found:
     """The outcome of a campaign against one fault.
 
-    Shapes:  tried: seeds 1 to so many; acts: at how many of them it acted; acted, found, primary:
-             the first seed at which it did, None where none did; rules: what broke at the seed of
-             ``found``.
+    Shapes:  tried: the seeds, in order; acts: at how many of them it acted; acted, found, primary:
+             the first of them at which it did, None where none did; rules: what broke at the seed
+             of ``found``.
     """
 
-    tried: int = 0
+    tried: tuple[int, ...] = ()
     acts: int = 0
     acted: int | None = None
     found: int | None = None
@@ -61,16 +61,18 @@ class Found:
     @property
     def is_seldom(self) -> bool:
         """True for a fault that acts at few seeds."""
-        return self.acts <= SELDOM * self.tried
+        return self.acts <= SELDOM * len(self.tried)
 
     def after(self, seed: int, acted: bool, broken: list[str], primary: Collection[str]) -> Found:
         """The outcome with one seed more."""
-        more = replace(self, tried=seed, acts=self.acts + acted)
-        if acted and more.acted is None:
-            more = replace(more, acted=seed)
-        if broken and more.found is None:
+        more = replace(self, tried=tuple(sorted({*self.tried, seed})), acts=self.acts + acted)
+        if acted:
+            more = replace(more, acted=min(seed, more.acted or seed))
+        if broken and seed <= (more.found or seed):
             more = replace(more, found=seed, rules=tuple(broken))
-        return replace(more, primary=seed) if set(broken) & set(primary) else more
+        if set(broken) & set(primary):
+            more = replace(more, primary=min(seed, more.primary or seed))
+        return more
 
 
 def faults() -> dict[str, tuple[str, ...]]:
@@ -85,7 +87,8 @@ def faults() -> dict[str, tuple[str, ...]]:
 def results() -> dict[str, Found]:
     """The results so far."""
     held = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    return {zoo: Found(**{**row, "rules": tuple(row["rules"])}) for zoo, row in held.items()}
+    lists = ("tried", "rules")
+    return {zoo: Found(**row | {n: tuple(row[n]) for n in lists}) for zoo, row in held.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +155,15 @@ class Campaign:
         self.on_result = on_result
         self.primary = faults()
 
-    def play(self, seed: int, sought: Iterable[str]) -> None:
-        """One seed against the faults that no primary rule has found before it."""
+    def play(self, seed: int, sought: Iterable[str], *, at_once: bool = True) -> None:
+        """One seed against the faults that no primary rule has found; some of them at once."""
         due = [
             fault
             for fault in sought
-            if (found := self.found.get(fault, Found())).primary is None and found.tried == seed - 1
+            if self._of(fault).primary is None and seed not in self._of(fault).tried
         ]
         seldom = [fault for fault in due if fault in BUGS or self._of(fault).is_seldom]
+        seldom = seldom if at_once else []
         for fault in due:
             if fault not in seldom:
                 self._alone(seed, fault)
@@ -208,23 +212,23 @@ def write(found: dict[str, Found]) -> None:
 
 
 def main() -> None:
-    """Measure the faults that are named anew, or go on with all."""
+    """Measure the faults that are named, or go on with all."""
     known = faults()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("fault", nargs="*", help="ids of the zoo")
-    parser.add_argument("--seeds", type=int, default=40, help="try seeds 1 to so many")
+    parser.add_argument("--seeds", default="1-40", help="in this order: 1-40, or 9,12,4-6")
     given = parser.parse_args()
     found = results()
-    for fault in given.fault:
-        found.pop(fault, None)
 
     def show(fault: str, result: Found) -> None:
         write(found)
         print(fault, result, flush=True)
 
     campaign = Campaign(found, show)
-    for seed in range(1, given.seeds + 1):
-        campaign.play(seed, given.fault or known)
+    for numbers in given.seeds.split(","):
+        first, _, last = numbers.partition("-")
+        for seed in range(int(first), int(last or first) + 1):
+            campaign.play(seed, given.fault or known, at_once=not given.fault)
 
 
 if __name__ == "__main__":

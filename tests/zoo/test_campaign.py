@@ -17,7 +17,7 @@ def test_each_result_is_about_a_fault_that_a_cluster_can_show() -> None:
 def test_a_fault_acts_before_it_is_found(zoo: str) -> None:
     found = results()[zoo]
     for earlier, later in ((found.acted, found.found), (found.found, found.primary)):
-        assert later is None or (earlier is not None and 1 <= earlier <= later <= found.tried)
+        assert later is None or (earlier is not None and earlier <= later in found.tried)
     assert bool(found.rules) == (found.found is not None)
     assert (
         found.primary is None or found.primary != found.found or {*found.rules} & {*faults()[zoo]}
