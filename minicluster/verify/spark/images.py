@@ -7,12 +7,15 @@ node must be judged by the function that it uses.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import read_checkpoint
 from minicluster.log.errors import LogError
+from minicluster.log.format.limits import ReadLimits
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.protocol.errors import ProtocolError
@@ -88,32 +91,35 @@ def snapshot_rows(run: Run, images: list[dict[str, Any]]) -> list[dict[str, Any]
     for node in run.nodes:
         for end, epoch, path in node.snapshots:
             is_before = run.start is not None and end <= run.start.end_offset
-            timestamp, orphans = None, None
-            try:
-                content = read_checkpoint(path, node.files.limits)
-                timestamp = content.last_contained_log_timestamp
-                orphans = _orphans(content.records)
-                digest = IndependentFold(content.records).digest()
-            except (LogError, ProtocolError, ReplayError) as error:
-                digest = f"unreadable: {error}"
-            batch = last.get(end - 1)
-            rows.append(
-                {
-                    "run": run.name,
-                    "node": node.node,
-                    "offset": end,
-                    "epoch": epoch,
-                    "hash": digest,
-                    "in_log": end - 1 >= first and not is_before,
-                    "expected_hash": hashes.get(end - 1),
-                    "expected_epoch": None if batch is None else batch.leader_epoch,
-                    "timestamp": timestamp,
-                    "expected_timestamp": None if batch is None else batch.max_timestamp,
-                    "configs": None if orphans is None else len(orphans),
-                    "orphan": min(orphans) if orphans else None,
-                }
-            )
+            row = {"run": run.name, "node": node.node, "offset": end, "epoch": epoch}
+            row |= snapshot_content(path, node.files.limits)
+            row["in_log"] = end - 1 >= first and not is_before
+            if (batch := last.get(end - 1)) is not None:
+                row |= expected_content(batch, hashes.get(end - 1))
+            rows.append(row)
     return rows
+
+
+def snapshot_content(path: Path, limits: ReadLimits) -> dict[str, Any]:
+    """The columns about what a snapshot holds."""
+    row: dict[str, Any] = {}
+    try:
+        content = read_checkpoint(path, limits)
+        orphans = _orphans(content.records)
+        row["timestamp"] = content.last_contained_log_timestamp
+        row |= {"configs": len(orphans), "orphan": min(orphans, default=None)}
+        return row | {"hash": IndependentFold(content.records).digest()}
+    except (LogError, ProtocolError, ReplayError) as error:
+        return row | {"hash": f"unreadable: {error}"}
+
+
+def expected_content(batch: RecordBatch, digest: str | None) -> dict[str, Any]:
+    """The columns about the batch with which a snapshot ends, and the fold of the log up to it."""
+    return {
+        "expected_hash": digest,
+        "expected_epoch": batch.leader_epoch,
+        "expected_timestamp": batch.max_timestamp,
+    }
 
 
 def _orphans(records: Iterable[VersionedRecord]) -> list[str]:

@@ -7,7 +7,7 @@ length.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,7 +108,8 @@ def judge_share(item: bytes) -> bytes:
         if log.start is not None:
             end, _, file = log.start
             checker.load(read_checkpoint(file, limits).records, end)
-        for path, placed in _batches(log.files, limits, shared, Meter(meter_file)):
+        torn: list[str | None] = []
+        for path, placed in log_batches(log.files, limits, Meter(meter_file), torn.append):
             batch = placed.batch
             try:
                 checker.commit(batch)
@@ -119,16 +120,23 @@ def judge_share(item: bytes) -> bytes:
             shared.first = batch.base_offset if shared.first < 0 else shared.first
             shared.ascends = shared.ascends and batch.base_offset >= shared.end
             shared.end = batch.next_offset
+        shared.torn = torn[-1] if torn else None
     except (LogError, ProtocolError) as error:
         shared.problem = str(error)
     shared.findings = tuple(checker.findings)
     return pickle.dumps(shared)
 
 
-def _batches(
-    files: MetadataFiles, limits: ReadLimits, shared: _Shared, meter: Meter
+def log_batches(
+    files: MetadataFiles,
+    limits: ReadLimits,
+    meter: Meter,
+    on_end: Callable[[str | None], None] = lambda torn: None,
 ) -> Iterator[tuple[Path, PlacedBatch]]:
-    """Every batch of a log, a piece of a segment at a time."""
+    """Every batch of a log, a piece of a segment at a time.
+
+    Shapes:  on_end: gets what is torn at the end of each segment, None where nothing is.
+    """
     sizes = [segment.stat().st_size for segment in files.segments]
     before = 0
     for segment, size in zip(files.segments, sizes, strict=True):
@@ -142,7 +150,7 @@ def _batches(
                 yield segment, placed
             meter.done((before + end) / sum(sizes))
         before += size
-        shared.torn = None if torn is None else str(torn)
+        on_end(None if torn is None else str(torn))
 
 
 def _run(log: LongLog, shares: Sequence[_Shared], task: Task, tallies: Tallies) -> Run | None:

@@ -17,10 +17,10 @@ from minicluster.log.format.limits import ReadLimits
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.source import Source
-from minicluster.verify.rules.model import Evidence
 from minicluster.verify.spark import fold_job
 from minicluster.verify.spark.fold_job import Item, Task, workers_of
 from minicluster.verify.spark.long_logs import LongLog, judge_logs, long_log
+from minicluster.verify.spark.long_snapshots import judge_snapshots
 from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 SHORT_LOG_BYTES = 1 << 20  # of each controller
 SHORT_TRACE_BYTES = 256 << 10  # a second of one worker's time
 DRAWN_TRACE_BYTES = 4 << 20
-SNAPSHOTS_LOG_BYTES = 16 << 20  # one worker holds such a log beside its snapshots
 _EAGER = 3  # so few runs are read for their report at once
 
 
@@ -83,7 +82,7 @@ def judge_routes(
         items = [Item(log.path, log.name) for log in logs]
         fold_job.judge_runs(spark, items, replace(task, rules=task.user.rules), tallies)
         task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
-    _judge_snapshots(spark, logs, task, tallies)
+    judge_snapshots(spark, logs, task, tallies)
     for log, judged in zip(logs, judge_logs(spark, logs, task, tallies), strict=True):
         if judged is not None:
             by_name[log.name] = judged
@@ -102,24 +101,6 @@ def judge_routes(
         for run in fold_job.judge_runs(spark, items, its_task, tallies):
             by_name[run.name] = run
     return [by_name[route.name] for route in routes]
-
-
-def _judge_snapshots(
-    spark: SparkSession, logs: Sequence[LongLog], task: Task, tallies: Tallies
-) -> None:
-    """Judge the snapshots beside these logs, each against the fold of the whole log.
-
-    A share has not the state that a snapshot holds; beside a longer log no snapshot is judged.
-    """
-    rules = tuple(rule for rule in task.rules if rule.evidence is Evidence.SNAPSHOTS)
-    items = [
-        Item(log.path, log.name)
-        for log in logs
-        if log.files.checkpoints
-        and sum(file.stat().st_size for file in log.files.segments) <= SNAPSHOTS_LOG_BYTES
-    ]
-    if rules and items:
-        fold_job.judge_runs(spark, items, replace(task, rules=rules), tallies)
 
 
 def sources_of(routes: Sequence[Route], limits: ReadLimits) -> list[Source]:
