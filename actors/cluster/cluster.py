@@ -142,7 +142,7 @@ class Cluster:
         self.quorum = checked_quorum(quorum, listeners=bool(listeners), runtime=runtime)
         self.listen_address = ListenAddress() if listeners is True else listeners or None
         self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
-        self.mode = checked_mode(mode, inter_broker_protocol, listeners=bool(listeners))
+        self.mode = checked_mode(mode, inter_broker_protocol)
         self.protocol = InterBrokerProtocol.parse(inter_broker_protocol or "3.9")
         self.adopted = adopted
         self._number_nodes(brokers, controllers)

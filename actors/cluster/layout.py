@@ -90,18 +90,15 @@ def checked_quorum(
     return quorum
 
 
-def checked_mode(mode: str, inter_broker_protocol: str | None, *, listeners: bool) -> str:
+def checked_mode(mode: str, inter_broker_protocol: str | None) -> str:
     """Where the metadata lives.
 
-    Errors:  UserError for another mode, for a level without ZooKeeper, and for ports on ZooKeeper.
+    Errors:  UserError for another mode, and for a level without ZooKeeper.
     """
     if mode not in ("kraft", "zookeeper"):
         raise UserError(f"mode: {mode!r} is not one of kraft, zookeeper")
     if mode == "kraft" and inter_broker_protocol is not None:
         raise UserError("inter_broker_protocol: only with mode zookeeper; take metadata_version")
-    if mode == "zookeeper" and listeners:
-        what = "brokers on ZooKeeper have no ports for clients: they have no group coordinators"
-        raise UserError(f"listeners: {what}; use produce and admin, or mode kraft")
     return mode
 
 

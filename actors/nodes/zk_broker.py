@@ -52,7 +52,7 @@ from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, IsrWriter
 from minicluster.broker.zookeeper.isr_writer import TIMER as ISR_TIMER
 from minicluster.broker.zookeeper.process_lane import ProcessLane
 from minicluster.broker.zookeeper.producer_ids import allocate_producer_ids
-from minicluster.broker.zookeeper.refusals import refusal_of
+from minicluster.broker.zookeeper.refusals import UNSERVED, refusal_of
 from minicluster.broker.zookeeper.registration import (
     REGISTER_AGAIN,
     REGISTER_BACKOFF_MS,
@@ -161,6 +161,7 @@ class ZkBroker(Shell):
                 features=supported_features(context.rules),
                 static=dict(config.static),
                 rules=context.rules,
+                unserved=UNSERVED,
             )
         )
         self._published = MetadataImage.EMPTY

@@ -184,7 +184,9 @@ class KafkaApis:
 
     def api_versions(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond with the table."""
-        served = supported_versions(self.state.rules)
+        unserved = self.state.config.unserved
+        versions = supported_versions(self.state.rules)
+        served = {key: range_ for key, range_ in versions.items() if key not in unserved}
         return [Respond(token, api_versions(self.state, request, version, served))]
 
     def _complete(self, effects: list[Effect], now_ms: int) -> list[Effect]:

@@ -108,7 +108,6 @@ def test_the_same_seed_gives_the_same_znodes(tmp_path: Path) -> None:
         ({"inter_broker_protocol": "3.9"}, "inter_broker_protocol"),
         ({"mode": "zookeeper", "inter_broker_protocol": "4.0"}, "inter_broker_protocol"),
         ({"mode": "zookeeper", "inter_broker_protocol": "new"}, "inter_broker_protocol"),
-        ({"mode": "zookeeper", "listeners": True}, "listeners: brokers on ZooKeeper have no ports"),
     ],
 )
 def test_a_wrong_mode_gets_one_line(arguments: dict[str, str], named: str) -> None:

@@ -28,7 +28,8 @@ class KafkaApisConfig:
     """One broker's own settings.
 
     Shapes:  listener: the one that clients use; static: its static configs by Kafka's names;
-             features: the lowest and the highest level of each feature that it supports.
+             features: the lowest and the highest level of each feature that it supports; unserved:
+             the API keys that it does not advertise, though a broker of the release serves them.
     """
 
     broker_id: int
@@ -37,6 +38,7 @@ class KafkaApisConfig:
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     static: Mapping[str, str] = field(default_factory=dict)
     rules: Rules = Rules.KAFKA_4_3
+    unserved: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

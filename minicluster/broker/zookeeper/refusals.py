@@ -11,6 +11,7 @@ from typing import Any
 
 from minicluster.broker.kafka_apis import APIS, FORWARDS
 from minicluster.broker.zookeeper.administration.admin_requests import ADMIN_REQUESTS
+from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.error_response import error_response
 from minicluster.protocol.messages import (
@@ -22,6 +23,14 @@ from minicluster.protocol.messages import (
 
 BY_ANY_BROKER = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
 OF_KRAFT_IMAGES = (DescribeTopicPartitionsRequest, ListConfigResourcesRequest)
+
+UNSERVED: frozenset[int] = frozenset(
+    request.api_key
+    for request, api in APIS.items()
+    if request in OF_KRAFT_IMAGES
+    or (api.way == FORWARDS and request not in (*ADMIN_REQUESTS, *CONTROLLER_REQUESTS))
+)
+"""The API keys of the requests that are refused whatever the broker is."""
 
 
 def refusal_of(request: Any, version: int, *, is_controller: bool) -> Any | None:

@@ -171,3 +171,14 @@ def test_a_broker_on_zookeeper_describes_no_topic_partitions() -> None:
     assert (refused.name, refused.error_code) == ("orders", ErrorCode.UNSUPPORTED_VERSION)
     refusal = refusal_of(m.ListConfigResourcesRequest(), 0, is_controller=True)
     assert refusal.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_what_is_refused_is_not_advertised() -> None:
+    with MiniCluster(mode="zookeeper", seed=3) as cluster:
+        advertised = {
+            one.api_key for one in of_client(cluster, 1, m.ApiVersionsRequest(), 2).api_keys
+        }
+    assert m.DescribeTopicPartitionsRequest.api_key not in advertised
+    assert m.DescribeQuorumRequest.api_key not in advertised
+    for served in (m.CreateTopicsRequest, m.ElectLeadersRequest, m.AlterConfigsRequest):
+        assert served.api_key in advertised
