@@ -40,7 +40,11 @@ from minicluster.replica.moving.alter_log_dirs import (
     on_copy_timer,
     poll_moves,
 )
-from minicluster.replica.partition.isr import resend_acknowledged, run_isr_task
+from minicluster.replica.partition.isr import (
+    is_isr_at_rest,
+    resend_acknowledged,
+    run_isr_task,
+)
 from minicluster.replica.partition.trace import trace
 from minicluster.replica.requests.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from minicluster.replica.requests.delete_records import handle_delete_records
@@ -285,8 +289,13 @@ class ReplicaManagerMachine:
 
     def _run_isr_tasks(self, now_ms: int) -> list[Effect]:
         state = self.state
+        due, state.isr_unchecked = state.isr_unchecked, {}
+        always = bool(state.faults.on)  # a fault may find something to do at any time
         for partition in list(state.partitions.values()):
-            run_isr_task(partition, now_ms)
+            if always or partition in due or partition in state.isr_unchecked:
+                run_isr_task(partition, now_ms)
+                if not is_isr_at_rest(partition):
+                    state.isr_unchecked[partition] = None
         interval_ms = state.config.replica_lag_time_max_ms // 2
         return [*self.end_of_input(now_ms), SetTimer(ISR_TIMER, now_ms + interval_ms)]
 

@@ -124,6 +124,24 @@ def prepare_isr_expand(
 # --- shrink -----------------------------------------------------------------------------------
 
 
+def is_isr_at_rest(partition: Partition) -> bool:
+    """The periodic task has nothing to do until this partition changes: every member of the ISR
+    holds the whole log, whenever it fetched last, and no change is under way.
+    """
+    if not partition.is_leader:
+        return True
+    state, replicas = partition.isr_state, partition.remote_replicas
+    if not isinstance(state, CommittedPartitionState) or partition.acknowledged is not None:
+        return False
+    if state.recovery_state == RECOVERING:
+        return False
+    end, leader = partition.log_end_offset, partition.broker_id
+    return all(
+        member == leader or (member in replicas and replicas[member].log_end_offset == end)
+        for member in state.isr
+    )
+
+
 def run_isr_task(partition: Partition, now_ms: int) -> None:
     """Run the periodic task: repeat, report the recovery, or shrink the ISR."""
     if not partition.is_leader:
@@ -235,6 +253,7 @@ def _item(
 
 def submit(partition: Partition, pending: Pending, now_ms: int) -> None:
     partition.isr_state = pending
+    partition.context.isr_unchecked[partition] = None
     trace(partition, "isr_pending")
     _submit_item(partition, pending.sent, now_ms)
 

@@ -82,7 +82,7 @@ class Partition:
         self.name = log_name(topic, partition)
 
         self.settled: list[Settled] = []
-        context.unwritten[self] = None
+        context.unwritten[self] = context.isr_unchecked[self] = None
         self.replica_log = ReplicaLog(
             log, context.rules, high_watermark_checkpoint, on_change=self.unsettle
         )
@@ -142,7 +142,7 @@ class Partition:
 
     def unsettle(self) -> None:
         """Let followers' fetches read this partition: its log, role or ISR changes."""
-        self.context.unwritten[self] = None
+        self.context.unwritten[self] = self.context.isr_unchecked[self] = None
         while self.settled:
             self.settled[-1].unsettle()
 

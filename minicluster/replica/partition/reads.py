@@ -114,6 +114,8 @@ def update_follower_fetch_state(
         leader_epoch=partition.leader_epoch,
         now_ms=now_ms,
     )
+    if log_end_offset != leader_end_offset:
+        context.isr_unchecked[partition] = None
     new_low = low_watermark(partition) if has_deletes else -1
     # The ISR first: a replica that is proposed holds back the high watermark from now on.
     maybe_expand_isr(partition, replica_id, now_ms)

@@ -47,7 +47,7 @@ class BrokerContext:
 
     Shapes:  ``alter_partition_manager`` is set once, by the owner of the context, before the first
              partition is made. ``unwritten``: partitions whose high watermark may differ from the
-             one on disk.
+             one on disk; ``isr_unchecked``: those whose ISR may have to change with time.
     """
 
     alter_partition_manager: SubmitsAlterPartition
@@ -68,6 +68,7 @@ class BrokerContext:
         self.faults = faults
         self.view = BrokerView()
         self.unwritten: dict[HasHighWatermark, None] = {}
+        self.isr_unchecked: dict[object, None] = {}
         self.effects: list[Effect] = []
         self.delayed = DelayedOperations(self.effects)
 
