@@ -238,6 +238,22 @@ def test_an_unknown_partition_leaves_the_transaction_as_it_was() -> None:
     assert bench.state() == "Empty"
 
 
+def test_a_partition_that_is_listed_twice_has_two_results() -> None:
+    bench = Bench()
+    producer_id, epoch = bench.producer()
+    request = m.AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=producer_id,
+        v3_and_below_producer_epoch=epoch,
+        v3_and_below_topics=(
+            m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=(1, 0, 1)),
+        ),
+    )
+    [topic] = bench.exchange(request, 3).results_by_topic_v3_and_below
+    assert [one.partition_index for one in topic.results_by_partition] == [1, 0, 1]
+    assert [t.partitions for t in bench.describe().topics] == [(1, 0)]
+
+
 def test_a_verification_finds_what_was_added() -> None:
     """Source: shouldRespondWithNoErrorOnVerify..., TRANSACTION_ABORTABLE for the others."""
     bench = Bench()

@@ -8,7 +8,7 @@ Source:    KafkaApis.handleAddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -122,21 +122,21 @@ def _by_partition(errors: Mapping[TopicPartition, ErrorCode]) -> TopicResults:
     """Errors of their own, in the order of Java's maps."""
     topics = by_topic(errors)
     return tuple(
-        _topic_result(name, {index: errors[name, index] for index in topics[name]})
+        _topic_result(name, [(index, errors[name, index]) for index in topics[name]])
         for name in hash_map_order(topics, string_hash)
     )
 
 
 def _with_one_error(transaction: Transaction, error: ErrorCode) -> TopicResults:
-    """The same error for all partitions, in the order of the request."""
+    """The same error for all partitions as the request lists them, repeated ones as well."""
     return tuple(
-        _topic_result(topic.name, dict.fromkeys(topic.partitions, error))
+        _topic_result(topic.name, [(index, error) for index in topic.partitions])
         for topic in transaction.topics
     )
 
 
 def _topic_result(
-    name: str, errors: Mapping[int, ErrorCode]
+    name: str, errors: Iterable[tuple[int, ErrorCode]]
 ) -> Response.AddPartitionsToTxnTopicResult:
     return Response.AddPartitionsToTxnTopicResult(
         name=name,
@@ -144,6 +144,6 @@ def _topic_result(
             Response.AddPartitionsToTxnPartitionResult(
                 partition_index=index, partition_error_code=error
             )
-            for index, error in errors.items()
+            for index, error in errors
         ),
     )
