@@ -1,4 +1,4 @@
-"""What-ifs: the cost of each partition does not grow with their number, and nodes share folds."""
+"""A what-if costs the same for each partition, however many there are; nodes share folds."""
 
 from __future__ import annotations
 

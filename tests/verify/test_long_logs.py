@@ -74,7 +74,7 @@ def test_each_partition_is_in_one_share_and_what_is_of_none_is_in_the_first() ->
 
 
 def findings_by_shares(batches: Sequence[RecordBatch]) -> list[Finding]:
-    """What three shares of a log find, each once."""
+    """The findings of three shares of a log, each once."""
     shares = [OnlineChecker(share=Share(index, 3)) for index in range(3)]
     for batch in batches:
         for checker in shares:

@@ -142,7 +142,7 @@ Counted = tuple[tuple[Counts, str, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Judgement:
-    """What is the same for all steps that make the same transition.
+    """The part that is the same for all steps that make the same transition.
 
     Shapes:  found: rule, check and columns of findings. entering, placed_on: replicas that must be
              active (A3, E17), empty where nothing is promised. elected: a leader that must be
@@ -175,7 +175,7 @@ class Changes:
         self._known: dict[tuple[Any, ...], Change] = {}
 
     def of_change(self, record: r.PartitionChangeRecord) -> Change:
-        """What a change of a partition sets."""
+        """The fields that a change of a partition sets."""
         recovery = record.leader_recovery_state
         return self._one(
             "Change",
@@ -193,7 +193,7 @@ class Changes:
         )
 
     def of_partition(self, record: r.PartitionRecord) -> Change:
-        """What a new partition sets: all."""
+        """The fields of a new partition: all are set."""
         return self._one(
             "Partition",
             record.leader_epoch,

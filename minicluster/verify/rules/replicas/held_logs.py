@@ -1,4 +1,4 @@
-"""What each replica's log holds, by its own appends and truncations, and where it lies.
+"""The contents of each replica's log, by its own appends and truncations, and its place.
 
 Nothing here rests on what a leader believes of its followers. A log is known as its end and the
 leader epochs along it: two logs with the same epoch at an offset are the same up to there.
@@ -110,7 +110,7 @@ def _held(read: Read) -> Iterator[Row]:
 
 
 def _led_offline(read: Read) -> Iterable[Row]:
-    """What leaders do after a directory of theirs has failed, with the directory of the log."""
+    """Events of leaders after a directory of theirs has failed, with the log's directory."""
     failures = [row for row in read("fault") if row["directory"] is not None]
     if not failures:
         return
