@@ -15,6 +15,11 @@ def test_each_result_is_about_a_fault_that_a_cluster_can_show() -> None:
     assert {*results()} <= {*faults()}
 
 
+def test_three_of_five_faults_are_found_by_a_primary_rule_within_40_seeds() -> None:
+    found = [zoo for zoo, result in results().items() if (result.primary or 41) <= 40]
+    assert 5 * len(found) >= 3 * len(faults())
+
+
 @pytest.mark.parametrize("zoo", results())
 def test_a_fault_acts_before_it_is_found(zoo: str) -> None:
     found = results()[zoo]
