@@ -20,7 +20,8 @@ from tests.clients.members import MEMBERS, Run
 
 pytestmark = pytest.mark.clients
 
-STATIC = {
+CONFIG = {
+    "broker.session.timeout.ms": "2500",  # a coordinator fails over well within a member's session
     "offsets.topic.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
@@ -39,7 +40,7 @@ EAGER = ("confluent-kafka", "kafka-python", "aiokafka")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[MiniCluster]:
-    with MiniCluster(seed=4, listeners=True, config=STATIC) as built:
+    with MiniCluster(seed=4, listeners=True, config=CONFIG) as built:
         yield built
 
 
