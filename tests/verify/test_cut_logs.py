@@ -15,12 +15,11 @@ from minicluster.log.segment import segment_name, write_segment
 from minicluster.metadata.snapshot import image_records
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.scenario.nemesis import generate
-from minicluster.verify import Finding, Verdict, verify
+from minicluster.verify import Finding, Verdict
 from tests.log.controller_directory import read_controller_directory
 from tests.metadata.committed_fold import CommittedFold
 from tests.verify.damaged_runs import sign
-
-pytestmark = pytest.mark.spark
+from tests.verify.in_process import verified
 
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "tests/scenario").glob("*.yaml")])
@@ -80,7 +79,7 @@ def check(
                 runs.append(cut)
                 copies[cut.name] = whole.name
     assert len(copies) >= least
-    report = verify(*runs)
+    report = verified(*runs)
     known = {described(finding, finding.run) for finding in report.findings}
     new = [
         finding

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.verify import Report, Verdict, verify
+from minicluster.verify import Report, Verdict
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.rules import RULES, Evidence
 from tests.verify.check_run import check_run
 from tests.verify.damage import Damage
+from tests.verify.in_process import verified
 from tests.verify.test_spark_rules import KAFKA_LOGS, compare
-
-pytestmark = pytest.mark.spark
 
 SOURCES = ("cluster", "cluster-3.3", "jbod", "migration-of-versions", "smoke")
 ONLINE = [rule.id for rule in RULES if rule.online and rule.evidence is not Evidence.ZNODES]
@@ -23,7 +22,7 @@ Judge = Callable[[int, int], tuple[Report, dict[str, list[str]]]]
 
 
 @pytest.fixture
-def judge(tmp_path: Path, spark: object) -> Judge:
+def judge(tmp_path: Path) -> Judge:
     def damaged(first: int, count: int) -> tuple[Report, dict[str, list[str]]]:
         done = {}
         for source in SOURCES:
@@ -32,7 +31,7 @@ def judge(tmp_path: Path, spark: object) -> Judge:
                 damage = Damage(batches, f"{source}/{seed}")
                 damage.write(tmp_path / f"{source}-{seed}")
                 done[f"{source}-{seed}"] = damage.done
-        report = verify(*(tmp_path / name for name in done))
+        report = verified(*(tmp_path / name for name in done))
         for name, what in done.items():
             try:
                 compare(check_run(read_run(tmp_path / name, name)), report, name, ONLINE)

@@ -10,7 +10,7 @@ import pytest
 
 from minicluster.errors import UserError
 from minicluster.trace import COMMON, INT32_COLUMNS, REQUIRED, TABLES
-from minicluster.verify import Verdict, verify
+from minicluster.verify import Verdict
 from minicluster.verify.evidence.reading import read_runs
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.rules import RULES
@@ -26,6 +26,7 @@ from tests.verify.damaged_runs import (
     sign,
     unsigned,
 )
+from tests.verify.in_process import verified
 
 
 @pytest.fixture(scope="module")
@@ -132,13 +133,12 @@ def test_no_damage_of_many_goes_unnoticed(whole: Path, tmp_path: Path) -> None:
         _fuzzed(whole, tmp_path, seed)
 
 
-@pytest.mark.spark
-def test_damaged_evidence_accuses_nobody(whole: Path, tmp_path: Path, spark: object) -> None:
+def test_damaged_evidence_accuses_nobody(whole: Path, tmp_path: Path) -> None:
     runs = [damaged(whole, tmp_path / kind, damage) for kind, damage in FILE_DAMAGE.items()]
     for index, damage in enumerate((FILE_DAMAGE["no_json"], FILE_DAMAGE["no_api"])):
         runs.append(damaged(whole, tmp_path / f"unsigned-{index}", damage))
         unsigned(runs[-1])
-    report = verify(whole, *runs)
+    report = verified(whole, *runs)
 
     assert report.findings == ()
     words: dict[str, set[Verdict]] = {}

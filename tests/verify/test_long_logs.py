@@ -13,7 +13,7 @@ from minicluster.log import heads
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import locate
 from minicluster.log.format.limits import DEFAULT_LIMITS
-from minicluster.verify import Finding, Report, verify
+from minicluster.verify import Finding, Report
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.online import shared_records
 from minicluster.verify.online.checker import OnlineChecker
@@ -22,6 +22,7 @@ from minicluster.verify.online.steps import transitions
 from minicluster.verify.spark import long_logs, routing
 from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
+from tests.verify.in_process import verified
 from tests.verify.test_spark_rules import EVERY_CASE, KAFKA_LOGS, RUNS
 
 ONE_CONTROLLER = [name for name in RUNS if len(read_run(KAFKA_LOGS / name, name).nodes) == 1]
@@ -30,11 +31,11 @@ ONE_CONTROLLER = [name for name in RUNS if len(read_run(KAFKA_LOGS / name, name)
 def by_shares(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> Report:
     with monkeypatch.context() as patch:
         patch.setattr(routing, "SHORT_LOG_BYTES", -1)
-        return verify(*paths)
+        return verified(*paths)
 
 
 def check(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    folded, shared = verify(*paths), by_shares(paths, monkeypatch)
+    folded, shared = verified(*paths), by_shares(paths, monkeypatch)
 
     for one, two in zip(folded.rules, shared.rules, strict=True):
         assert one == two, one.id
@@ -42,10 +43,7 @@ def check(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     assert folded.verdict == shared.verdict
 
 
-@pytest.mark.spark
-def test_shares_find_what_folds_find(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
-) -> None:
+def test_shares_find_what_folds_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [KAFKA_LOGS / name for name in ONE_CONTROLLER]
     for name, case in EVERY_CASE.items():
         case().write(tmp_path / name)

@@ -10,8 +10,8 @@ import pytest
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.rules import Rules
 from minicluster.scenario.nemesis import generate
-from minicluster.verify import verify
 from tests.verify.build import change, cluster
+from tests.verify.in_process import verified
 from tests.verify.test_online_rules import judged, rules_of
 
 
@@ -26,18 +26,15 @@ def test_under_3_9_a_new_incarnation_may_be_in_its_isrs_until_it_is_fenced_again
     assert rules_of(judged(log.unfence(1).op(change((1, 2))).fence(1), Rules.KAFKA_3_9)) >= {"A1"}
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "faults"),
     [(310, ()), (34, tuple(f"Z{number}" for number in range(52, 62)))],
 )
-def test_seeds_that_3_9_failed(
-    seed: int, faults: tuple[str, ...], tmp_path: Path, spark: object
-) -> None:
+def test_seeds_that_3_9_failed(seed: int, faults: tuple[str, ...], tmp_path: Path) -> None:
     """310: a new incarnation stays in its ISRs. 34: a member of an ISR loses its log."""
     outcome = outcome_of(replace(generate(seed), rules="kafka-3.9", faults=faults), runs=tmp_path)
 
     assert outcome.failure is None
     assert outcome.path is not None
-    assert verify(outcome.path).findings == ()
+    assert verified(outcome.path).findings == ()

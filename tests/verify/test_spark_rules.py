@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.verify import Report, Verdict, verify
+from minicluster.verify import Report, Verdict
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.rules import BY_ID, RULES, Evidence
 from tests.verify import cases, cases_operations, logs_beside_rules
 from tests.verify.build import Case
 from tests.verify.check_run import check_run
-
-pytestmark = pytest.mark.spark
+from tests.verify.in_process import verified
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 ONLINE = [rule.id for rule in RULES if rule.online and rule.evidence is not Evidence.ZNODES]
@@ -52,16 +51,16 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Judged:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     folder = tmp_path_factory.mktemp("cases")
     for name, case in EVERY_CASE.items():
         case().write(folder / name)
-    return Judged(folder, verify(*(folder / name for name in EVERY_CASE)))
+    return Judged(folder, verified(*(folder / name for name in EVERY_CASE)))
 
 
 @pytest.fixture(scope="module")
-def real(spark: object) -> Report:
-    return verify(*(KAFKA_LOGS / name for name in RUNS))
+def real() -> Report:
+    return verified(*(KAFKA_LOGS / name for name in RUNS))
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.verify import Report, Verdict, verify
+from minicluster.verify import Report, Verdict
 from minicluster.verify.rules import RULES
 from tests.verify import trace_cases, trace_cases_quorum, trace_cases_replicas
-
-pytestmark = pytest.mark.spark
+from tests.verify.in_process import verified
 
 BAD = {
     **trace_cases.BAD,
@@ -26,11 +25,11 @@ EVERY_CASE = {
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Report:
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("runs")
     for name, case in EVERY_CASE.items():
         case().write(folder / name)
-    return verify(*(folder / name for name in EVERY_CASE))
+    return verified(*(folder / name for name in EVERY_CASE))
 
 
 def verdict(report: Report, rule: str, run: str) -> tuple[Verdict, int]:

@@ -15,9 +15,8 @@ from minicluster.verify.rules import RULES, VIEWS
 from minicluster.verify.rules.model import View
 from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
+from tests.verify.in_process import verified
 from tests.verify.trace_cases import b2_bad, c6_near
-
-pytestmark = pytest.mark.spark
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 
@@ -88,9 +87,9 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> Paths:
 
 
 @pytest.fixture(scope="module")
-def reports(paths: Paths, spark: object) -> dict[str, Report]:
+def reports(paths: Paths) -> dict[str, Report]:
     """The report on each alone, from one job over all of them."""
-    return dict(zip(paths, verify(*paths.values()).each, strict=True))
+    return dict(zip(paths, verified(*paths.values()).each, strict=True))
 
 
 def test_a_clean_run_is_valid_and_ends_with_0(reports: dict[str, Report]) -> None:
@@ -195,6 +194,7 @@ def test_a_checkpoint_is_judged_as_the_state_that_it_is(reports: dict[str, Repor
     assert report.rule("E14").verdict is Verdict.NO_CASES
 
 
+@pytest.mark.spark
 def test_each_report_is_part_of_the_whole_and_the_gravest_verdict_counts(
     tmp_path: Path, spark: object
 ) -> None:
@@ -215,6 +215,7 @@ def test_each_report_is_part_of_the_whole_and_the_gravest_verdict_counts(
         assert whole.by_run == tuple(words for result in alone for words in result.by_run)
 
 
+@pytest.mark.spark
 def test_a_query_that_crashes_leaves_its_rules_unknown(
     paths: Paths, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:
@@ -227,6 +228,7 @@ def test_a_query_that_crashes_leaves_its_rules_unknown(
     assert report.rule("E10").verdict is Verdict.VALID
 
 
+@pytest.mark.spark
 def test_only_the_requested_rules_are_judged(paths: Paths, spark: object) -> None:
     report = verify(paths["clean"], rules=["E40", "A1"])
 
@@ -285,6 +287,7 @@ def test_a_finding_of_the_trace_alone_has_no_place_in_the_log(reports: dict[str,
     assert "advanced its high watermark" in report.to_html()
 
 
+@pytest.mark.spark
 def test_a_relative_path_is_that_of_the_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:

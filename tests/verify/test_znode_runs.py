@@ -17,9 +17,8 @@ from minicluster.verify import Finding, Report, Verdict, verify, views
 from minicluster.verify.rules import ZNODE_RULES
 from minicluster.verify.zookeeper.checker import ZnodeChecker
 from tests.verify import znode_cases as znodes
+from tests.verify.in_process import verified
 from tests.verify.znode_cases import BAD, NEAR, ZnodeRun
-
-pytestmark = pytest.mark.spark
 
 RECORDED = Path(__file__).parents[1] / "data" / "zookeeper-runs"
 RECORDINGS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
@@ -71,8 +70,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(folder: Path, spark: object) -> Report:
-    return verify(*(folder / name for name in (*CASES, *RECORDINGS)))
+def report(folder: Path) -> Report:
+    return verified(*(folder / name for name in (*CASES, *RECORDINGS)))
 
 
 def verdicts(report: Report, run: str) -> dict[str, tuple[Verdict, int]]:
@@ -126,7 +125,7 @@ def test_a_long_run_is_judged_by_workers_that_share_its_views(
     names = ("k2_bad", "k5_empty", "k7_bad", "k8_ended_by_controller", "k13_bad", "ibp-3.9")
     monkeypatch.setattr("minicluster.verify.spark.routing.SHORT_LOG_BYTES", -1)
     rules = [rule.id for rule in ZNODE_RULES]
-    shared = verify(*(folder / name for name in names), rules=rules)
+    shared = verified(*(folder / name for name in names), rules=rules)
     expected = [one for one in report.findings if one.run in names]
     assert list(shared.findings) == expected
     for name in names:
@@ -134,6 +133,7 @@ def test_a_long_run_is_judged_by_workers_that_share_its_views(
         assert verdicts(shared, name) == {rule: found[rule] for rule in rules}
 
 
+@pytest.mark.spark
 def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path, spark: object) -> None:
     whole = znodes.k3_near().write(tmp_path / "whole")
     text = (whole / "zookeeper" / "log.jsonl").read_text()
@@ -149,6 +149,7 @@ def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path, spark: o
         assert any(name in why and reason in why for why in report.rule("K3").reasons)
 
 
+@pytest.mark.spark
 def test_a_cluster_on_zookeeper_is_verified_and_has_views(
     tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
