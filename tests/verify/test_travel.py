@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
 from minicluster.errors import UserError
-from minicluster.verify import verify
+from minicluster.verify import Verdict, verify, views
+from minicluster.verify.spark.data_source import KraftDataSource
 from tests.verify.build import change, cluster
+from tests.verify.trace_cases import c6_near
 
 pytestmark = pytest.mark.spark
 
@@ -47,6 +50,23 @@ def test_a_path_of_hadoops_is_copied_and_judged(tmp_path: Path, spark: Any) -> N
 
     assert [finding.rule for finding in report.findings] == ["E10"]
     assert report.around(report.findings[0])
+
+
+def test_a_folder_of_runs_on_a_path_of_hadoops_is_one_job_and_has_views(
+    tmp_path: Path, spark: Any
+) -> None:
+    for name in ("one", "two"):
+        c6_near().write(tmp_path / "runs" / name)
+    report = verify(f"file://{tmp_path}/runs", rules=["C6"])
+    records = views(spark, f"file://{tmp_path}/runs/one")["records"]
+
+    assert [run.verdict for run in report.each] == [Verdict.VALID, Verdict.VALID]
+    assert records.count() == report.runs[0].records
+
+
+def test_the_data_source_names_the_way_to_read_a_path_of_hadoops() -> None:
+    with pytest.raises(UserError, match="hdfs://home/log: give a local path; views"):
+        KraftDataSource({"path": "hdfs://home/log"}).reader(StructType([]))
 
 
 def test_a_path_of_hadoops_that_is_not_there_is_one_line(tmp_path: Path, spark: Any) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.segment import read_segment, segment_name
+from minicluster.own_folders import temporary_folder
 from minicluster.trace import TABLES
 from minicluster.verify.engine.checks import SOURCE
 from minicluster.verify.evidence.reading import read_runs
@@ -19,6 +20,7 @@ from minicluster.verify.shown.declared import SHOWN_VIEWS, ShownView
 from minicluster.verify.spark.facts import Facts
 from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
 from minicluster.verify.spark.tables import frames, gather, trace_schema
+from minicluster.verify.spark.travel import fetched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +54,9 @@ def named_views(
 
     Errors:  UserError for a path that holds nothing to judge.
     """
-    runs = read_runs(paths, limits)
-    tables = _tables(runs)
+    with temporary_folder("fetched") as folder:  # the tables hold all of a run
+        runs = read_runs(fetched(paths, lambda: spark, folder.path), limits)
+        tables = _tables(runs)
     forms = {run.on_zookeeper for run in runs}
     for name, frame in frames(spark, tables).items():
         frame.createOrReplaceTempView(_PREFIX + name)

@@ -43,7 +43,7 @@ from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
 from minicluster.log.segment import check_contents, read_piece
 from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
-from minicluster.verify.spark.travel import ship_package
+from minicluster.verify.spark.travel import is_uri, ship_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,6 +138,8 @@ def _path(options: Any) -> str:
     path = options.get("path")
     if not path:
         raise UserError('kraft: give a path: spark.read.format("kraft").load(path)')
+    if is_uri(path):
+        raise UserError(f"kraft: {path}: give a local path; views(spark, path) copies from there")
     return str(path)
 
 
