@@ -22,6 +22,8 @@ from minicluster.verify.spark import jvm, session
 print(verify(sys.argv[1], rules=["E10"]).verdict)
 print(sorted(name for name in os.environ if name.startswith("PYSPARK_GATEWAY")))
 print(session._jvm._process.pid)
+spark = session.spark_session()  # a session of SQL over the context that judged
+print(spark.sql("select 1").count(), verify(sys.argv[1], rules=["E10"]).verdict)
 """
 
 
@@ -49,9 +51,9 @@ def report(tmp_path: Path) -> list[str]:
 
 
 def test_spark_needs_no_java_on_the_path_and_no_place_to_keep_things(report: list[str]) -> None:
-    verdict, inherited, pid = report
+    verdict, inherited, pid, queried = report
 
-    assert verdict == "valid"
+    assert (verdict, queried) == ("valid", "1 valid")
     assert inherited == "[]"  # a child of that process would else join its JVM
     assert not Path(f"/proc/{pid}").exists()
 
