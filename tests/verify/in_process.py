@@ -6,9 +6,10 @@ Only the tests about Spark itself need its session; all others judge by the same
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,23 +17,40 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Report, verify
 from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import finding_message
-from minicluster.verify.spark import fold_job, long_logs, session
+from minicluster.verify.spark import session
 from minicluster.verify.spark.fold_job import Item, Judged, Task, _judge_one
+
+
+class _Items:
+    """A data set of this process, as far as jobs need one."""
+
+    def __init__(self, items: Iterable[bytes]) -> None:
+        self._items = list(items)
+
+    def map(self, function: Callable[[bytes], bytes]) -> _Items:
+        return _Items(map(function, self._items))
+
+    def collect(self) -> list[bytes]:
+        return self._items
+
+
+class _Context:
+    """A context of Spark without Spark."""
+
+    master = "local"
+    defaultParallelism = 2
+
+    def parallelize(self, items: list[bytes], slices: int) -> _Items:
+        assert slices > 0
+        return _Items(items)
 
 
 @contextmanager
 def without_spark() -> Iterator[None]:
     """Jobs are done in this process."""
-
-    def each(
-        spark: None, function: Callable[[bytes], bytes], items: Sequence[bytes]
-    ) -> list[bytes]:
-        return [function(item) for item in items]
-
+    here = SimpleNamespace(_jsc=None, sparkContext=_Context())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold_job, "in_workers", each)
-        patch.setattr(long_logs, "in_workers", each)
-        patch.setattr(session, "spark_for_jobs", lambda *_, **__: None)
+        patch.setattr(session, "spark_for_jobs", lambda *_, **__: here)
         patch.setattr(session, "warm_up", lambda **_: None)
         yield
 
