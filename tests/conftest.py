@@ -17,6 +17,11 @@ from tests.house.short_table import short_table
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
 HOUSE = "tests/house/"
+# The tests of such a file look at one report, which takes seconds.
+OF_ONE_REPORT = frozenset(
+    f"tests/verify/test_{name}.py"
+    for name in ("spark_rules", "trace_rules", "verdicts", "znode_runs")
+)
 
 # The same examples on every machine, however slow it is.
 settings.register_profile(
@@ -50,7 +55,8 @@ def marked_with_spark(source: str) -> frozenset[str] | None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests that start Spark go to one worker, so that one JVM serves them all.
 
-    Those of the house go to one worker as well, since they share the parsed files.
+    Those of the house go to one worker as well, since they share the parsed files, and so do those
+    of a file that look at one report.
 
     The text of a file shows its marks: the scheduler does not get them, and the names that
     xdist 3.8 gives to groups are lost under pytest 9.2.
@@ -74,6 +80,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return "spark"
             if nodeid.startswith(HOUSE):
                 return HOUSE
+            if (file := nodeid.partition("::")[0]) in OF_ONE_REPORT:
+                return file
             return str(super()._split_scope(nodeid))
 
     return Together(config, log)
