@@ -47,8 +47,12 @@ def waits_of(read: Read) -> Iterable[Mapping[str, Any]]:
         return
     waits, committed = Waits(times), Committed(read("raft_event"))
     facts = (read("brokers"), read("partitions"))
-    SettledLog(waits, timing["brokers"] or (), committed).play(*facts)
-    changes = sorted({row["op"] for rows in (*facts, read("topics")) for row in rows})
+    # Where the log begins with a snapshot, nothing shows since when its content holds.
+    first = max((row["first_image"] or 0 for row in read("publish")), default=0)
+    SettledLog(waits, timing["brokers"] or (), committed, is_whole=not first).play(*facts)
+    changes = sorted(
+        {row["op"] for rows in (*facts, read("topics")) for row in rows if row["op"] > first}
+    )
     _leaders_of_the_quorum(waits, read("raft_event"), read("fault"))
     _publications(waits, read("publish"), changes, committed)
     _replicas(waits, read("partition_event"))
