@@ -277,6 +277,18 @@ def f2_near() -> RunBuilder:
     return _running(run, 3, (0, "a"), (0, "b"), (0, "z"))
 
 
+def f2_near_shut_down() -> RunBuilder:
+    """2 had an uncommitted record when it was shut down; it was truncated after its return."""
+    run = _running(plain_run(), 2, (0, "a"), (0, "x"))
+    before = run.rows["replica_log"]
+    _in_isr(run, (0, "a"), (2, "b"))
+    for row in before[:2]:
+        row["incarnation"] = "2-0"
+    for row in before[2:4]:
+        row["leader_epoch"] = 2 if row["offset"] else 0
+    return run
+
+
 def _in_directory(broker: int, *, failed_ms: int, online: bool = False) -> RunBuilder:
     """1 leads; the directory with the replica of a broker failed, and the run ends at 60 s."""
     run = _running(RunBuilder(cluster(), ended_at_ms=60_000), broker, (0, "a"))
@@ -446,7 +458,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E08": (e08_near,),
     "E09": (e09_near,),
     "F14": (f14_near,),
-    "F2": (f2_near,),
+    "F2": (f2_near, f2_near_shut_down),
     "F4": (f4_near, f4_stopped),
     "F11": (f11_near,),
     "F15": (f15_near,),

@@ -48,12 +48,22 @@ from (
 """
 
 
+# The logs of the brokers that run at the end. A broker that was shut down before has left its logs
+# of then as well, and may have truncated them since.
+_AT_END = """
+select l.* from replica_log l
+join (select run, broker, max_by(incarnation, seq) as incarnation from replica_log
+  where at = 'end' group by run, broker) b
+  on l.run = b.run and l.broker = b.broker and l.incarnation = b.incarnation
+where l.at = 'end'
+"""
+
 # The committed records of each leader at the end, beside those of the other members of its ISR.
 _OF_ISR = """
 select l.run, l.topic, l.topic_id, l.part, l.offset as record_offset, f.member, f.leader,
   concat_ws(' ', l.leader_epoch, l.value_id) as committed, h.held, e.log_end,
   cast(null as bigint) as log_offset
-from (select * from replica_log where at = 'end' and value_id is not null) l
+from (select * from logs_at_end where value_id is not null) l
 join (
   select s.run, s.topic_id, s.part, s.leader, s.member, w.high_watermark
   from (select *, explode(isr) as member from (
@@ -71,14 +81,13 @@ join (
     and l.offset < f.high_watermark
 join (select e.run, e.topic_id, e.part, e.broker, max_by(e.leo, e.seq) as log_end
   from partition_event e
-  join (select distinct run, topic_id, part, broker, incarnation from replica_log
-    where at = 'end' and incarnation is not null) i
+  join (select distinct run, topic_id, part, broker, incarnation from logs_at_end) i
     on e.run = i.run and e.topic_id = i.topic_id and e.part = i.part and e.broker = i.broker
       and e.incarnation = i.incarnation
   where e.leo is not null group by e.run, e.topic_id, e.part, e.broker) e
   on f.run = e.run and f.topic_id = e.topic_id and f.part = e.part and f.member = e.broker
 left join (select run, topic_id, part, broker, offset,
-    concat_ws(' ', leader_epoch, value_id) as held from replica_log where at = 'end') h
+    concat_ws(' ', leader_epoch, value_id) as held from logs_at_end) h
   on f.run = h.run and f.topic_id = h.topic_id and f.part = h.part and f.member = h.broker
     and l.offset = h.offset
 left join (select run, topic_id, part, bool_or(lossy) as lossy from electable_replicas
@@ -93,8 +102,8 @@ where not coalesce(x.lossy, false)
 _PLACED = """
 select d.run, d.topic, d.topic_id, d.part, d.broker, d.online, s.leader,
   cast(null as bigint) as log_offset
-from (select distinct run, topic, topic_id, part, broker, online from replica_log
-  where at = 'end' and online is not null and incarnation is not null) d
+from (select distinct run, topic, topic_id, part, broker, online from logs_at_end
+  where online is not null) d
 join (select run, topic_id, part, max_by(alive, pos) as alive, max_by(leader, pos) as leader
   from partition_states group by run, topic_id, part) s
   on d.run = s.run and d.topic_id = s.topic_id and d.part = s.part
@@ -118,6 +127,7 @@ LEADS_FROM_DEAD_DIRECTORY = Check(
 )
 
 VIEWS = (
+    View(name="logs_at_end", sql=_AT_END, empty_unless=("replica_log", "at", "end")),
     View(name="placed_logs", sql=_PLACED, empty_unless=("replica_log", "at", "end")),
     View(name="isr_logs", sql=_OF_ISR, empty_unless=("replica_log", "at", "end")),
     View(name="replica_logs", sql=_LOGS),
