@@ -48,7 +48,7 @@ def test_a_fault_of_the_program_is_70_with_one_line_and_a_file(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("minicluster.log.directory.locate", fail)
+    monkeypatch.setattr("minicluster.cli.broker_logs.locate", fail)
     monkeypatch.setattr("tempfile.mkstemp", functools.partial(tempfile.mkstemp, dir=tmp_path))
     assert run(["log", str(SMOKE)]) == EXIT_INTERNAL == 70
     out, err = capfd.readouterr()
@@ -64,7 +64,7 @@ def test_a_fault_of_the_program_is_70_with_one_line_and_a_file(
 def test_a_fault_without_a_place_for_its_file_shows_the_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("minicluster.log.directory.locate", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("minicluster.cli.broker_logs.locate", lambda *_, **__: 1 / 0)
     gone = functools.partial(tempfile.mkstemp, dir=tmp_path / "gone")
     monkeypatch.setattr("tempfile.mkstemp", gone)
     assert run(["log", str(SMOKE)]) == 70
@@ -90,7 +90,7 @@ def test_an_error_of_the_system_never_shows_none(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("minicluster.log.directory.locate", fail)
+    monkeypatch.setattr("minicluster.cli.broker_logs.locate", fail)
     assert run(["log", str(SMOKE)]) == 74
     assert capfd.readouterr().err == f"minicluster: {shown}\n"
 
@@ -194,6 +194,6 @@ def test_a_ctrl_c_while_a_class_is_made_is_no_fault_of_the_program(
     def stop(*_: object, **__: object) -> None:
         raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
 
-    monkeypatch.setattr("minicluster.log.directory.locate", stop)
+    monkeypatch.setattr("minicluster.cli.broker_logs.locate", stop)
     assert run(["log", str(SMOKE)]) == 130
     assert capfd.readouterr().err == "minicluster: stopped\n"

@@ -14,7 +14,7 @@ LAG_MS = 30_000
 
 
 def kinds(cluster: Cluster, broker: int) -> list[str]:
-    return [row["kind"] for row in cluster.traces if row["broker"] == broker]
+    return [row["kind"] for row in cluster.traces if row.get("broker") == broker]
 
 
 def test_acks_all_is_acknowledged_when_the_maximal_isr_has_it() -> None:

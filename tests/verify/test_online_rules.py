@@ -21,6 +21,7 @@ OF_TRACES = {
     "raft_history",
     "snapshot_states",
     "placed_logs",
+    "led_offline",
 }
 """Checks of these views need more than the log."""
 

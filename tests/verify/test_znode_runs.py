@@ -198,7 +198,7 @@ def test_rules_about_replicas_judge_the_trace_of_a_cluster_on_zookeeper(
         cluster.heal()
         cluster.wait_until(orders.fully_in_sync, within="60s")
         cluster.produce("orders", count=5)
-        report = verify(cluster.save(tmp_path / "run"))
+        report = verified(cluster.save(tmp_path / "run"))
     looked_at = {one.id: one.looked_at for one in report.rules}
     assert all(looked_at[rule] for rule in ("B2", "B7", "B8", "E27", "F8", "F14", "F15", "F16"))
     assert [one.id for one in report.rules if one.verdict is Verdict.INVALID] == broken
