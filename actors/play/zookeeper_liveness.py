@@ -73,7 +73,9 @@ def behind(cluster: Cluster) -> list[str]:
             if shown is None or _metadata(shown) != _metadata(state):
                 has = "nothing" if shown is None else _metadata(shown)
                 stuck.append(f"broker {node_id} shows {has} of {topic.name}-{index}")
-            if TopicPartition(topic.name, index) not in requests.hosted:
+            # StopReplica goes to live brokers alone: another one keeps what it was removed from.
+            named = TopicPartition(topic.name, index)
+            if named not in requests.hosted or node_id not in state.replicas:
                 continue
             # LeaderAndIsr alone changes what a replica's broker has, and follows no ISR change.
             held = _found(requests.image.topics, topic.name, index)

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.play.zookeeper_liveness import behind
 from minicluster.broker.zookeeper.refusals import refusal_of
 from minicluster.errors import UserError
+from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages import UpdateFeaturesRequest
@@ -227,3 +229,21 @@ def test_a_restarted_broker_has_its_logs_after_a_fail_over(level: str) -> None:
             cluster.restart(broker)
         cluster.wait_until(orders.fully_in_sync, within="60s")
         assert len({one.offset for one in cluster.consume("orders", count=20)}) == 20
+
+
+def test_a_broker_that_was_away_when_it_left_an_assignment_keeps_its_replica() -> None:
+    """Kafka's controller sends StopReplica to live brokers, and never again."""
+    with MiniCluster(mode="zookeeper", inter_broker_protocol="3.2", seed=9) as cluster:
+        topic = cluster.create_topic("moved", assignment=[[1, 2, 3]], min_isr=1)
+        cluster.wait_until(topic[0].fully_in_sync, within="30s")
+        cluster.isolate(1)
+        cluster.wait_until(lambda: topic[0].isr == [2, 3], within="60s")
+        cluster.reassign("moved-0", [2, 3])
+        cluster.wait_until(lambda: topic[0].replicas == [2, 3], within="60s")
+        cluster.heal()
+        cluster.run_for("60s")
+
+        requests = cluster.processes[1].zk_broker.requests
+        assert TopicPartition("moved", 0) in requests.hosted
+        assert requests.cache.topics.named("moved").partitions[0].replicas == (2, 3)
+        assert behind(cluster) == []
