@@ -15,9 +15,11 @@ def test_each_result_is_about_a_fault_that_a_cluster_can_show() -> None:
     assert {*results()} <= {*faults()}
 
 
-def test_three_of_five_faults_are_found_by_a_primary_rule_within_40_seeds() -> None:
-    found = [zoo for zoo, result in results().items() if (result.primary or 41) <= 40]
-    assert 5 * len(found) >= 3 * len(faults())
+def test_four_of_five_faults_are_found_and_three_of_five_by_a_primary_rule() -> None:
+    """Within 40 seeds."""
+    measured, known = results().values(), len(faults())
+    assert 5 * sum((result.found or 41) <= 40 for result in measured) >= 4 * known
+    assert 5 * sum((result.primary or 41) <= 40 for result in measured) >= 3 * known
 
 
 @pytest.mark.parametrize("zoo", results())
