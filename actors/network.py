@@ -39,7 +39,7 @@ class Completion:
     def __init__(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         self.exchange = exchange
         self.response = response
-        self.failure = failure  # timeout, disconnected, reset, unanswered
+        self.failure = failure  # timeout, disconnected, reset, no_response
 
 
 @dataclass(slots=True, kw_only=True)
@@ -187,7 +187,7 @@ class Network:
         with self._lock:
             response = Packet(exchange, body, True)
             fate = self._travel(response)
-            sequence = self.recorder.event("reply", exchange, (body, exchange.version), fate)
+            sequence = self.recorder.event("response", exchange, (body, exchange.version), fate)
             if exchange.resp_seq is None:
                 exchange.resp_seq = sequence
                 exchange.response = body
@@ -199,7 +199,7 @@ class Network:
         exchange = packet.exchange
         with self._lock:
             if exchange.open:
-                self._close(exchange, None, "unanswered")
+                self._close(exchange, None, "no_response")
 
     def disconnect(self, packet: Packet) -> None:
         """End the connection of a request, which gets no response."""
@@ -385,7 +385,7 @@ class Network:
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
-        number = self.recorder.event("answer", exchange, failure)
+        number = self.recorder.event("closed", exchange, failure)
         exchange.received_seq = number if failure is None else None
         exchange.open = False  # from here on its rows are whole
         if caller is not None:

@@ -20,10 +20,10 @@ from minicluster.log.quorum_state import QUORUM_STATE_NAME
 from minicluster.log.written_files import WRITTEN, written_files
 from minicluster.replica.log_manager import ReplicaStore, log_name
 from minicluster.scenario.scenario import to_yaml
+from minicluster.verify.evidence.run_header import RUN_FORMAT
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.version import VERSION
 
-FORMAT = 1
 SCENARIO_NAME = "scenario.yaml"
 
 
@@ -142,7 +142,7 @@ def _metadata_disks(cluster: Cluster) -> dict[int, Disk]:
 def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[str, Any]:
     """The content of ``run.json``, but for how many rows each trace table has."""
     return {
-        "format": FORMAT,
+        "format": RUN_FORMAT,
         "run_id": cluster.run_id,
         "minicluster": VERSION,
         "seed": cluster.seed,

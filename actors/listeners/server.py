@@ -364,7 +364,7 @@ class Listeners:
             except MiniclusterError as error:
                 effects = [Close(str(error))]
             self._perform(connection, effects)
-        elif completion.failure == "unanswered":
+        elif completion.failure == "no_response":
             self._perform(connection, connection.machine.on_no_response())
         else:
             self._drop(connection, reset=completion.failure == "reset")

@@ -99,7 +99,7 @@ class Performer:
             return self._act(step, step.action)
         except NoResponse as error:
             text = f"step {step.number}: {error}"
-            raise StepFailed(ScenarioFailure("unanswered", text)) from None
+            raise StepFailed(ScenarioFailure("no_response", text)) from None
         except UserError as error:
             raise ScenarioError(f"step {step.number} ({step.text}): {error}") from None
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from minicluster.actors.play.campaign import AT_END, broken_at_end
 from minicluster.actors.play.player import Played, play
@@ -13,17 +11,26 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import NotALog
 from minicluster.scenario.reading import scenario_of
+from minicluster.verify.evidence.run_header import (
+    RUN_FORMAT,
+    DamagedHeader,
+    RunHeader,
+    read_header,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
     """A run before it is played again.
 
-    Shapes:  failure: kind and rule of its scenario's failure, None where it went as written, or
-             where a version of minicluster that did not record it made the run.
+    Shapes:  format: of the run folder; trace_hash: None where that format is an earlier one, whose
+             hashes cannot be compared; failure: kind and rule of its scenario's failure, None where
+             it went as written, or where a version of minicluster that did not record it made the
+             run.
     """
 
-    trace_hash: str
+    format: int
+    trace_hash: str | None
     failure: tuple[str, str | None] | None
 
 
@@ -34,12 +41,12 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
     Errors:  UserError if the folder holds no run that a scenario made.
     """
     header = _header(run)
-    if not header.get("scenario"):
+    if not header.scenario:
         raise UserError(f"{run}: no scenario made this run; only a scenario can be played again")
-    scenario = scenario_of(header["scenario"], where=str(run / RUN_NAME))
-    found = header.get("failure")
-    failure = (str(found.get("kind")), found.get("rule")) if isinstance(found, dict) else None
-    before = Before(trace_hash=str(header.get("trace_hash")), failure=failure)
+    scenario = scenario_of(header.scenario, where=str(run / RUN_NAME))
+    failure = None if header.failure is None else (header.failure.kind, header.failure.rule)
+    trace_hash = str(header.trace_hash) if header.format == RUN_FORMAT else None
+    before = Before(format=header.format, trace_hash=trace_hash, failure=failure)
     played = play(
         scenario,
         runs=runs / "replay",
@@ -50,12 +57,11 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
     return before, played
 
 
-def _header(run: Path) -> dict[str, Any]:
+def _header(run: Path) -> RunHeader:
     path = run / RUN_NAME
+    if not path.exists():
+        raise NotALog(f"{run}: not a run folder: it has no {RUN_NAME}")
     try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise NotALog(f"{run}: not a run folder: it has no {RUN_NAME}") from None
-    except (OSError, ValueError) as error:
-        raise NotALog(f"{path}: cannot be read: {error}") from None
-    return header if isinstance(header, dict) else {}
+        return read_header(path)
+    except DamagedHeader as error:
+        raise NotALog(str(error)) from None

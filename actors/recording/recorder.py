@@ -153,7 +153,7 @@ class Recorder:
             self._hash.update(b"\n")
             if event[2] == "request":
                 self._strip(event[3])
-            elif event[2] == "reply":
+            elif event[2] == "response":
                 event[3].response = without_records(event[3].response)
         reported = [event for event in events if _is_reported(event)]
         self._recent.extend(map(_without_records, reported[-KEPT_FOR_PEOPLE:]))
@@ -297,7 +297,7 @@ def message_json(message: Any, version: int) -> Any:
 
 def _without_records(event: Event) -> Event:
     """The event with sizes in place of record batches."""
-    if event[2] not in ("request", "reply"):
+    if event[2] not in ("request", "response"):
         return event
     body, version = event[4]
     return (*event[:4], (without_records(body), version), *event[5:])

@@ -93,8 +93,13 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
     from minicluster.actors.play.replay import replay_run
 
     before, again = replay_run(run, runs=runs)
-    same = before.trace_hash == again.trace_hash
-    if same:
+    same = before.trace_hash in (None, again.trace_hash)
+    if before.trace_hash is None:
+        complain(
+            f"the traces are not compared: {run} is of format {before.format}, in which events had "
+            "other names"
+        )
+    elif same:
         print_line(f"the same trace: {before.trace_hash}  ({again.path})")
     else:
         then, now = before.trace_hash, again.trace_hash

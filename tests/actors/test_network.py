@@ -308,4 +308,4 @@ def test_events_read_as_lines_with_time_who_and_what(world: World) -> None:
     lines = world.recorder.last_events()
     assert "AlterPartition#1 1>2" in lines[0]
     assert "broker_epoch=7" in lines[0]
-    assert [line.split()[2] for line in lines] == ["request", "reply"]
+    assert [line.split()[2] for line in lines] == ["request", "response"]

@@ -37,7 +37,7 @@ def recorded(fold_at_bytes: int) -> Recorder:
         recorder.event("request", exchange, (body, VERSION), "")
         exchange = Exchange(number, "Fetch", VERSION, -2, 1, None, None, None, number, None)
         exchange.request, exchange.response = produce(b""), fetched(1000)
-        recorder.event("reply", exchange, (exchange.response, VERSION), "")
+        recorder.event("response", exchange, (exchange.response, VERSION), "")
     return recorder
 
 

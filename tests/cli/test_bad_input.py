@@ -252,7 +252,7 @@ def test_only_a_run_of_a_scenario_can_be_replayed(
     header = tmp_path / "run.json"
     header.write_text("{")
     assert run(["replay", str(tmp_path)]) == 66
-    assert f"{header}: cannot be read: " in one_line(capfd)
+    assert f"{header}: not JSON: " in one_line(capfd)
     header.write_text('{"scenario": null}')
     assert run(["replay", str(tmp_path)]) == 64
     assert "no scenario made this run" in one_line(capfd)

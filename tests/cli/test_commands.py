@@ -15,6 +15,7 @@ import pytest
 
 from minicluster.cli import run
 from minicluster.verify import Verdict
+from minicluster.verify.evidence.run_header import RUN_FORMAT, read_header
 from tests.scenario.drawn import is_short, seeds_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -343,6 +344,39 @@ def test_replay_reports_when_another_trace_comes_out(
     assert printed.err.splitlines()[-1].startswith(
         f"another trace: {'0' * 32} then, {header['trace_hash']} now"
     )
+
+
+def test_a_run_of_an_earlier_format_is_replayed_without_its_trace_hash(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = play(tmp_path)
+    header = json.loads((folder / "run.json").read_text())
+    earlier = {**header, "format": 1, "trace_hash": "0" * 32}
+    (folder / "run.json").write_text(json.dumps(earlier))
+    printed = minicluster(capfd, "replay", folder, "--no-verify", "--runs", tmp_path)
+    assert printed.code == 0 and "the same verdict: it went as written" in printed.out
+    assert printed.err.splitlines()[-1] == (
+        f"the traces are not compared: {folder} is of format 1, in which events had other names"
+    )
+    failure = {"kind": "unanswered", "verdict": "unknown", "rule": None, "text": "step 2: no"}
+    (folder / "run.json").write_text(json.dumps({**earlier, "failure": failure}))
+    read = read_header(folder / "run.json").failure
+    assert read is not None and read.kind == "no_response" and read.is_unknown
+
+
+def test_a_run_of_a_newer_format_is_refused_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = play(tmp_path)
+    header = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**header, "format": RUN_FORMAT + 1}))
+    for command in (["replay", folder, "--runs", tmp_path], ["trace", folder]):
+        printed = minicluster(capfd, *command)
+        assert printed.code == 65
+        assert printed.err.splitlines()[-1] == (
+            f"minicluster: {folder / 'run.json'}: a run folder of format {RUN_FORMAT + 1}, and "
+            f"this minicluster reads formats up to {RUN_FORMAT}: update minicluster"
+        )
 
 
 def test_help_and_version_are_no_mistakes(capfd: pytest.CaptureFixture[str]) -> None:

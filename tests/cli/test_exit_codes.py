@@ -28,7 +28,7 @@ def of_rule(verdict: Verdict) -> RuleResult:
         (Verdict.INVALID, None, INVALID),
         (Verdict.UNKNOWN, None, UNKNOWN),
         (Verdict.VALID, "until", UNKNOWN),
-        (Verdict.VALID, "unanswered", UNKNOWN),
+        (Verdict.VALID, "no_response", UNKNOWN),
         (Verdict.VALID, "refused", UNKNOWN),
         (Verdict.VALID, "expect", INVALID),
         (Verdict.VALID, "crash", INVALID),

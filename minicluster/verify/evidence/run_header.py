@@ -22,11 +22,15 @@ from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.verify.evidence.scenario_failure import KINDS, ScenarioFailure
 
+RUN_FORMAT = 2
+"""The format of a run folder. In format 1 other names of events went into the trace hash."""
+
 _COUNT_MAX = 2**63 - 1
 _SEED_BITS = 256
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _HEADER_BYTES_MAX = 64 << 20
+_KIND_OF_FORMAT_1 = {"unanswered": "no_response"}
 
 
 class NotARun(UserError):
@@ -59,6 +63,7 @@ class PerformedStep:
 class RunHeader:
     """The fields of ``run.json`` that others need; what is missing there is None or empty."""
 
+    format: int = 1
     seed: int | None = None
     mode: str | None = None
     runtime: str | None = None
@@ -124,9 +129,9 @@ class _Reader:
         faults = self._optional("controller_faults", list, "a list")
         for name in ("run_id", "metadata_version", "cluster_id"):
             self._text(name)
-        for name in ("events", "format"):
-            self._integer(name)
+        self._integer("events")
         return RunHeader(
+            format=self._format(),
             seed=self._seed(),
             mode=self._text("mode"),
             runtime=self._text("runtime"),
@@ -178,6 +183,16 @@ class _Reader:
             raise self._wrong(name, value, f"an integer from 0 to {highest}")
         return value
 
+    def _format(self) -> int:
+        """The format; that of a newer minicluster, whose fields may differ, is refused."""
+        found = self._integer("format") or 1
+        if found > RUN_FORMAT:
+            raise NotARun(
+                f"{self._path}: a run folder of format {found}, and this minicluster reads formats "
+                f"up to {RUN_FORMAT}: update minicluster"
+            )
+        return found
+
     def _text(self, name: str) -> str | None:
         value = self._content.get(name)
         return None if value is None else self._checked_text(name, value)
@@ -213,6 +228,8 @@ class _Reader:
         if found is None:
             return None
         kind, rule = found.get("kind"), found.get("rule")
+        if isinstance(kind, str):
+            kind = _KIND_OF_FORMAT_1.get(kind, kind)
         if kind not in KINDS:
             raise self._wrong("failure.kind", kind, f"one of {', '.join(KINDS)}")
         if rule is not None:

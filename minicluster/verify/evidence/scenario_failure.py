@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.rules.model import Verdict
 
-Kind = Literal["expect", "until", "unanswered", "refused", "crash", "violated", "stuck"]
+Kind = Literal["expect", "until", "no_response", "refused", "crash", "violated", "stuck"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 
@@ -25,7 +25,7 @@ class ScenarioFailure:
     @property
     def is_unknown(self) -> bool:
         """True where it did not become clear whether a promise holds."""
-        return self.kind in ("until", "unanswered", "refused")
+        return self.kind in ("until", "no_response", "refused")
 
     @property
     def verdict(self) -> Verdict:
