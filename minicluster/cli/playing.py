@@ -249,7 +249,10 @@ def _played(
 def _complain_about(played: Played) -> None:
     """Report on standard error what is worth more than a row of the report."""
     if played.failure is not None:
-        complain(f"the scenario did not go as written: {played.failure.text}", style="red")
+        first, *more = played.failure.text.splitlines()
+        complain(f"the scenario did not go as written: {first}", style="red")
+        for line in more:
+            complain(line)
     if played.beside is not None:
         complain(
             f"{played.beside} holds the run of another scenario of this name and stays; "

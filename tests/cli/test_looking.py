@@ -72,6 +72,8 @@ def test_the_trace_is_narrowed_to_a_node_an_api_and_a_place(
     [
         (["--api", "Nonsense"], "the run has no request 'Nonsense'; it has "),
         (["--around", "soon"], "'soon' is neither an offset, such as 47, nor a moment: 10230ms"),
+        (["--around", "999999"], "--around: the log ends at offset "),
+        (["--node", "77"], "--node: no event is about node 77; nodes are 1,2,101"),
     ],
 )
 def test_a_wrong_word_of_trace_is_one_line(
@@ -152,3 +154,14 @@ def test_a_report_is_junit_for_ci() -> None:
         case.find("error") for case in one.iter("testcase") if case.get("name") == "scenario"
     ]
     assert error is not None and "never hit" in str(error.get("message"))
+
+
+def test_a_failed_expectation_shows_the_cluster_in_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "story.yaml"
+    path.write_text(STORY + "  - {expect: leader(orders-0) == none}\n")
+    assert run(["run", str(path), "--no-verify", "--runs", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "\\n" not in err and "did not go as written: step 5: expected leader" in err
+    assert "\n  orders-0: leader " in err

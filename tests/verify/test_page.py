@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from minicluster.actors.play.player import play
@@ -97,7 +101,7 @@ def test_a_finding_has_the_events_that_lead_to_it(report: Report) -> None:
     run = source.read()
     assert run is not None
     finding = next(one for one in report.findings if one.message.startswith("request"))
-    chains = Chains(run, story_of(run), Clock(run))
+    chains = Chains(run, report.findings)
     causes = chains.of(finding)
     kinds = [cause.kind for cause in causes]
     assert kinds[-1] == "here" and kinds.count("fault") == 2
@@ -110,6 +114,42 @@ def test_a_finding_has_the_events_that_lead_to_it(report: Report) -> None:
     assert "planted fault Z01 acts" in text and chains.message(finding) in text
     around = report.around(finding)
     assert around[-1][0] == finding.offset and all("NoOp" not in line for _, line in around)
+
+
+def test_a_held_report_shows_the_whole_story_when_the_folder_of_its_run_is_gone(
+    report: Report, tmp_path: Path
+) -> None:
+    """As that of ``mini_cluster.verify()``, whose page is written once the test has failed."""
+    [summary] = report.runs
+    copy = Path(shutil.copytree(summary.path, tmp_path / summary.name))
+    events = pq.read_table(copy / "trace" / "partition_event.parquet").to_pylist()
+    row = next(one for one in events if one["kind"] == "append" and one["vt"] > 5_000)
+    finding = Finding(
+        run=summary.name, offset=-1, rule="F16", topic="orders", partition=0, broker=row["broker"],
+        message=f"broker {row['broker']} appended records (event {row['seq']})",
+    )  # fmt: skip
+    result = RuleResult(
+        rule=BY_ID["F16"], verdict=Verdict.INVALID, looked_at=9, not_promised=0, reasons=(),
+        findings=(finding, replace(finding, message="broker 2 appended records (event 9)")),
+    )  # fmt: skip
+    held = Report(
+        verdict=Verdict.INVALID, rules=(result,), runs=(replace(summary, path=str(copy)),),
+        reasons=(), sources=(Source(copy, summary.name, DEFAULT_LIMITS, is_long=False),),
+    )  # fmt: skip
+    held.hold()
+    shutil.rmtree(copy)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    held.leave(kept)
+    page = (kept / "report.html").read_text()
+    assert str(kept) in page and str(copy) not in page, "where the run is now"
+    assert 'class="band net"' in page and 'class="op ok"' in page, "what the trace shows"
+    at = f"{row['vt'] / 1000:g}s"
+    assert f"(event {row['seq']}, at {at})" in page
+    assert re.search(r'<a href="#f1-F16-\d"><g class="mark">', page), "a mark without an offset"
+    text = held.to_text(every_rule=False, width=400)
+    assert "  event  partition" in text and "planted fault" not in text
+    assert "1 more like it: orders-0, broker" in text
 
 
 def test_the_page_shows_what_was_done(page: str) -> None:

@@ -1,14 +1,15 @@
 """The cause chain of a finding: the events that lead to it, in their order.
 
 The record itself, the states of its partition before, the last record about each broker that the
-finding names, the request that wrote the record, the step and the disturbances at that time, and
-the planted faults that acted. Idle records (NoOps) are none of them.
+finding names, the request that wrote the record, the event of the trace that the finding names, the
+step and the disturbances at that time, and the planted faults that acted. Idle records (NoOps) are
+none of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +18,8 @@ from minicluster.protocol import records as r
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.record_text import describe
 from minicluster.verify.reporting.scale import Clock
-from minicluster.verify.reporting.story import Request, Story
+from minicluster.verify.reporting.story import Request, story_of
+from minicluster.verify.reporting.trace_text import Event, numbered_events
 from minicluster.verify.rules.model import Finding
 from minicluster.verify.zookeeper.columns import OPERATIONS
 from minicluster.verify.zookeeper.text import operation_text
@@ -26,6 +28,7 @@ from minicluster.zookeeper.znodes import paths
 BEFORE = 3  # states of the partition
 NEAR_MS = 1_000  # a planted fault that acted so shortly before
 _REQUEST = re.compile(r"request (\d+)")
+_EVENT = re.compile(r"\(event (\d+)\)")
 _IDS = re.compile(r"broker (\d+)|\[([\d, ]+)\]")
 _OF_BROKER = (
     r.RegisterBrokerRecord, r.UnregisterBrokerRecord, r.FenceBrokerRecord, r.UnfenceBrokerRecord,
@@ -37,7 +40,7 @@ _OF_BROKER = (
 class Cause:
     """One event of a chain.
 
-    Shapes:  offset: of a record, -1 for anything else; kind: record, here, request, step,
+    Shapes:  offset: of a record, -1 for anything else; kind: record, here, request, event, step,
              disturbance or fault.
     """
 
@@ -72,47 +75,66 @@ class Line:
 
 
 class Chains:
-    """The cause chains of one run."""
+    """The cause chains of one run, and the story that they are taken from.
 
-    def __init__(self, run: Run, story: Story, clock: Clock) -> None:
+    All of it is read at once: the files of a run may be gone when its report is shown.
+    """
+
+    def __init__(self, run: Run, findings: Iterable[Finding]) -> None:
+        self.run, self.story, self.clock = run, story_of(run), Clock(run)
         self.lines = list(_operations(run) if run.on_zookeeper else _lines(run))
         self.brokers = {line.broker for line in self.lines if line.broker >= 0}
-        self._story, self.clock = story, clock
+        named = (_EVENT.search(one.message) for one in findings if one.run == run.name)
+        self._events = numbered_events(run, {int(match[1]) for match in named if match})
 
     def request(self, finding: Finding) -> Request | None:
         """The request that a finding names by its number."""
         named = _REQUEST.search(finding.message)
-        return None if named is None else self._story.requests.get(int(named[1]))
+        return None if named is None else self.story.requests.get(int(named[1]))
+
+    def _event(self, finding: Finding) -> Event | None:
+        """The event of the trace that a finding names by its number."""
+        named = _EVENT.search(finding.message)
+        return None if named is None else self._events.get(int(named[1]))
+
+    def moment(self, finding: Finding) -> int | None:
+        """The moment of a finding, None where nothing shows it."""
+        if self.clock.is_timed and (event := self._event(finding)) is not None:
+            return event.at_ms
+        if finding.offset >= 0:
+            return self.clock.of(finding.offset)
+        if self.clock.is_timed and (request := self.request(finding)) is not None:
+            return request.handled_ms or request.sent_ms
+        return None
 
     def message(self, finding: Finding) -> str:
-        """The finding's sentence, with its request in readable form."""
-        request = self.request(finding)
-        if request is None:
-            return finding.message
-        return _REQUEST.sub(f"the {request}", finding.message, count=1)
+        """The finding's sentence, with its request in readable form and its event's moment."""
+        text, request, event = finding.message, self.request(finding), self._event(finding)
+        if event is not None:
+            at = f"(event {event.seq}, at {event.at_ms / 1000:g}s)"
+            text = _EVENT.sub(at, text, count=1)
+        return text if request is None else _REQUEST.sub(f"the {request}", text, count=1)
 
     def of(self, finding: Finding) -> list[Cause]:
         """The events that lead to a finding; none where its moment is not known."""
-        request = self.request(finding)
-        if finding.offset >= 0:
-            at_ms = self.clock.of(finding.offset)
-        elif request is not None and self.clock.is_timed:
-            at_ms = request.handled_ms or request.sent_ms
-        else:
+        request, at_ms = self.request(finding), self.moment(finding)
+        if at_ms is None:
             return []
-        found = [*self._records(finding), *self._brokers(finding, at_ms)]
+        found = [*self._records(finding, at_ms), *self._brokers(finding, at_ms)]
+        if (event := self._event(finding)) is not None:
+            found.append(Cause(event.at_ms, -1, "event", " ".join(event.text.split())))
         if self.clock.is_timed and not self.clock.is_wall:
             found += self._around(finding, request, at_ms)
         return sorted(set(found))
 
-    def _records(self, finding: Finding) -> Iterator[Cause]:
+    def _records(self, finding: Finding, at_ms: int) -> Iterator[Cause]:
         about = [
             line
             for line in self.lines
             if line.topic
             and line.topic == finding.topic
             and finding.partition in (-1, line.partition)
-            and line.offset < finding.offset
+            and self._is_before(line, finding, at_ms)
         ]
         for line in about[-BEFORE:]:
             yield self._cause(line, "record")
@@ -127,22 +149,24 @@ class Chains:
             for number in [one or "", *several.split(",")]
             if number.strip()
         }
-        before = finding.offset if finding.offset >= 0 else None
         for broker in sorted(named & self.brokers):
             last = None
             for line in self.lines:
-                if line.broker != broker:
-                    continue
-                if before is not None and line.offset >= before:
-                    break
-                if before is None and self.clock.of(line.offset) > at_ms:
-                    break
-                last = line
+                if line.broker == broker:
+                    if not self._is_before(line, finding, at_ms):
+                        break
+                    last = line
             if last is not None:
                 yield self._cause(last, "record")
 
+    def _is_before(self, line: Line, finding: Finding, at_ms: int) -> bool:
+        """True for a record before that of a finding, or before its moment if it has none."""
+        if finding.offset >= 0:
+            return line.offset < finding.offset
+        return self.clock.of(line.offset) <= at_ms
+
     def _around(self, finding: Finding, request: Request | None, at_ms: int) -> Iterator[Cause]:
-        story = self._story
+        story = self.story
         writer = story.written.get(finding.offset)
         for one in {request, None if writer is None else story.requests.get(writer)}:
             if one is not None:

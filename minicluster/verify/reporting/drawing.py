@@ -51,13 +51,13 @@ def legend() -> str:
 def drawing(
     line: Timeline,
     partition: PartitionLine,
-    found: Sequence[tuple[str, Finding]],
+    found: Sequence[tuple[str, int, Finding]],
     scale: Scale,
     disturbances: Sequence[Disturbance],
 ) -> str:
     """One partition, its brokers' lanes, its epochs and its findings.
 
-    Shapes:  found: findings with the ids by which the page links to them.
+    Shapes:  found: findings with the ids by which the page links to them, and their moments.
     """
     brokers = partition.brokers
     top = TOP_WITH_MARKS if found else TOP
@@ -78,7 +78,7 @@ def drawing(
     base = top + len(brokers) * (LANE + GAP)
     parts += _epochs(scale, base, spans)
     parts += axis(scale, base + 22)
-    parts += [_mark(scale, base, anchor, one) for anchor, one in found]
+    parts += [_mark(scale, base, anchor, moment, one) for anchor, moment, one in found]
     parts.append("</svg></figure>")
     return "".join(parts)
 
@@ -185,9 +185,9 @@ def bands(
         )
 
 
-def _mark(scale: Scale, base: float, anchor: str, finding: Finding) -> str:
-    x = scale.of(finding.offset)
-    title = escape(f"{finding.rule} at offset {finding.offset}: {finding.message}")
+def _mark(scale: Scale, base: float, anchor: str, moment: int, finding: Finding) -> str:
+    x = scale.at(moment)
+    title = escape(f"{finding.rule}, {scale.clock.text(moment)}: {finding.message}")
     return (
         f'<a href="#{anchor}"><g class="mark"><title>{title}</title>'
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP_WITH_MARKS - 8}" y2="{base}"/>'

@@ -33,10 +33,10 @@ def page(report: ReportData) -> str:
     """The whole page."""
     style = files("minicluster.verify.reporting").joinpath("page.css").read_text(encoding="utf-8")
     found = report.findings
-    read = [run for source in report.sources if (run := source.read()) is not None]
+    read = [chains for source in report.sources if (chains := report.chains(source.name))]
     pages = [
-        RunPage.of(number, run, [one for one in found if one.run == run.name])
-        for number, run in enumerate(read, 1)
+        RunPage.of(number, chains, [one for one in found if one.run == chains.run.name])
+        for number, chains in enumerate(read, 1)
     ]
     made = f"minicluster {VERSION}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     body = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -53,9 +54,12 @@ class Report(ReportData):
             raise NotValid(self)
 
     def leave(self, run: Path) -> None:
-        """Write the page and the JSON into a run folder."""
-        (run / PAGE).write_text(self.to_html(), encoding="utf-8")
-        (run / DATA).write_text(self.to_json() + "\n", encoding="utf-8")
+        """Write the page and the JSON into a run folder, which is where they place the run."""
+        placed = self
+        if len(self.runs) == 1:
+            placed = replace(self, runs=(replace(self.runs[0], path=str(run)),))
+        (run / PAGE).write_text(placed.to_html(), encoding="utf-8")
+        (run / DATA).write_text(placed.to_json() + "\n", encoding="utf-8")
 
     def places(self) -> list[str]:
         """Where the run folders and the pages lie, one line for each that is there."""
@@ -107,7 +111,7 @@ class Report(ReportData):
         out = StringIO()
         console = Console(
             file=out,
-            width=width or 100,
+            width=width or 120,
             force_terminal=colour,
             color_system="standard" if colour else None,
             highlight=False,

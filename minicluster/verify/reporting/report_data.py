@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import field
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
@@ -12,14 +15,13 @@ from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.reporting.causes import Chains
-from minicluster.verify.reporting.scale import Clock
-from minicluster.verify.reporting.story import story_of
 from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import Evidence, Finding, Rule, Verdict, exit_code
 
 GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
 SHOWN_FINDINGS = 20
 AROUND = 3
+_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,7 @@ class ReportData:
     runs: tuple[RunSummary, ...]
     reasons: tuple[str, ...]
     sources: tuple[Source, ...] = ()
+    _chains: dict[str, Chains | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def valid(self) -> bool:
@@ -162,12 +165,24 @@ class ReportData:
 
     def around(self, finding: Finding) -> list[tuple[int, str]]:
         """The records that lead to a finding and its own, each as offset and one line."""
-        source = next((source for source in self.sources if source.name == finding.run), None)
-        run = None if source is None or finding.offset < 0 else source.read()
-        if run is None:  # what a trace shows may have no place in the log
+        chains = self.chains(finding.run) if finding.offset >= 0 else None
+        if chains is None:  # what a trace shows may have no place in the log
             return []
-        causes = Chains(run, story_of(run), Clock(run)).of(finding)
-        return [(cause.offset, cause.text) for cause in causes if cause.offset >= 0]
+        return [(one.offset, one.text) for one in chains.of(finding) if one.offset >= 0]
+
+    def chains(self, run: str) -> Chains | None:
+        """The cause chains of a run, read once; None where it is too long, or gone by now."""
+        if run not in self._chains:
+            source = next((source for source in self.sources if source.name == run), None)
+            contents = None if source is None else source.read()
+            chains = None if contents is None else Chains(contents, self.findings)
+            self._chains[run] = chains
+        return self._chains[run]
+
+    def hold(self) -> None:
+        """Read all that the report shows of its runs, before their folders are gone."""
+        for source in self.sources:
+            self.chains(source.name)
 
     @property
     def summary(self) -> str:
@@ -180,6 +195,14 @@ class ReportData:
         ]
         looked = sum(result.looked_at for result in self.rules)
         return f"{looked:,} cases under {len(self.rules)} rules: {', '.join(parts)}"
+
+
+def groups(found: Iterable[Finding]) -> Iterator[list[Finding]]:
+    """Findings whose sentences differ in numbers alone, in the order of the first of each."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in found:
+        alike.setdefault((finding.run, _NUMBERS.sub("#", finding.message)), []).append(finding)
+    yield from alike.values()
 
 
 def place(finding: Finding) -> str:

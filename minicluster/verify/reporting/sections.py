@@ -6,9 +6,8 @@ A finding, its mark in a figure and its record link to each other.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from minicluster.lazy_dataclass import dataclass
@@ -16,9 +15,9 @@ from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.causes import Cause, Chains, Line
 from minicluster.verify.reporting.drawing import drawing
 from minicluster.verify.reporting.lanes import cluster_figure
-from minicluster.verify.reporting.report_data import ReportData, RuleResult, place
+from minicluster.verify.reporting.report_data import ReportData, RuleResult, groups, place
 from minicluster.verify.reporting.scale import Clock, Scale
-from minicluster.verify.reporting.story import Step, Story, story_of
+from minicluster.verify.reporting.story import Step, Story
 from minicluster.verify.reporting.timeline import PartitionLine, Timeline, timeline
 from minicluster.verify.rules.model import Finding
 
@@ -27,7 +26,6 @@ SHOWN_GROUPS = 20  # of one rule
 SHOWN_OF_GROUP = 50
 RECORDS_MAX = 1_500
 QUIET_MAX = 5_000
-_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +46,9 @@ class RunPage:
     listed: dict[int, Line]
 
     @classmethod
-    def of(cls, number: int, run: Run, found: Sequence[Finding]) -> RunPage:
-        story, clock, line = story_of(run), Clock(run), timeline(run)
-        chains = Chains(run, story, clock)
+    def of(cls, number: int, chains: Chains, found: Sequence[Finding]) -> RunPage:
+        run, story, clock = chains.run, chains.story, chains.clock
+        line = timeline(run)
         moments = [clock.of(one.offset) for one in chains.lines]
         for disturbance in story.disturbances:
             moments += [disturbance.start_ms, disturbance.end_ms or disturbance.start_ms]
@@ -91,20 +89,27 @@ def findings(report: ReportData, pages: Sequence[RunPage]) -> str:
     broken = [result for result in report.rules if result.findings]
     if not broken:
         return ""
-    broken.sort(key=lambda result: min((one.offset, one.rule) for one in result.findings))
     by_run = {page.run.name: page for page in pages}
+    broken.sort(key=lambda result: min(_moment(by_run, one) for one in result.findings))
     parts = ["<h2>Findings</h2>"]
     for result in broken:
         parts.append(_rule_heading(result))
-        groups = list(_groups(result.findings))
-        for number, group in enumerate(groups[:SHOWN_GROUPS]):
+        alike = list(groups(result.findings))
+        for number, group in enumerate(alike[:SHOWN_GROUPS]):
             page = by_run.get(group[0].run)
             parts.append(_group(page, group, unfolded=number == 0))
-        if len(groups) > SHOWN_GROUPS:
-            left = sum(map(len, groups[SHOWN_GROUPS:]))
+        if len(alike) > SHOWN_GROUPS:
+            left = sum(map(len, alike[SHOWN_GROUPS:]))
             parts.append(f'<p class="dim">… and {left} more, in report.json</p>')
         parts.append("</section>")
     return "".join(parts)
+
+
+def _moment(by_run: Mapping[str, RunPage], finding: Finding) -> tuple[int, int, str]:
+    """The moment of a finding, then its offset; first of all those whose moment nothing shows."""
+    page = by_run.get(finding.run)
+    moment = None if page is None else page.chains.moment(finding)
+    return -1 if moment is None else moment, finding.offset, finding.rule
 
 
 def _rule_heading(result: RuleResult) -> str:
@@ -116,14 +121,6 @@ def _rule_heading(result: RuleResult) -> str:
         f"<p>{escape(result.rule.statement)}</p>"
         f'<p class="dim">Source: {escape(result.rule.source)}</p>'
     )
-
-
-def _groups(found: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Findings whose sentences differ in numbers alone, in the order of the first of each."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in found:
-        groups.setdefault((finding.run, _NUMBERS.sub("#", finding.message)), []).append(finding)
-    yield from groups.values()
 
 
 def _group(page: RunPage | None, group: list[Finding], *, unfolded: bool) -> str:
@@ -147,9 +144,10 @@ def _finding(page: RunPage | None, finding: Finding) -> str:
         return f"<p><b>{escape(finding.message)}</b></p>"
     where = escape(place(finding))
     if finding.offset >= 0:
-        at = page.clock.text(page.clock.of(finding.offset))
         link = page.link(finding.offset, f"offset {finding.offset}")
-        where = where.replace(f"offset {finding.offset}", link, 1) + f", {escape(at)}"
+        where = where.replace(f"offset {finding.offset}", link, 1)
+    if (moment := page.chains.moment(finding)) is not None:
+        where += f", {escape(page.clock.text(moment))}"
     return (
         f'<p id="{page.anchor(finding)}"><b>{escape(page.chains.message(finding))}</b></p>'
         f'<p class="dim">{where}</p>'
@@ -253,11 +251,11 @@ def figures(page: RunPage) -> str:
     drawn, quiet = _choose(page.line, page.found)
     for partition in drawn:
         about = [
-            (page.anchor(one), one)
+            (page.anchor(one), moment, one)
             for one in page.found
             if one.topic == partition.topic
             and one.partition in (-1, partition.partition)
-            and one.offset >= 0
+            and (moment := page.chains.moment(one)) is not None
         ]
         parts.append(drawing(page.line, partition, about, page.scale, page.story.disturbances))
     return "".join(parts) + _quiet(quiet)

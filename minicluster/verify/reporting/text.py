@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,11 +18,12 @@ from minicluster.verify.reporting.report_data import (
     SHOWN_FINDINGS,
     ReportData,
     RuleResult,
+    groups,
     place,
 )
-from minicluster.verify.reporting.scale import Clock
-from minicluster.verify.reporting.story import story_of
 from minicluster.verify.rules.model import Finding, Verdict
+
+SHOWN_PLACES = 6
 
 _COLOURS = {
     Verdict.VALID: "bold green",
@@ -54,9 +55,8 @@ def print_report(console: Console, report: ReportData, *, every_rule: bool = Tru
     for reason, ids in _unknown(report).items():
         verb = "is" if len(ids) == 1 else "are"
         console.print(_line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow"))
-    chains_of = _chains_by_name(report)
     for result in report.rules:
-        _print_rule(console, result, chains_of)
+        _print_rule(console, report, result)
 
 
 def _print_failure(console: Console, run: str, failure: ScenarioFailure) -> None:
@@ -89,18 +89,6 @@ def _unknown(report: ReportData) -> dict[str, list[str]]:
     return found
 
 
-def _chains_by_name(report: ReportData) -> Callable[[str], Chains | None]:
-    """The cause chains of each run, read when a finding needs them."""
-
-    @cache
-    def chains_of(name: str) -> Chains | None:
-        source = next((source for source in report.sources if source.name == name), None)
-        run = None if source is None else source.read()
-        return None if run is None else Chains(run, story_of(run), Clock(run))
-
-    return chains_of
-
-
 def _print_causes(console: Console, chains: Chains, finding: Finding) -> None:
     for cause in chains.of(finding):
         mark = ">" if cause.kind == "here" else " "
@@ -109,25 +97,43 @@ def _print_causes(console: Console, chains: Chains, finding: Finding) -> None:
         console.print(_line(line, "dim"), no_wrap=True)
 
 
-def _print_rule(
-    console: Console, result: RuleResult, chains_of: Callable[[str], Chains | None]
-) -> None:
+def _print_rule(console: Console, report: ReportData, result: RuleResult) -> None:
     if not result.findings:
         return
     count = len(result.findings)
     heading = f"{result.id}  {result.rule.title}: {count} finding{'s' * (count != 1)}"
     console.print()
     console.print(_line(heading, "bold red"))
-    console.print(_line(f"  {result.rule.statement}"))
-    console.print(_line(f"  source: {result.rule.source}", "dim"))
-    for number, finding in enumerate(result.findings[:SHOWN_FINDINGS]):
-        chains = chains_of(finding.run)
+    console.print(_indented(result.rule.statement))
+    console.print(_indented(f"source: {result.rule.source}", "dim"))
+    alike = list(groups(result.findings))
+    for number, (finding, *others) in enumerate(alike[:SHOWN_FINDINGS]):
+        chains = report.chains(finding.run)
         message = finding.message if chains is None else chains.message(finding)
-        console.print(_line(f"  {place(finding)}: {message}"))
+        console.print(_indented(f"{place(finding)}: {message}"))
         if number < AROUND and chains is not None:
             _print_causes(console, chains, finding)
-    if count > SHOWN_FINDINGS:
-        console.print(_line(f"  … and {count - SHOWN_FINDINGS} more", "dim"))
+        if others:
+            console.print(_indented(_more(others, chains), "dim"))
+    left = sum(map(len, alike[SHOWN_FINDINGS:]))
+    if left:
+        console.print(_line(f"  … and {left} more", "dim"))
+
+
+def _more(others: Sequence[Finding], chains: Chains | None) -> str:
+    """Findings like the one before, by their moments or places."""
+    places = []
+    for one in others[:SHOWN_PLACES]:
+        moment = None if chains is None else chains.moment(one)
+        at = "" if chains is None or moment is None else f" at {chains.clock.text(moment)}"
+        places.append(place(one).partition(", ")[2] + at)
+    text = f"{len(others)} more like it: {'; '.join(filter(None, places))}"
+    return text + ("; …" if len(others) > SHOWN_PLACES else "")
+
+
+def _indented(text: str, style: str = "") -> Padding:
+    """Text whose lines all begin two columns in, however it wraps."""
+    return Padding(_line(text, style), (0, 0, 0, 2))
 
 
 def _line(text: str, style: str = "") -> Text:

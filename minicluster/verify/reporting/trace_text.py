@@ -6,7 +6,8 @@ A moment, the event's number, the nodes, and what happened; requests with their 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -72,9 +73,15 @@ def trace_lines(
         and (api is None or event.api == api)
         and (every or not event.is_steady or api is not None)
     ]
+    if node is not None and not any(node in event.nodes for event in events):
+        nodes = sorted({one for event in events for one in event.nodes if one >= 0})
+        raise UserError(f"--node: no event is about node {node}; nodes are {_short(nodes)[1:-1]}")
     if around is None:
         yield from map(_line, shown)
         return
+    end = run.extent.end_offset
+    if around[0] == "offset" and around[1] >= end:
+        raise UserError(f"--around: the log ends at offset {end - 1}; a moment has a unit, as 10s")
     moment = around[1] if around[0] == "ms" else Clock(run).of(around[1])
     place = bisect_left([event.at_ms for event in shown], moment)
     for event in shown[max(0, place - LINES) : place]:
@@ -83,6 +90,18 @@ def trace_lines(
     yield f"{moment / 1000:10.3f}s {'':>8} ---- {what or 'here'} ----"
     for event in shown[place : place + LINES]:
         yield _line(event)
+
+
+def numbered_events(run: Run, numbers: Collection[int]) -> dict[int, Event]:
+    """The events of a run that have one of some numbers; those of damaged tables are missing."""
+    found: dict[int, Event] = {}
+    for table in _TABLES if numbers else ():
+        if table == "rpc" or (path := run.trace.get(table)) is None:
+            continue
+        with suppress(OSError, ValueError, KeyError):
+            rows = pq.read_table(path, filters=[("seq", "in", list(numbers))]).to_pylist()
+            found |= {row["seq"]: _of_row(table, row) for row in rows}
+    return found
 
 
 def _line(event: Event) -> str:

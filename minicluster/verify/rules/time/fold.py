@@ -2,7 +2,8 @@
 
 A fold over the events of one run: what holds later than promised is a stretch of time, from its
 beginning, or from the end of the last disturbance, to the event that ends it. Each promise and key
-has one row, of the longest. A run that ends before a bound is over decides nothing about it.
+has one row, of the longest, with the last offset that was committed when it began. A run that ends
+before a bound is over decides nothing about it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def waits_of(read: Read) -> Iterable[Mapping[str, Any]]:
         progress_of_groups(waits, read("client_record"), read("partition_event"), read("rpc"))
     waits.end_all()
     for (promise, (topic, part, node)), waited_ms in waits.longest.items():
-        place = {"promise": promise, "topic": topic, "part": part, "node": node}
+        since_ms = waits.since_ms.get((promise, (topic, part, node)))
+        offset = None if since_ms is None else committed.last_at(since_ms)
+        place = {"promise": promise, "topic": topic, "part": part, "node": node, "offset": offset}
         yield row | place | {"waited_ms": waited_ms, "bound_ms": bounds[promise]}
 
 

@@ -26,12 +26,13 @@ class Times:
 
 
 class Waits:
-    """The longest stretch of each promise and key."""
+    """The longest stretch of each promise and key, and its beginning."""
 
     def __init__(self, times: Times) -> None:
         self.times = times
         self._open: dict[tuple[str, Key], int] = {}
         self.longest: dict[tuple[str, Key], int] = {}
+        self.since_ms: dict[tuple[str, Key], int] = {}
 
     def case(self, promise: str, key: Key) -> None:
         """The promise has a case, whether anything waits or not."""
@@ -59,8 +60,10 @@ class Waits:
         """A whole stretch; the part after the last disturbance counts."""
         self.case(promise, key)
         if since_ms is not None and (promise, key) in self.longest:
-            waited_ms = until_ms - max(since_ms, self.times.healed_ms)
-            self.longest[promise, key] = max(waited_ms, self.longest[promise, key])
+            since_ms = max(since_ms, self.times.healed_ms)
+            if until_ms - since_ms > self.longest[promise, key]:
+                self.longest[promise, key] = until_ms - since_ms
+                self.since_ms[promise, key] = since_ms
 
     def end_all(self) -> None:
         """The run has ended, and with it what was still waited for."""
@@ -83,3 +86,8 @@ class Committed:
         """The time at which an offset was committed, None if it never was."""
         place = bisect_right(self._ends, offset)
         return self._times[place] if place < len(self._times) else None
+
+    def last_at(self, at_ms: int) -> int | None:
+        """The last offset that was committed by a moment, None where none was."""
+        place = bisect_right(self._times, at_ms) - 1
+        return self._ends[place] - 1 if place >= 0 and self._ends[place] else None
