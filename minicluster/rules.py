@@ -114,6 +114,8 @@ class Rules:
     duplicate_registration_message_has_advice: bool = True
     # UpdateFeatures raises kraft.version as well, once every voter's directory is known (4.x).
     kraft_version_can_rise: bool = True
+    # UpdateFeatures changes all its features or none (4.0, KIP-1022), or each for itself (3.9).
+    features_change_together: bool = True
     # The lowest AlterPartition version that a controller takes.
     alter_partition_version_lowest: int = 2
 
@@ -345,6 +347,7 @@ Rules.KAFKA_3_9 = Rules(
     previous_broker_epoch_counts=False,
     duplicate_registration_message_has_advice=False,
     kraft_version_can_rise=False,
+    features_change_together=False,
     registration_needs_metadata_version=False,
     tasks_are_periodic=False,
     failed_task_renounces=True,

@@ -109,6 +109,7 @@ class QuorumController(QuorumShell):
             settings=ControllerSettings(
                 node_id=self.node_id,
                 cluster_id=plan.cluster_id,
+                static_voters=() if plan.kraft_version else plan.voter_ids,
                 default_replication_factor=config.default_replication_factor,
                 default_num_partitions=config.num_partitions,
                 static_config=config.static,

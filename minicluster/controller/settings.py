@@ -22,6 +22,8 @@ class ControllerSettings:
 
     node_id: int = 0
     cluster_id: str = ""
+    static_voters: tuple[int, ...] = ()
+    """The voters of the node's own configuration; none where they are in the log (KIP-853)."""
     default_replication_factor: int = 3
     default_num_partitions: int = 1
     static_config: Mapping[str, str] = field(default_factory=dict)

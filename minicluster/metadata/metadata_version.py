@@ -265,7 +265,7 @@ def production_version(rules: Rules) -> MetadataVersion:
 
 
 def supported_levels(rules: Rules) -> range:
-    """The levels that a node of this release offers at registration."""
+    """The levels that the code of a release supports, those for tests only included."""
     return range(rules.metadata_version_lowest, rules.metadata_version_latest + 1)
 
 

@@ -261,6 +261,23 @@ def test_kraft_version_can_rise(on: bool) -> None:
     assert cluster.raised == ([(1, end)] if on else [])
 
 
+@BOTH
+def test_features_change_together(on: bool) -> None:
+    """In 3.9 a refused feature does not keep the others down, and has a result of its own."""
+    cluster = Cluster(rules=rules(features_change_together=on))
+    Key = m.UpdateFeaturesRequest.FeatureUpdateKey
+    wanted = {"transaction.version": 2, "group.version": 9}
+    keys = tuple(Key(feature=name, max_version_level=wanted[name]) for name in wanted)
+    response = cluster.request(m.UpdateFeaturesRequest(feature_updates=keys))
+    assert cluster.machine.state.image.features.level("transaction.version") == (0 if on else 2)
+    results = {result.feature: result.error_code for result in response.results}
+    refused = ErrorCode.INVALID_UPDATE_VERSION
+    assert response.error_code == (refused if on else ErrorCode.NONE)
+    assert list(results.items()) == (
+        [] if on else [("group.version", refused), ("transaction.version", ErrorCode.NONE)]
+    )
+
+
 def raise_kraft_version(**fields: Any) -> m.UpdateFeaturesRequest:
     key = m.UpdateFeaturesRequest.FeatureUpdateKey(
         feature="kraft.version", max_version_level=1, upgrade_type=1

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
+from minicluster.broker.zookeeper.administration.admin_requests import ADMIN_REQUESTS
 from minicluster.controller import controller_apis
+from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
 from minicluster.metadata.image import metadata_image as image
-from minicluster.protocol.api_keys import APIS
+from minicluster.protocol.api_keys import APIS, Api
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum.requests import handlers as quorum_requests
 from tests.house.kips import BUILT, LEFT_OUT, TITLES
@@ -37,10 +39,11 @@ SERVED_IN_PART = {
         "refused, as Kafka does without a secret key",
     ),
     **dict.fromkeys(("SaslHandshake", "SaslAuthenticate"), "refused: listeners are PLAINTEXT"),
-    "UpdateFeatures": "the other controllers' support is not checked",
 }
 # The controller makes it by PartitionRegistration.to_record.
 MADE_BY_HELPERS = ("PartitionRecord",)
+# The requests of a controller on ZooKeeper to its brokers.
+CONTROL_REQUESTS = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
 MACHINES = ("controller", "quorum", "replica", "metadata", "log", "coordinator", "zookeeper")
 
 
@@ -67,14 +70,23 @@ def _apis() -> str:
         broker = "" if by_broker is None else by_broker.way
         by_controller = "decides" if name in controller else on_controllers.get(name, "")
         by_quorum = "responds" if name in quorum else ""
-        served = by_controller or by_quorum or broker in ("responds", "replicas", "coordinates")
+        zookeeper = _on_zookeeper(api)
+        by_nodes = by_controller, by_quorum, zookeeper
+        served = any(by_nodes) or broker in ("responds", "replicas", "coordinates")
         state = NOT if not served else PARTLY if api.name in SERVED_IN_PART else DONE
         note = SERVED_IN_PART.get(api.name, "") if served else "messages only"
         declared = versions(api.request.valid_versions)
-        rows.append((str(key), api.name, declared, by_controller, broker, by_quorum, state, note))
-    counts = {state: sum(row[6] == state for row in rows) for state in (DONE, PARTLY, NOT)}
-    head = ("key", "API", "versions", "controller", "broker", "quorum", "state", "")
+        nodes = by_controller, broker, by_quorum, zookeeper
+        rows.append((str(key), api.name, declared, *nodes, state, note))
+    counts = {state: sum(row[7] == state for row in rows) for state in (DONE, PARTLY, NOT)}
+    head = ("key", "API", "versions", "controller", "broker", "quorum", "ZooKeeper", "state", "")
     return _sum(counts, "APIs") + "\n\n" + table(head, rows)
+
+
+def _on_zookeeper(api: Api) -> str:
+    if api.request in CONTROLLER_REQUESTS or api.request in ADMIN_REQUESTS:
+        return "decides"
+    return "replicas" if api.name in CONTROL_REQUESTS else ""
 
 
 def _sum(counts: dict[str, int], what: str) -> str:

@@ -73,6 +73,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         f"{_CHANGE}the_last_known_leader_of_3_9_goes_with_the_isr_and_of_4_x_with_the_leader",
     ),
     "kraft_version_can_rise": (f"{_RELEASES}kraft_version_can_rise",),
+    "features_change_together": (f"{_RELEASES}features_change_together",),
     "previous_broker_epoch_counts": (f"{_RELEASES}previous_broker_epoch_counts",),
     "registration_needs_metadata_version": (f"{_RELEASES}registration_needs_metadata_version",),
     "tasks_are_periodic": (f"{_RELEASES}tasks_are_periodic",),

@@ -119,8 +119,8 @@ def test_a_registration_keeps_its_fields_and_its_offset() -> None:
     assert (registered.epoch, registered.fenced, registered.register_offset) == (7, True, 100)
     assert registered.log_dirs == (uid(1), uid(2))
     assert registered.endpoints[0] == Endpoint(name="A", host="h", port=1, security_protocol=0)
-    assert registered.supported_range("metadata.version") == FeatureRange(
-        name="metadata.version", min_supported_version=7, max_supported_version=31
+    assert registered.features == (
+        FeatureRange(name="metadata.version", min_supported_version=7, max_supported_version=31),
     )
 
 

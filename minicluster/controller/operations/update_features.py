@@ -1,29 +1,28 @@
 """UpdateFeatures (57): raise or lower finalized feature levels.
 
-Versions:  0-2.
-Leaves out: dependencies between features other than metadata.version.
+Versions:  0-2. Kafka's controller reads upgrade_type in version 0 as well, where it is not on the
+           wire, so that allow_downgrade of version 0 has no effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.java_order import hash_map_order, string_hash, timeline_order
 from minicluster.metadata.bootstrap import cluster_min_isr_record
+from minicluster.metadata.image.cluster import FeatureRange
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR
 from minicluster.metadata.metadata_version import (
     ELR_VERSION,
     FEATURE_NAME,
-    GROUP_VERSION,
     KRAFT_VERSION,
-    SHARE_VERSION,
-    STREAMS_VERSION,
-    TRANSACTION_VERSION,
     MetadataVersion,
     supported_levels,
 )
+from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 from minicluster.protocol.records import (
@@ -37,22 +36,18 @@ from minicluster.rules import Rules
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 FAILED = "The update failed for all features since the following feature had an error: "
 
-_OTHER_FEATURES: Mapping[str, range] = {
-    ELR_VERSION: range(2),
-    TRANSACTION_VERSION: range(3),
-    GROUP_VERSION: range(2),
-    SHARE_VERSION: range(2),
-    STREAMS_VERSION: range(2),
-}
+Update = UpdateFeaturesRequest.FeatureUpdateKey
+Result = UpdateFeaturesResponse.UpdatableFeatureResult
 
 
 def node_features(rules: Rules) -> dict[str, range]:
-    """The levels of each feature that a node of a release offers when it registers."""
-    features = {FEATURE_NAME: supported_levels(rules)}
-    if rules.elr_starts_with_cluster_min_isr:
-        features |= _OTHER_FEATURES
-    if rules.kraft_version_can_rise:
-        features[KRAFT_VERSION] = range(2)
+    """The levels of each feature that a controller supports, those for tests only included."""
+    features = {
+        name: range(low, high + 1) for name, (low, high) in supported_features(rules).items()
+    }
+    features[FEATURE_NAME] = supported_levels(rules)
+    if not rules.kraft_version_can_rise:
+        del features[KRAFT_VERSION]
     return features
 
 
@@ -63,98 +58,153 @@ def update_features(
     kraft: KRaftVersion,
     now_ms: int,
 ) -> Decision:
-    """Change feature levels, all or none.
+    """Change feature levels: all or none (KIP-1022), or each for itself (3.9).
 
     kraft.version is not in the metadata: the quorum writes it, and the response waits for a NoOp
     record behind it. (Kafka raises it though a feature named after it is refused.)
 
     Errors:  in the response: INVALID_UPDATE_VERSION of the first level that cannot be.
-    Source:  KIP-584, KIP-778, KIP-853, KIP-966; FeatureControlManager.updateFeatures.
+    Source:  KIP-584, KIP-778, KIP-853, KIP-966; QuorumController.updateFeatures,
+             ConfigurationControlManager.updateFeatures, FeatureControlManager.updateFeatures.
     """
+    updates = {update.feature: update for update in request.feature_updates}
+    proposed = {name: update.max_version_level for name, update in updates.items()}
     records: list[VersionedRecord] = []
-    raised: int | None = None
-    error = ApiError()
-    for update in request.feature_updates:
-        kind = update.upgrade_type
-        if version == 0:
-            kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
-        error = _check(state, update.feature, update.max_version_level, kind, kraft)
-        if error:
-            break
-        if update.feature == KRAFT_VERSION:
-            if kind == UPGRADE:
-                raised = update.max_version_level
-                records.append(VersionedRecord(NoOpRecord(), 0))
-            continue
-        if update.feature == ELR_VERSION and update.max_version_level >= 1:
-            records += _elr_safety_records(state)
-        records.append(
-            VersionedRecord(
-                FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level), 0
+    errors: dict[str, ApiError] = {}
+    for name in hash_map_order(updates, string_hash):
+        errors[name] = error = _check(state, updates[name], proposed, kraft)
+        if error and state.rules.features_change_together:
+            return Decision(
+                response=UpdateFeaturesResponse(
+                    error_code=error.error, error_message=f"{FAILED}{error.message}"
+                )
             )
-        )
-    results: tuple[UpdateFeaturesResponse.UpdatableFeatureResult, ...] = ()
-    if version < 2 and not error:  # one error is about the request as a whole (KIP-1022)
-        results = tuple(
-            UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=update.feature, error_message=None
-            )
-            for update in request.feature_updates
-        )
-    writes = not (error or request.validate_only)
+        if not error:
+            records += _records(updates[name])
+    if request.validate_only:
+        return Decision(response=_response(state, request, version, errors))
+    if proposed.get(ELR_VERSION, 0) > 0:
+        records = _elr_safety_records(state) + records
+    raised = proposed.get(KRAFT_VERSION, kraft.level)
     return Decision(
-        records=tuple(records) if writes else (),
-        response=UpdateFeaturesResponse(
-            error_code=error.error,
-            error_message=f"{FAILED}{error.message}" if error else None,
-            results=results,
-        ),
-        atomic=writes,
-        kraft_version=raised if writes and raised != kraft.level else None,
+        records=tuple(records),
+        response=_response(state, request, version, errors),
+        atomic=True,
+        kraft_version=raised if raised > kraft.level else None,
+    )
+
+
+def _response(
+    state: ClusterState,
+    request: UpdateFeaturesRequest,
+    version: int,
+    errors: Mapping[str, ApiError],
+) -> UpdateFeaturesResponse:
+    """The response to a request that is not refused as a whole.
+
+    The results are those of the request's features before version 2, and in 3.9 of all versions, by
+    name.
+    """
+    if not state.rules.features_change_together:
+        return UpdateFeaturesResponse(
+            results=tuple(
+                Result(feature=name, error_code=error.error, error_message=error.message)
+                for name, error in sorted(errors.items())
+            )
+        )
+    named = request.feature_updates if version < 2 else ()
+    return UpdateFeaturesResponse(
+        error_message=None,
+        results=tuple(Result(feature=update.feature, error_message=None) for update in named),
+    )
+
+
+def _records(update: Update) -> list[VersionedRecord]:
+    """The record of an update; for kraft.version one that has an offset to wait for."""
+    if update.feature != KRAFT_VERSION:
+        level = FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
+        return [VersionedRecord(level, 0)]
+    return [VersionedRecord(NoOpRecord(), 0)] if update.upgrade_type == UPGRADE else []
+
+
+def _invalid(feature: str, level: int, reason: str) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Invalid update version {level} for feature {feature}. {reason}",
     )
 
 
 def _check(
-    state: ClusterState, feature: str, level: int, kind: int, kraft: KRaftVersion
+    state: ClusterState, update: Update, proposed: Mapping[str, int], kraft: KRaftVersion
 ) -> ApiError:
-    def invalid(reason: str) -> ApiError:
-        return ApiError(
-            ErrorCode.INVALID_UPDATE_VERSION,
-            f"Invalid update version {level} for feature {feature}. {reason}",
-        )
+    """The reason to refuse a level.
 
+    Source:  FeatureControlManager.updateFeature.
+    """
+    feature, level, kind = update.feature, update.max_version_level, update.upgrade_type
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        return invalid("The controller does not support the given upgrade type.")
+        reason = "The controller does not support the given upgrade type."
+        return _invalid(feature, level, reason)
     if level < 0:
-        return invalid("A feature version cannot be less than 0.")
+        return _invalid(feature, level, "A feature version cannot be less than 0.")
     problem = _unsupported(state, feature, level)
     if problem:
-        return invalid(problem)
+        return _invalid(feature, level, problem)
     of_quorum = feature == KRAFT_VERSION
     current = kraft.level if of_quorum else state.image.features.level(feature)
     if level < current and kind == UPGRADE:
-        return invalid(
+        return _invalid(
+            feature,
+            level,
             "Can't downgrade the version of this feature without setting the upgrade type to "
-            "either safe or unsafe downgrade."
+            "either safe or unsafe downgrade.",
         )
     if level > current and kind != UPGRADE:
-        return invalid("Can't downgrade to a newer version.")
+        return _invalid(feature, level, "Can't downgrade to a newer version.")
     if of_quorum and level < current:
-        return invalid("Can't downgrade the version of this feature.")
+        return _invalid(feature, level, "Can't downgrade the version of this feature.")
     if of_quorum and level > current and kraft.why_not is not None:
-        return invalid(kraft.why_not)
+        return ApiError(ErrorCode.INVALID_UPDATE_VERSION, kraft.why_not)
     if feature == FEATURE_NAME and level < current:
-        return _downgrade_error(state.gates.metadata_version, level, kind)
-    if feature == ELR_VERSION and level >= 1 and not state.gates.metadata_version.elr_supported:
-        return invalid(
-            f"{feature} could not be set to {level} because it depends on {FEATURE_NAME} level "
-            f"{MetadataVersion.V4_0_IV1.level}"
-        )
+        return _downgrade_error(state, level, kind)
+    if level >= 1 and feature not in (FEATURE_NAME, KRAFT_VERSION):
+        problem = _unmet(state, feature, proposed)
+        if problem:
+            return _invalid(
+                feature, level, f"{feature} could not be set to {level} because {problem}"
+            )
     return ApiError()
 
 
-def _downgrade_error(current: MetadataVersion, level: int, kind: int) -> ApiError:
-    """A downgrade of metadata.version is refused where records would be lost."""
+def _unmet(state: ClusterState, feature: str, proposed: Mapping[str, int]) -> str:
+    """The level of another feature that is too low, nothing if none is.
+
+    The levels of the same request count. Only the eligible leader replicas depend on anything.
+
+    Source:  Feature.validateVersion.
+    """
+    level = proposed.get(FEATURE_NAME, state.gates.metadata_version.level)
+    lowest = state.rules.metadata_version_lowest
+    if level < lowest:
+        name = MetadataVersion.from_level(lowest).version_name
+        return f"it depends on {FEATURE_NAME}={lowest} ({name})"
+    if feature == ELR_VERSION and level < MetadataVersion.V4_0_IV1:
+        return f"it depends on {FEATURE_NAME} level {MetadataVersion.V4_0_IV1.level}"
+    return ""
+
+
+def _downgrade_error(state: ClusterState, level: int, kind: int) -> ApiError:
+    """A downgrade of metadata.version is refused where records would be lost.
+
+    Source:  FeatureControlManager.updateMetadataVersion.
+    """
+    current = state.gates.metadata_version
+    form = f"Unsupported metadata.version downgrade from {current.level} to {level}."
+    if not state.rules.features_change_together:
+        form = f"Invalid metadata.version {level}."
+        if level < MetadataVersion.V3_3_IV0:  # the first that writes its own level
+            why = "Unable to set a metadata.version less than 3.3-IV0"
+            return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{form} {why}")
     if not MetadataVersion.from_level(level).changes_metadata_since(current):
         return ApiError()
     if kind == UNSAFE_DOWNGRADE:
@@ -164,30 +214,48 @@ def _downgrade_error(current: MetadataVersion, level: int, kind: int) -> ApiErro
             "Refusing to perform the requested downgrade because it might delete metadata "
             "information."
         )
-    return ApiError(
-        ErrorCode.INVALID_UPDATE_VERSION,
-        f"Unsupported metadata.version downgrade from {current.level} to {level}. {why}",
-    )
+    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{form} {why}")
 
 
 def _unsupported(state: ClusterState, feature: str, level: int) -> str:
     """The first node that does not support a level, nothing if all do.
 
+    Controllers count where they can register. One that has not registered may be of any release.
+
     Source:  FeatureControlManager.reasonNotSupported.
     """
+    own_id = state.settings.node_id
     local = node_features(state.rules).get(feature, range(1))
-    problem = _outside(f"Local controller {state.settings.node_id}", level, local)
+    problem = _outside(f"Local controller {own_id}", level, local)
     if problem:
         return problem
-    for broker in state.image.cluster.brokers.values():
-        offer = broker.supported_range(feature)
-        levels = range(1)
-        if offer is not None:
-            levels = range(offer.min_supported_version, offer.max_supported_version + 1)
-        problem = _outside(f"Broker {broker.id}", level, levels)
+    brokers, controllers = state.image.cluster.brokers, state.image.cluster.controllers
+    for broker_id in timeline_order(brokers, int):
+        offer = _offered(brokers[broker_id].features, feature)
+        problem = _outside(f"Broker {broker_id}", level, offer)
         if problem:
             return problem
+    if not state.gates.metadata_version.controller_registration_supported:
+        return ""
+    for controller_id in timeline_order(controllers, int):
+        if controller_id != own_id:
+            offer = _offered(controllers[controller_id].features, feature)
+            problem = _outside(f"Controller {controller_id}", level, offer)
+            if problem:
+                return problem
+    for controller_id in state.settings.static_voters:
+        if controller_id != own_id and controller_id not in controllers:
+            return (
+                f"controller {controller_id} has not registered, and may not support this feature"
+            )
     return ""
+
+
+def _offered(offers: Iterable[FeatureRange], feature: str) -> range:
+    for offer in offers:
+        if offer.name == feature:
+            return range(offer.min_supported_version, offer.max_supported_version + 1)
+    return range(1)
 
 
 def _outside(node: str, level: int, levels: range) -> str:

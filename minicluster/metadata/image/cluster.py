@@ -88,10 +88,6 @@ class BrokerRegistration:
         """A replica in this directory is usable on this broker."""
         return directory_id.is_online(directory, self.log_dirs)
 
-    def supported_range(self, feature: str) -> FeatureRange | None:
-        """The levels of a feature that the broker offers."""
-        return next((offer for offer in self.features if offer.name == feature), None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRegistration:

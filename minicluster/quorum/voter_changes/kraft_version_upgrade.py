@@ -38,11 +38,10 @@ def upgrade(
     if version < present:
         raise IllegalArgument(f"kraft.version: {version} is below {present}: no downgrade")
     voters = _reported_voters(node, role)
-    silent = [voter.key.id for voter in voters if voter.key.directory_id is None]
-    lacking = [voter.key.id for voter in voters if not voter.versions.holds(version)]
-    if silent or lacking:
+    if any(voter.key.directory_id is None or not voter.versions.holds(version) for voter in voters):
         raise IllegalArgument(
-            f"kraft.version: not all of the voters support {version}: {sorted({*silent, *lacking})}"
+            f"Invalid upgrade of kraft.version to KRAFT_VERSION_{version} because not all of the "
+            "voters support it"
         )
     if not validate_only:
         record = KRaftVersionRecord(version=0, kraft_version=version)
