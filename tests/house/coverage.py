@@ -16,7 +16,7 @@ from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS, Api
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum.requests import handlers as quorum_requests
-from tests.house.kips import BUILT, LEFT_OUT, TITLES
+from tests.house.kips import BUILT, LEFT_OUT, MESSAGES_ONLY, TITLES
 from tests.house.pages import table, versions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,10 @@ SERVED_IN_PART = {
 MADE_BY_HELPERS = ("PartitionRecord",)
 # The requests of a controller on ZooKeeper to its brokers.
 CONTROL_REQUESTS = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
-MACHINES = ("controller", "quorum", "replica", "metadata", "log", "coordinator", "zookeeper")
+MACHINES = (
+    *("broker", "controller", "coordinator", "log", "metadata", "quorum", "replica", "zookeeper"),
+    "actors",
+)
 
 
 def parts() -> dict[str, str]:
@@ -160,7 +163,8 @@ def _files() -> Iterator[tuple[str, Path]]:
 def _kips() -> str:
     rows = []
     for number, rooms in cited_kips().items():
-        built = number in BUILT or {*rooms} & {*MACHINES, "minicluster"}
+        cited = {*rooms} & {*MACHINES, "minicluster"} and number not in MESSAGES_ONLY
+        built = number in BUILT or cited
         state = PARTLY if number in LEFT_OUT else DONE if built else NOT
         note = "" if built else "its fields in messages"
         note = LEFT_OUT.get(number, note)

@@ -118,10 +118,15 @@ LEFT_OUT = {
     546: "quotas are altered and described; nobody enforces them",
     554: "credentials are altered and described; nobody checks them",
     801: "ACLs are decoded and kept in the image; nobody checks them",
-    866: "its records are decoded; there is no ZooKeeper to migrate from",
+    866: "its records are decoded; no cluster here migrates",
     900: "credentials are altered and described; nobody checks them",
+    1005: "responds as a log without tiers does",
+    1023: "responds as a log without tiers does",
 }
 """The missing part of each KIP that is built in part."""
 
-BUILT = {106, 380, 482, 516, 836}
+BUILT = {106, 183, 380, 464, 482, 516, 590, 836}
 """Built, although no machine cites them: defaults, broker epochs, tagged fields, topic ids."""
+
+MESSAGES_ONLY = {405, 932}
+"""Not built, although a machine cites them for the fields of their messages."""
