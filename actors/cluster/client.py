@@ -70,10 +70,11 @@ class Operation:
 
 @dataclass(slots=True, kw_only=True)
 class AdminOperation(Operation):
-    """A request to the active controller."""
+    """A request to the active controller, or to a node that is named."""
 
     request: Any
     version: int
+    to: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,13 +197,13 @@ class Client(ClusterActor):
     # Administration.
 
     def _admin(self, operation: AdminOperation) -> None:
-        controller = self.directory.active_controller()
-        if controller is None:
+        node = self.directory.active_controller() if operation.to is None else operation.to
+        if node is None:
             self._again(operation, "no controller is active")
             return
         self.network.request(
             src=CLIENT_ID,
-            dst=controller,
+            dst=node,
             body=operation.request,
             version=operation.version,
             caller=self,

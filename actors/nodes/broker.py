@@ -223,6 +223,9 @@ class BrokerRoles(Shell):
     def _ready(self, what: str) -> None:
         """Listen, and request to be unfenced, once both machines have applied the first image.
 
+        The directories of replicas are in a request of their own at that time: recorded logs of
+        Apache Kafka have the unfencing before them, in one batch.
+
         Source:  BrokerServer.startup: enableRequestProcessing comes after the first publish.
         """
         if what in self._waiting_for:

@@ -8,6 +8,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.errors import UserError
+from minicluster.protocol.messages import DescribeLogDirsRequest
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,8 @@ WRONG = {
     "cluster.save(5)": "5 is no path",
     "cluster.ingest(5)": "5 is no path",
     "cluster.admin('CreateTopics')": "'CreateTopics' is no request",
+    "cluster.admin(DescribeLogDirsRequest(), to='1')": "'1' is not the id of a node",
+    "cluster.admin(DescribeLogDirsRequest(), to=9)": "there is no node 9",
     "cluster.ids(None)": "None is not a selector",
     "cluster.partition_state('orders', '0')": "give a topic's name and a number",
     "orders['0']": "'0' is no number of a partition",
@@ -86,9 +89,24 @@ WRONG = {
 def test_a_wrong_type_is_one_line_and_harms_nothing(cluster: MiniCluster, expression: str) -> None:
     orders = cluster.topic("orders")
     with pytest.raises(UserError) as refused:
-        eval(expression, {"cluster": cluster, "orders": orders})
+        names = {"DescribeLogDirsRequest": DescribeLogDirsRequest}
+        eval(expression, {"cluster": cluster, "orders": orders, **names})
     assert WRONG[expression] in str(refused.value) and "\n" not in str(refused.value)
     assert not cluster.rt.crashes and cluster.all_unfenced()
+
+
+def test_a_request_goes_to_the_node_that_is_named(cluster: MiniCluster) -> None:
+    """Without a node the active controller takes it, which has no log directories of brokers."""
+    broker = cluster.topic("orders")[1].followers[0]
+    for node in (broker, broker.id):
+        [found] = cluster.admin(DescribeLogDirsRequest(topics=None), to=node).results
+        logs = {(t.name, p.partition_index) for t in found.topics for p in t.partitions}
+        assert logs >= {("orders", 0), ("orders", 1)}
+    cluster.kill(broker)
+    with pytest.raises(UserError, match=rf"no response of node {broker.id} came within 2s \("):
+        cluster.admin(DescribeLogDirsRequest(topics=None), to=broker, within="2s")
+    cluster.restart(broker)
+    cluster.wait_until(cluster.all_unfenced)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from minicluster import MiniCluster
 from minicluster.actors.cluster.actions.requests import NoResponse, RequestRefused, refuse
 from minicluster.lazy_dataclass import dataclass
+from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import read_segment, write_segment
 from minicluster.protocol import messages as m
 from minicluster.protocol import records as r
@@ -76,14 +78,47 @@ def recorded_steps(folder: Path) -> list[Step]:
     return steps[begun : last_stop + 1]
 
 
-def shortened(source: Path, target: Path, end_ms: int) -> Path:
-    """The segments of a recorded run without the batches after a moment."""
-    for path in sorted(source.glob("controller-*/__cluster_metadata-0/*.log")):
-        to = target / path.relative_to(source)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        placed = read_segment(path).batches
-        write_segment(to, [one.batch for one in placed if one.batch.max_timestamp <= end_ms])
+def shortened(source: Path, target: Path, end_ms: int, controllers: str = "*") -> Path:
+    """The segments of a recorded run without the batches after a moment.
+
+    Shapes:  controllers: a pattern of their ids. A log that begins with a snapshot keeps its first.
+    """
+    for folder in sorted(source.glob(f"controller-{controllers}/{METADATA_DIRECTORY}")):
+        to = target / folder.relative_to(source)
+        to.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("*.log")):
+            batches = [one.batch for one in read_segment(path).batches]
+            kept = [batch for batch in batches if batch.max_timestamp <= end_ms]
+            if kept:
+                write_segment(to / path.name, kept)
+        if int(min(folder.glob("*.log")).stem) != 0:
+            first = min(folder.glob("*.checkpoint"))
+            shutil.copy(first, to / first.name)
     return target
+
+
+def directories(run: Run) -> dict[tuple[str, int, int], int]:
+    """The log directory of each replica when it was first assigned to one.
+
+    Shapes:  -> (topic, partition, broker) -> the place of the directory in its broker's list.
+    """
+    names: dict[Any, str] = {}
+    replicas: dict[tuple[Any, int], tuple[int, ...]] = {}
+    places: dict[Any, int] = {}
+    found: dict[tuple[str, int, int], int] = {}
+    for operation in run.history.operations:
+        for record in (entry.record for entry in operation.entries):
+            if isinstance(record, r.RegisterBrokerRecord):
+                places |= {one: place for place, one in enumerate(record.log_dirs)}
+            elif isinstance(record, r.TopicRecord):
+                names[record.topic_id] = record.name
+            elif isinstance(record, r.PartitionRecord | r.PartitionChangeRecord):
+                key = record.topic_id, record.partition_id
+                replicas[key] = tuple(record.replicas or replicas.get(key, ()))
+                for broker, one in zip(replicas[key], record.directories or (), strict=False):
+                    if one in places:
+                        found.setdefault((names[key[0]], key[1], broker), places[one])
+    return found
 
 
 def placements(run: Run) -> dict[str, list[dict[int, tuple[int, ...]]]]:
@@ -103,12 +138,27 @@ def placements(run: Run) -> dict[str, list[dict[int, tuple[int, ...]]]]:
     return found
 
 
+def in_snapshot(run: Run) -> dict[str, list[dict[int, tuple[int, ...]]]]:
+    """The replicas of the topics that a log begins with, as ``placements`` gives them."""
+    names: dict[Any, str] = {}
+    found: dict[str, list[dict[int, tuple[int, ...]]]] = {}
+    for record in (versioned.record for versioned in run.start.records if run.start):
+        if isinstance(record, r.TopicRecord):
+            names[record.topic_id] = record.name
+            found[record.name] = [{}]
+        elif isinstance(record, r.PartitionRecord):
+            found[names[record.topic_id]][0][record.partition_id] = tuple(record.replicas)
+    return found
+
+
 @dataclass(slots=True)
 class Replay:
     """A replay in progress.
 
     Shapes:  placed: the replicas that Kafka drew, by topic and life; lives: the current life of
-             each topic; begun_ms: the wall-clock time of Kafka at the zero of the cluster's clock.
+             each topic; begun_ms: the wall-clock time of Kafka at the zero of the cluster's clock;
+             held_in: the directories that Kafka drew, as ``directories`` gives them; snapshot_ms:
+             when the snapshot was made with which the recorded log begins.
     """
 
     cluster: MiniCluster
@@ -118,11 +168,19 @@ class Replay:
     begun_ms: int = 0
     within: str = WITHIN  # the response to the step's request
     unfinished: list[Step] = field(default_factory=list)  # what a client sends once more
+    held_in: Mapping[tuple[str, int, int], int] = field(default_factory=dict)
+    unusable: set[int] = field(default_factory=set)  # nodes that do not start with their disks
+    snapshot_ms: int | None = None
 
     def run(self) -> None:
         """Perform every step; the clock of the cluster never runs ahead of the recorded one."""
         self.begun_ms = self.steps[0].at_ms - self.cluster.now_ms
         for step in self.steps:
+            if self.snapshot_ms is not None and step.at_ms > self.snapshot_ms:
+                self._run_to(self.snapshot_ms)
+                self.snapshot_ms = None
+                self.cluster.snapshot(self.cluster.controllers)
+                self.cluster.compact(self.cluster.controllers)
             if step.words[0] in ("wait", "ended"):  # recorded when the wait was over
                 self._perform(step)
                 self._run_to(step.at_ms)
@@ -138,6 +196,8 @@ class Replay:
             self.begun_ms += wait_ms  # late: the steps keep their distances
 
     def _perform(self, step: Step) -> None:
+        if self._on_disk(step.text):
+            return
         word, *rest = step.text.removesuffix(UNAWAITED).split(" ")
         self.within = UNAWAITED_WITHIN if step.text.endswith(UNAWAITED) else WITHIN
         if word in LEFT_OUT or word == "sleep" or (word == "wait" and not step.ok):
@@ -166,7 +226,8 @@ class Replay:
 
     def _start(self, node: str) -> None:
         self.cluster.run_for(f"{JVM_STARTS_MS}ms")
-        self.cluster.restart(int(node))
+        if int(node) not in self.unusable:
+            self.cluster.restart(int(node))
 
     def _sigkill(self, node: str) -> None:
         self.cluster.kill(int(node))
@@ -180,16 +241,64 @@ class Replay:
     def _sigcont(self, node: str) -> None:
         self.cluster.resume(int(node))
 
+    def _on_disk(self, text: str) -> bool:
+        """Perform a step that is about a node's disk; False for any other step."""
+        for sentence, do in (
+            (r"move away log directory \S+ of broker (\d+), holding \[(.*)\]", self._lose),
+            (r"put log directory \S+ of broker (\d+) back", self._put_back),
+            (r"erase log directory \S+ of broker (\d+) and start it without .*", self._erase),
+            (r"wipe and format (\d+)", self._wipe),
+            (r"cordon log directory (\S+) of broker (\d+) by its properties file", self._cordon),
+        ):
+            if found := re.fullmatch(sentence, text):
+                do(*found.groups())
+                return True
+        return False
+
+    def _lose(self, broker: str, logs: str) -> None:
+        names = set(re.findall(r"'(.+?)-(\d+)'", logs))
+        places = {self.held_in[name, int(index), int(broker)] for name, index in names}
+        [place] = places
+        self.cluster.fail_dir(int(broker), dir=place)
+
+    def _put_back(self, broker: str) -> None:
+        for place in range(3):
+            self.cluster.repair_dir(int(broker), dir=place)
+
+    def _erase(self, broker: str) -> None:
+        """A directory without meta.properties: the broker ends while it starts."""
+        self.unusable.add(int(broker))
+
+    def _wipe(self, node: str) -> None:
+        self.cluster.wipe(int(node))
+        self.unusable.discard(int(node))
+
+    def _cordon(self, name: str, broker: str) -> None:
+        self.cluster.set_config("cordoned.log.dirs", name, broker=int(broker))
+
+    def _move_dir(self, place: str, broker: str, path: str) -> None:
+        name, index = _partition(place)
+        self._put_into({(name, index, int(broker)): path.rpartition("/")[2]})
+
+    def _put_into(self, directories: Mapping[tuple[str, int, int], str]) -> None:
+        """Name the directories of replicas: of those that are there, and of later ones."""
+        request = m.AlterReplicaLogDirsRequest
+        for (name, index, broker), directory in directories.items():
+            topic = request.AlterReplicaLogDirTopic(name=name, partitions=(index,))
+            into = request.AlterReplicaLogDir(path=directory, topics=(topic,))
+            self.cluster.admin(request(dirs=(into,)), to=broker)
+
     def _ended(self, node: str) -> None:
         self.cluster.wait_until(lambda: not self.cluster.node(int(node)).is_running, WITHIN)
 
     # --- topics -----------------------------------------------------------------------------
 
-    def _create(self, name: str, partitions: str, _replicas: str, *configs: str) -> None:
+    def _create(self, name: str, partitions: str, count: str, *configs: str) -> None:
         life = self.lives[name] = self.lives.get(name, -1) + 1
-        lives = self.placed[name]
+        lives = self.placed.get(name) or [{}]  # none of a topic that was deleted before
         recorded = lives[min(life, len(lives) - 1)]
-        replicas = [list(recorded[index]) for index in range(int(partitions))]
+        anywhere = self.cluster.broker_ids[: int(count)]
+        replicas = [list(recorded.get(index, anywhere)) for index in range(int(partitions))]
         self._create_with(name, replicas, configs)
 
     def _create_manual(self, name: str, assignment: str, *configs: str) -> None:
@@ -199,6 +308,13 @@ class Replay:
 
     def _create_with(self, name: str, replicas: list[list[int]], configs: tuple[str, ...]) -> None:
         settings = dict(one.split("=", 1) for one in configs)
+        directories = {
+            (name, index, broker): f"d{self.held_in[name, index, broker] + 1}"
+            for index, brokers in enumerate(replicas)
+            for broker in brokers
+            if (name, index, broker) in self.held_in
+        }
+        self._put_into(directories)
         self.cluster.create_topic(
             name, assignment=replicas, configs=settings or None, within=self.within
         )

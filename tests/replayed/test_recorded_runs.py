@@ -15,7 +15,17 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.verify.comparison import Comparison, Level, compare
 from minicluster.verify.evidence.reading import read_run
-from tests.replayed.replay import SETTINGS, Replay, lead, placements, recorded_steps, shortened
+from minicluster.verify.reporting.scale import Clock
+from tests.replayed.replay import (
+    SETTINGS,
+    Replay,
+    directories,
+    in_snapshot,
+    lead,
+    placements,
+    recorded_steps,
+    shortened,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +37,15 @@ EXPLAINED: dict[str, dict[str, str]] = {
     "cluster": {},
     "divergent": {},
     "smoke": {},
+    "jbod": {
+        "config cordoned.log.dirs of broker 1": "Kafka had it in the broker's properties file",
+        **dict.fromkeys(
+            ("orders-1", "orders-4", "orders-7", "orders-10"),
+            "broker 3, whose disk was new, came into the ISRs of leader 2 after broker 1 had begun "
+            "to shut down; here, where a log of few records is copied at once, before",
+        ),
+    },
+    "trimmed": {},
     "migration-of-versions": {
         "at-17-0": "Kafka made it before its brokers had registered their directories anew"
     },
@@ -41,17 +60,30 @@ EXPLAINED: dict[str, dict[str, str]] = {
 
 
 def replayed(
-    name: str, folder: Path, *, led_by: int | None = None, elr: bool = False, **shape: Any
+    name: str,
+    folder: Path,
+    *,
+    led_by: int | None = None,
+    elr: bool = False,
+    log_dirs: str = "",
+    log_of: str = "*",
+    **shape: Any,
 ) -> Comparison:
     """A recorded run beside the same steps on a cluster.
 
-    Shapes:  led_by: the controller that the steps take for the active one.
+    Shapes:  led_by: the controller that the steps take for the active one; log_of: the controller
+             whose log is compared, where each has its own beginning.
     """
     recorded = LOGS / name
     summary = json.loads((recorded / "summary.json").read_text())
     steps = recorded_steps(recorded)
     config = {**SETTINGS, "kraft.version": int(summary["dynamic_quorum"])}
     config["eligible.leader.replicas.enable"] = elr
+    config |= {"log.dirs": log_dirs} if log_dirs else {}
+    short = shortened(recorded, folder / "kafka", steps[-1].at_ms, log_of)
+    theirs = read_run(short, "kafka")
+    snapshot_ms = None if theirs.start is None else Clock(theirs).of(theirs.start.end_offset)
+    placed = placements(theirs) | ({} if theirs.start is None else in_snapshot(theirs))
     with MiniCluster(
         brokers=len(summary["brokers"] or summary["combined"]),
         controllers=len(summary["controllers"]) or 1,
@@ -61,10 +93,10 @@ def replayed(
     ) as cluster:
         if led_by is not None:
             lead(cluster, led_by)
-        Replay(cluster, steps, placements(read_run(recorded, "kafka"))).run()
+        held_in = directories(theirs) if log_dirs else {}
+        Replay(cluster, steps, placed, held_in=held_in, snapshot_ms=snapshot_ms).run()
         ours = read_run(cluster.save(folder / "ours"), "ours")
-    short = shortened(recorded, folder / "kafka", steps[-1].at_ms)
-    return compare(read_run(short, "kafka"), ours)
+    return compare(theirs, ours)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +107,8 @@ def replayed(
         ("cluster-3.3", RELEASE_3_3, 15),
         ("divergent", {"led_by": 103, "elr": True}, 6),
         ("smoke", {"elr": True}, 8),
+        ("jbod", {"elr": True, "log_dirs": "d1,d2,d3"}, 24),
+        ("trimmed", {"elr": True, "log_of": "103", "led_by": 101}, 85),
     ],
 )
 def test_every_partition_goes_through_what_it_did_in_kafka(
@@ -90,4 +124,5 @@ def test_every_partition_goes_through_what_it_did_in_kafka(
     )
     assert about.keys() == explained.keys(), "an explanation of what does not differ any more"
     assert comparison.partitions == partitions
-    assert comparison.same == partitions - len(explained)
+    of_partitions = [key for key in explained if not key.startswith("config ")]
+    assert comparison.same == partitions - len(of_partitions)

@@ -1,4 +1,4 @@
-"""Requests to the active controller on behalf of a test."""
+"""Requests to the active controller, or to one node, on behalf of a test."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from minicluster.actors.cluster.actions.performing import ms
 from minicluster.actors.cluster.client import AdminOperation, Operation
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.actors.cluster.views import Node
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode, encode
@@ -30,21 +31,30 @@ class RequestRefused(UserError):
 
 
 class NoResponse(UserError):
-    """No controller responded in time."""
+    """No node responded in time."""
 
 
-def admin(cluster: ClusterRoles, request: Any, *, within: Duration = ADMIN_WITHIN) -> Any:
-    """Send any request to the active controller and give its response.
+def admin(
+    cluster: ClusterRoles,
+    request: Any,
+    *,
+    to: Node | int | None = None,
+    within: Duration = ADMIN_WITHIN,
+) -> Any:
+    """Send any request to the active controller, or to one node, and give its response.
 
     Errors:  UserError for a request that no bytes can carry; NoResponse.
     """
     what = type(request).__name__
     if not hasattr(request, "api_key"):
         raise UserError(f"admin: {shown(request)} is no request, such as DescribeQuorumRequest()")
-    return send(cluster, what, request, read_duration(within, f"{what}: within"))
+    node_id = None if to is None else cluster.node(to).id
+    return send(cluster, what, request, read_duration(within, f"{what}: within"), to=node_id)
 
 
-def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> Any:
+def send(
+    cluster: ClusterRoles, what: str, request: Any, within: Duration, *, to: int | None = None
+) -> Any:
     """Send a request under a name that errors begin with."""
     cluster.check_started(what)
     within_ms = ms(within)
@@ -54,7 +64,7 @@ def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> An
     except (ProtocolError, ValueError, TypeError, AttributeError) as error:
         raise UserError(f"{what}: version {version} cannot carry it: {error}") from None
     operation = AdminOperation(
-        deadline_ms=cluster.now_ms + within_ms, request=request, version=version
+        deadline_ms=cluster.now_ms + within_ms, request=request, version=version, to=to
     )
     with cluster.rt.exclusive():
         cluster.own_client.deliver(operation)
@@ -62,7 +72,9 @@ def send(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> An
     if operation.response is None:
         why = operation.failure or "no response"
         limit = format_duration(within_ms)
-        raise NoResponse(f"{what}: no controller responded within {limit} ({why})")
+        node = "controller" if to is None else f"response of node {to}"
+        verb = "responded" if to is None else "came"
+        raise NoResponse(f"{what}: no {node} {verb} within {limit} ({why})")
     return operation.response
 
 
