@@ -18,13 +18,14 @@ from minicluster.actors.nodes.config import BROKER_RACK, ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
-from minicluster.log.checkpoint import Snapshot, encode_snapshot, remember_snapshot
+from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
 from minicluster.metadata.errors import MetadataLost
 from minicluster.metadata.image.cluster import BrokerRegistration, Endpoint
-from minicluster.metadata.snapshot import image_records, remember_image
+from minicluster.metadata.shared_folds import SharedFolds
+from minicluster.metadata.snapshot import image_records
 from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord, VotersRecord
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.rules import Rules
@@ -125,12 +126,12 @@ class Adoption:
         every = [*of_brokers.values(), *of_controllers.values()]
         return (of_controllers, of_brokers) if len(set(every)) == len(every) else ({}, {})
 
-    def fill(self, disks: Mapping[int, Disk], rules: Rules) -> None:
+    def fill(self, disks: Mapping[int, Disk], rules: Rules, folds: SharedFolds) -> None:
         """Write what each node has on its disk at the start.
 
         Errors:  UserError for a state that the log's metadata.version cannot carry.
         """
-        end, content = self.end, _snapshot(self.end, rules)
+        end, content = self.end, _snapshot(self.end, rules, folds)
         for disk in disks.values():
             log = disk.logs[METADATA_DIRECTORY] = Log(end.end_offset)
             log.snapshots[end.end_offset, end.epoch] = content
@@ -148,7 +149,7 @@ def _address(endpoints: Sequence[Endpoint]) -> Address:
     return endpoint.host, endpoint.port
 
 
-def _snapshot(end: LogEnd, rules: Rules) -> bytes:
+def _snapshot(end: LogEnd, rules: Rules, folds: SharedFolds) -> bytes:
     control: tuple[KRaftVersionRecord | VotersRecord, ...] = ()
     if end.kraft_version and end.voters is not None:
         version = KRaftVersionRecord(version=0, kraft_version=end.kraft_version)
@@ -159,6 +160,6 @@ def _snapshot(end: LogEnd, rules: Rules) -> bytes:
         raise UserError(f"{end.path}: {error}") from None
     snapshot = Snapshot(records=records, last_contained_log_timestamp=end.time_ms, control=control)
     content = encode_snapshot(snapshot, epoch=end.epoch, timestamp_ms=end.time_ms)
-    remember_snapshot(content, snapshot)
-    remember_image(records, end.end_offset - 1, end.image)
+    folds.remember_snapshot(content, snapshot)
+    folds.remember_image(records, end.end_offset - 1, end.image)
     return content

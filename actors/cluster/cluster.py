@@ -63,6 +63,7 @@ from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.replica.partition.partition import Partition
@@ -211,7 +212,8 @@ class Cluster:
         self.client_nodes = ClientNodes()
         self.inlet = Inlet()
         self.zookeeper_log = ZooKeeperLog()
-        self.committed = CommittedImage()
+        self.folds = SharedFolds()
+        self.committed = CommittedImage(self.folds)
         config = self.config
         self.plan = QuorumPlan(
             cluster_id=format_uuid(cluster_id) if outside is None else outside.cluster_id,
@@ -246,7 +248,7 @@ class Cluster:
         self.clocks = {node_id: NodeClock(self.rt) for node_id in self.node_ids}
         self.disks = {node_id: self._new_disk(node_id) for node_id in self.node_ids}
         if self.adopted is not None:
-            self.adopted.fill(self.disks, self.rules)
+            self.adopted.fill(self.disks, self.rules, self.folds)
         if outside is None and self.controller_ids:
             self._call_election()
 

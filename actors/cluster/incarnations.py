@@ -56,6 +56,7 @@ def start_process(cluster: Cluster, node_id: int) -> None:
         config=config,
         rules=cluster.rules,
         faults=cluster.faults,
+        folds=cluster.folds,
         log=cluster.log.root.bind(node=node_id),
         exited=partial(_exited, cluster),
     )

@@ -16,7 +16,6 @@ from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
-from minicluster.log.checkpoint import decode_snapshot
 from minicluster.metadata import planted as planted  # the planted faults are in place
 from minicluster.metadata.batch_loader import (
     LeaderAndEpoch,
@@ -104,7 +103,7 @@ class MetadataPublisher(Shell):
 
     def __init__(self, context: NodeContext, listener: ClusterActor | None) -> None:
         super().__init__(context)
-        self.loader = MetadataLoader(context.rules, context.faults)
+        self.loader = MetadataLoader(context.rules, context.faults, context.folds)
         self.listener = listener
         self.delay_ms = 0
         self.image = MetadataImage.EMPTY  # the image last published here
@@ -180,7 +179,7 @@ class MetadataPublisher(Shell):
             case SnapshotSeen(snapshot_id, content, high_watermark):
                 self._high_watermark = high_watermark
                 self._snapshots.on_snapshot(now_ms)
-                snapshot = decode_snapshot(content, f"snapshot {snapshot_id}")
+                snapshot = self.context.folds.snapshot(content, f"snapshot {snapshot_id}")
                 effects = self.loader.on_load_snapshot(
                     snapshot_id,
                     snapshot.records,

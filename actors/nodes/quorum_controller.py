@@ -44,10 +44,8 @@ from minicluster.controller.effects import (
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.lazy_dataclass import dataclass
-from minicluster.log.checkpoint import decode_snapshot
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.metadata.snapshot import image_from_records
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
@@ -124,6 +122,7 @@ class QuorumController(QuorumShell):
             new_topic_id=self._new_topic_id,
             rules=context.rules,
             faults=context.faults,
+            folds=context.folds,
         )
         self._snapshots = SnapshotGenerator(
             self.now(),
@@ -371,9 +370,10 @@ class QuorumController(QuorumShell):
 
     def on_load_snapshot(self, snapshot: qx.LoadSnapshot) -> None:
         self._pass_on(snapshot)
-        content = decode_snapshot(snapshot.content, f"snapshot {snapshot.snapshot_id}")
+        folds = self.context.folds
+        content = folds.snapshot(snapshot.content, f"snapshot {snapshot.snapshot_id}")
         end_offset = snapshot.snapshot_id[0]
-        image = image_from_records(content.records, offset=end_offset - 1)
+        image = folds.image_of(content.records, end_offset - 1)
         self._control(self.controller.on_snapshot(image, end_offset, self.now()))
         self._committed = Provenance(
             last_contained_offset=end_offset - 1,

@@ -22,6 +22,7 @@ from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor, Timer
 from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
 
@@ -41,6 +42,7 @@ class NodeContext:
     faults: Faults
     log: Any  # a structlog logger bound to the node
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
+    folds: SharedFolds  # of the cluster
     continued_epoch: int = -1  # of the registration that a broker goes on with; -1: it registers
 
 

@@ -19,7 +19,6 @@ from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.lazy_dataclass import dataclass
-from minicluster.metadata.image.metadata_image import shared_folds
 from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.actions.clients import Consume, Transaction
@@ -34,7 +33,6 @@ BEFORE = "before"
 SETTLED_WITHIN_MS = 120_000
 LOGS_PARTITIONS_MAX = 500  # beyond, replicas are simulated without their logs
 ONLINE_PARTITIONS_MAX = 20_000  # beyond, the online rules take longer than the simulation
-FOLDS_PER_PARTITION = 2
 FEW_RECORDS = {"metadata.max.idle.interval.ms": "5s"}  # no-op records that many nodes would fetch
 FILE_ENDS = (".yaml", ".yml", ".json")
 
@@ -88,10 +86,9 @@ def what_if(
     on_stage(0, seeds[0], f"reading {log}")
     adoption = Adoption.of(read_log_end(log))
     outcomes = []
-    with shared_folds(FOLDS_PER_PARTITION * partitions_of(adoption)):
-        for done, seed in enumerate(seeds):
-            play = _Play(adoption, stages, seed, config, watch_ms)
-            outcomes.append(play.run(partial(on_stage, done, seed)))
+    for done, seed in enumerate(seeds):
+        play = _Play(adoption, stages, seed, config, watch_ms)
+        outcomes.append(play.run(partial(on_stage, done, seed)))
     return WhatIf(
         log=str(log),
         description=describe(adoption),
@@ -180,6 +177,7 @@ class _Play:
         self.cluster.has_logs = carried
         self.availability = Availability(
             adoption.end.image,
+            self.cluster.folds,
             self.cluster.starting,
             self.cluster.rt.now,
             int(self.cluster.config.static.get("min.insync.replicas", 1)),

@@ -16,7 +16,8 @@ import pykka
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
-from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.shared_folds import SharedFolds
 
 
 class CommitFollower(Protocol):
@@ -70,7 +71,8 @@ class Inlet:
 class CommittedImage:
     """The follower that keeps the image of everything committed."""
 
-    def __init__(self) -> None:
+    def __init__(self, folds: SharedFolds) -> None:
+        self._folds = folds
         self.image = MetadataImage.EMPTY
         self.offset = -1
         self.changes = 0
@@ -78,8 +80,8 @@ class CommittedImage:
     def on_committed(self, batch: RecordBatch) -> None:
         """Apply the batch."""
         image = self.image
-        for offset, record in enumerate(batch.metadata_records, start=batch.base_offset):
-            image = apply(image, record, offset=offset)
+        for run in self._folds.runs(image, batch.metadata_records, batch.base_offset):
+            image = run.after
         if image is not self.image:
             self.image = image
             self.changes += 1

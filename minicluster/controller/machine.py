@@ -63,6 +63,7 @@ from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
 from minicluster.metadata.bootstrap import activation_records
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import BrokerHeartbeatRequest
@@ -93,7 +94,9 @@ class ControllerMachine:
         rules: Rules = Rules.KAFKA_4_3,
         faults: Faults = Faults.NONE,
         max_records_per_batch: int = MAX_RECORDS_PER_BATCH,
+        folds: SharedFolds | None = None,
     ) -> None:
+        self._folds = SharedFolds() if folds is None else folds
         self.state = ClusterState(rules=rules, faults=faults, settings=settings)
         self.settings, self.rules = settings, rules
         self.kraft_version = 0  # of the quorum, and why it could not be raised, if so
@@ -169,8 +172,7 @@ class ControllerMachine:
         """
         if self.is_active:
             return self.on_committed(end_offset, now_ms)
-        for offset, record in enumerate(records, base_offset):
-            self._apply(record, offset, now_ms)
+        self._apply(records, base_offset, now_ms)
         self._offsets.replayed(end_offset, self.state.image)
         return []
 
@@ -384,8 +386,7 @@ class ControllerMachine:
         self._apply_soft(decision, last_offset, now_ms, after_records=False)
         for start in range(0, len(records), size):
             batch = records[start : start + size]
-            for offset, record in enumerate(batch, base_offset + start):
-                self._apply(record, offset, now_ms)
+            self._apply(batch, base_offset + start, now_ms)
             self._offsets.appended(base_offset + start + len(batch), self.state.image)
             effects.append(Append(self._epoch, base_offset + start, batch))
         self._apply_soft(decision, last_offset, now_ms, after_records=True)
@@ -406,8 +407,19 @@ class ControllerMachine:
             elif heartbeats is not None:
                 apply_soft(heartbeats, change, last_offset, now_ms)
 
-    def _apply(self, record: VersionedRecord, offset: int, now_ms: int) -> None:
-        message, offsets = record.record, self._offsets
+    def _apply(self, records: Sequence[VersionedRecord], base_offset: int, now_ms: int) -> None:
+        start = 0
+        while start < len(records):
+            offset = base_offset + start
+            self._follow_transaction(records[start].record, offset)
+            run = self._folds.run(self.state.image, records, start, offset)
+            self.state.apply(run)
+            if self.state.heartbeats is not None:
+                replay_registration(self.state.heartbeats, run.message, self.state.image, now_ms)
+            start += len(run.records)
+
+    def _follow_transaction(self, message: Any, offset: int) -> None:
+        offsets = self._offsets
         if isinstance(message, BeginTransactionRecord):
             offsets.before_transaction = (offset, self.state.image)
         elif isinstance(message, EndTransactionRecord):
@@ -415,9 +427,6 @@ class ControllerMachine:
         elif isinstance(message, AbortTransactionRecord) and offsets.before_transaction is not None:
             self.state.reset(offsets.before_transaction[1], offset)
             offsets.before_transaction = None
-        self.state.apply(record, offset)
-        if self.state.heartbeats is not None:
-            replay_registration(self.state.heartbeats, message, self.state.image, now_ms)
 
     def _fault_hits(self) -> list[Effect]:
         return [FaultHit(zoo_id) for zoo_id in self.state.take_hits()]

@@ -81,30 +81,8 @@ def read_checkpoint(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> Snapshot
 
 
 def decode_snapshot(buffer: bytes, name: str = "snapshot") -> Snapshot:
-    """Read a snapshot from its bytes.
-
-    The nodes of a cluster in one process that load the same bytes share what is read.
-    """
-    for content, snapshot in _decoded:
-        if content is buffer:
-            return snapshot
-    snapshot = snapshot_of(read_batches(Path(name), buffer, whole=True))
-    if len(buffer) >= SHARED_BYTES_MIN:
-        remember_snapshot(buffer, snapshot)
-    return snapshot
-
-
-def remember_snapshot(content: bytes, snapshot: Snapshot) -> None:
-    """Share the content of these bytes with who decodes the same object."""
-    global _decoded
-    _decoded = ((content, snapshot), *_decoded[: SHARED_SNAPSHOTS_MAX - 1])
-
-
-SHARED_BYTES_MIN = 1 << 20
-SHARED_SNAPSHOTS_MAX = 2
-_decoded: tuple[tuple[bytes, Snapshot], ...] = ()
-"""The snapshots decoded last. An entry keeps its bytes alive, so that no other object has their
-identity; the tuple is replaced as a whole, for actors on threads."""
+    """Read a snapshot from its bytes."""
+    return snapshot_of(read_batches(Path(name), buffer, whole=True))
 
 
 def snapshot_of(content: SegmentContent) -> Snapshot:

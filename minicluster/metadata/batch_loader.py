@@ -21,8 +21,10 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.image.folded_run import run_length
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.planting import Planted, step
 from minicluster.protocol.records import (
     AbortTransactionRecord,
@@ -31,7 +33,6 @@ from minicluster.protocol.records import (
     FeatureLevelRecord,
     VersionedRecord,
 )
-from minicluster.protocol.schema import Message
 from minicluster.rules import Rules
 
 
@@ -128,8 +129,14 @@ _AFTER_RECORD = {
 class BatchLoader(Planted):
     """Gathers what batches change until it may be shown."""
 
-    def __init__(self, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE) -> None:
+    def __init__(
+        self,
+        rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
+        folds: SharedFolds | None = None,
+    ) -> None:
         super().__init__(faults)
+        self.folds = SharedFolds() if folds is None else folds
         self.armed: set[str] = set()  # planted faults that wait for a record
         self._rules = rules
         self.builder = DeltaBuilder(MetadataImage.EMPTY)
@@ -154,18 +161,18 @@ class BatchLoader(Planted):
     def load(self, batch: RecordBatch, leader: LeaderAndEpoch) -> Iterator[Update | LoaderFault]:
         """Take in one batch; give an update if a transaction begins after something else."""
         last_offset = self.provenance.last_contained_offset
-        for index, versioned in enumerate(batch.metadata_records):
-            offset = batch.base_offset + index
-            try:
-                self._replay(versioned, offset)
-            except ReplayError as error:
-                yield LoaderFault(str(error))
+        records, index = batch.metadata_records, 0
+        while index < len(records):
+            taken = run_length(records, index)
+            run, offset = records[index : index + taken], batch.base_offset + index
+            yield from map(LoaderFault, self._replay(run, offset))
             begins_later = index > 0 or bool(self._batches)
             if self.state is TransactionState.STARTED and begins_later:
                 self._advance(batch, last_offset, aligned=index == 0)
                 yield self._update(leader)
                 self.state = TransactionState.STARTED
-            last_offset = offset
+            index += taken
+            last_offset = batch.base_offset + index - 1
         self._advance(batch, batch.last_offset, aligned=True)
         self._batches.append(batch)
 
@@ -189,12 +196,27 @@ class BatchLoader(Planted):
         manifest = LogDeltaManifest(
             provenance=self.provenance, leader=leader, batches=tuple(self._batches)
         )
-        update = Update(delta=self.builder.build(), manifest=manifest)
+        builder = self.builder
+        delta = self.folds.delta(builder.before, builder.image, builder.build)
+        update = Update(delta=delta, manifest=manifest)
         self.reset_to(update.image, self.provenance)
         return update
 
-    def _replay(self, versioned: VersionedRecord, offset: int) -> None:
-        record = versioned.record
+    def _replay(self, run: tuple[VersionedRecord, ...], offset: int) -> Iterator[str]:
+        """Apply a run, or of a run that does not fit those records that do; give what is wrong."""
+        before = self.builder.image
+        try:
+            self._replay_run(run, offset)
+        except ReplayError as error:
+            if len(run) == 1:
+                yield str(error)
+                return
+            self.builder.image = before
+            for place, record in enumerate(run):
+                yield from self._replay((record,), offset + place)
+
+    def _replay_run(self, run: tuple[VersionedRecord, ...], offset: int) -> None:
+        record = run[0].record
         if isinstance(record, BeginTransactionRecord):
             if self.state.is_open:
                 raise ReplayError(f"offset {offset}: a transaction begins within a transaction")
@@ -207,7 +229,7 @@ class BatchLoader(Planted):
             self.state = _AFTER_RECORD.get(self.state, self.state)
             self.has_seen_record = True
             refuse_unreadable(record, self._rules)
-            apply_record(self, record, offset)
+            apply_records(self, run, offset)
 
     def _end(self, *, aborted: bool) -> None:
         self.state = TransactionState.ABORTED if aborted else TransactionState.ENDED
@@ -217,9 +239,10 @@ class BatchLoader(Planted):
 
 
 @step
-def apply_record(loader: BatchLoader, record: Message, offset: int) -> None:
-    """Change the image that is built by one record."""
-    loader.builder.apply(record, offset=offset)
+def apply_records(loader: BatchLoader, records: tuple[VersionedRecord, ...], offset: int) -> None:
+    """Change the image that is built by records."""
+    for run in loader.folds.runs(loader.builder.image, records, offset):
+        loader.builder.take(run)
 
 
 @step

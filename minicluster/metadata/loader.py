@@ -31,7 +31,7 @@ from minicluster.metadata.batch_loader import (
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
-from minicluster.metadata.snapshot import loaded_image
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.planting import step
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
@@ -75,10 +75,16 @@ class ClosePublisher(Effect):
 class MetadataLoader:
     """Follows the committed log of one node."""
 
-    def __init__(self, rules: Rules = Rules.KAFKA_4_3, faults: Faults = Faults.NONE) -> None:
+    def __init__(
+        self,
+        rules: Rules = Rules.KAFKA_4_3,
+        faults: Faults = Faults.NONE,
+        folds: SharedFolds | None = None,
+    ) -> None:
         self.rules = rules
         self.faults = faults
-        self.batch_loader = BatchLoader(rules, faults)
+        self.folds = SharedFolds() if folds is None else folds
+        self.batch_loader = BatchLoader(rules, faults, self.folds)
         self.hit = self.batch_loader.hit
         self._leader = LeaderAndEpoch()
         self._uninitialized: dict[str, None] = {}
@@ -162,7 +168,7 @@ class MetadataLoader:
     def on_load_snapshot(
         self,
         snapshot_id: tuple[int, int],
-        records: Iterable[VersionedRecord],
+        records: Sequence[VersionedRecord],
         *,
         last_contained_log_timestamp: int,
         high_watermark: int | None,
@@ -180,7 +186,7 @@ class MetadataLoader:
             last_contained_log_time_ms=last_contained_log_timestamp,
             offset_batch_aligned=True,
         )
-        delta = MetadataDelta.between(self.image, loaded)
+        delta = self._between(self.image, loaded)
         start_from_snapshot(self.batch_loader, loaded, provenance)
         manifest = SnapshotManifest(provenance=provenance)
         return effects + self._publish(delta, manifest, high_watermark, now_ms)
@@ -215,7 +221,7 @@ class MetadataLoader:
         fault = refuse_unset_version(self)
         if fault:
             return fault
-        delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
+        delta = self._between(MetadataImage.EMPTY, self.image)
         manifest = SnapshotManifest(provenance=self.provenance)
         effects: list[Effect] = []
         for name in self._uninitialized:
@@ -226,6 +232,9 @@ class MetadataLoader:
         self._publishers |= self._uninitialized
         self._uninitialized = {}
         return effects
+
+    def _between(self, before: MetadataImage, after: MetadataImage) -> MetadataDelta:
+        return self.folds.delta(before, after, lambda: MetadataDelta.between(before, after))
 
 
 @step
@@ -257,17 +266,26 @@ def refuse_unset_version(loader: MetadataLoader) -> list[Effect]:
 
 @step
 def image_of_snapshot(
-    loader: MetadataLoader, snapshot_id: tuple[int, int], records: Iterable[VersionedRecord]
+    loader: MetadataLoader, snapshot_id: tuple[int, int], records: Sequence[VersionedRecord]
 ) -> tuple[MetadataImage, list[Effect]]:
     """The image of a snapshot's records, from the empty one on, and a fault for each bad record."""
-    loaded = loaded_image(records, snapshot_id[0] - 1)
-    if loaded is not None:
-        return loaded, []
+    end_offset = snapshot_id[0] - 1
+    try:
+        for versioned in records:
+            refuse_unreadable(versioned.record, loader.rules)
+        return loader.folds.image_of(records, end_offset), []
+    except ReplayError:
+        return _image_of_those_that_fit(loader.rules, snapshot_id, records)
+
+
+def _image_of_those_that_fit(
+    rules: Rules, snapshot_id: tuple[int, int], records: Sequence[VersionedRecord]
+) -> tuple[MetadataImage, list[Effect]]:
     faults: list[Effect] = []
     image = MetadataImage.EMPTY
     for index, versioned in enumerate(records):
         try:
-            refuse_unreadable(versioned.record, loader.rules)
+            refuse_unreadable(versioned.record, rules)
             image = apply(image, versioned, offset=snapshot_id[0] - 1)
         except ReplayError as error:
             faults.append(LoaderFault(f"snapshot {snapshot_id}, record {index}: {error}"))

@@ -13,7 +13,7 @@ from minicluster.effects import Effect, FaultHit
 from minicluster.metadata.batch_loader import (
     BatchLoader,
     Provenance,
-    apply_record,
+    apply_records,
     start_from_snapshot,
 )
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
@@ -35,7 +35,6 @@ from minicluster.protocol.records import (
     TopicRecord,
     VersionedRecord,
 )
-from minicluster.protocol.schema import Message
 from minicluster.rules import Rules
 
 Records = tuple[VersionedRecord, ...]
@@ -44,23 +43,29 @@ Records = tuple[VersionedRecord, ...]
 # --- the loader ---------------------------------------------------------------------------------
 
 
-@plant(apply_record, "z42_short_lived_topic_stays")
-def _z42(right: Callable[..., None], loader: BatchLoader, record: Message, offset: int) -> None:
+@plant(apply_records, "z42_short_lived_topic_stays")
+def _z42(right: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
+    record = records[0].record
     if isinstance(record, RemoveTopicRecord) and loader.image.topics.get(record.topic_id) is None:
         loader.hit("Z42")
         return
-    right(loader, record, offset)
+    right(loader, records, offset)
 
 
-@plant(apply_record, "s19_recovery_state_is_not_published")
-def _s19(right: Callable[..., None], loader: BatchLoader, record: Message, offset: int) -> None:
-    if (
-        isinstance(record, PartitionChangeRecord)
-        and record.leader_recovery_state != NO_RECOVERY_CHANGE
-    ):
-        loader.hit("S19")
-        record = replace(record, leader_recovery_state=NO_RECOVERY_CHANGE)
-    right(loader, record, offset)
+@plant(apply_records, "s19_recovery_state_is_not_published")
+def _s19(right: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
+    right(loader, tuple(_without_recovery_change(loader, record) for record in records), offset)
+
+
+def _without_recovery_change(loader: BatchLoader, versioned: VersionedRecord) -> VersionedRecord:
+    record = versioned.record
+    if not isinstance(record, PartitionChangeRecord):
+        return versioned
+    if record.leader_recovery_state == NO_RECOVERY_CHANGE:
+        return versioned
+    loader.hit("S19")
+    changed = replace(record, leader_recovery_state=NO_RECOVERY_CHANGE)
+    return VersionedRecord(changed, versioned.version)
 
 
 @plant(start_from_snapshot, "s21_replays_once_too_often")
@@ -71,13 +76,14 @@ def _s21_armed(
     loader.armed.add("S21")
 
 
-@plant(apply_record, "s21_replays_once_too_often")
-def _s21(right: Callable[..., None], loader: BatchLoader, record: Message, offset: int) -> None:
-    right(loader, record, offset)
-    if "S21" in loader.armed and isinstance(record, PartitionChangeRecord):
-        loader.armed.discard("S21")
-        right(loader, record, offset)
-        loader.hit("S21")
+@plant(apply_records, "s21_replays_once_too_often")
+def _s21(right: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
+    for place, versioned in enumerate(records):
+        right(loader, (versioned,), offset + place)
+        if "S21" in loader.armed and isinstance(versioned.record, PartitionChangeRecord):
+            loader.armed.discard("S21")
+            right(loader, (versioned,), offset + place)
+            loader.hit("S21")
 
 
 @plant(still_catching_up, "z50_empty_image_first")

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from minicluster.metadata.image.cluster import BrokerRegistration, ControllerRegistration
-from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.folded_run import fold_run, run_length
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import OnLoss, raise_loss
 from minicluster.metadata.image.quotas import NO_PRODUCER_IDS
 from minicluster.metadata.metadata_version import MetadataVersion, lowest_version
@@ -66,43 +67,20 @@ def image_records(
     yield from _security_records(image, version, on_loss)
 
 
-def image_from_records(records: Iterable[Any], *, offset: int = -1) -> MetadataImage:
+def image_from_records(records: Iterable[VersionedRecord], *, offset: int = -1) -> MetadataImage:
     """The image that a snapshot holds: nothing of what was before, so what is absent is gone.
 
     Units:   offset is the last one that the snapshot contains; registrations remember it, as the
              offsets of the original records are not in a snapshot.
     Errors:  ReplayError.
     """
-    loaded = loaded_image(records, offset)
-    if loaded is not None:
-        return loaded
-    image = MetadataImage.EMPTY
-    for record in records:
-        image = apply(image, record, offset=offset)
-    if isinstance(records, tuple) and len(records) >= SHARED_RECORDS_MIN:
-        remember_image(records, offset, image)
+    image, start = MetadataImage.EMPTY, 0
+    content = tuple(records)
+    while start < len(content):
+        end = start + run_length(content, start)
+        image = fold_run(image, content[start:end], offset).after
+        start = end
     return image
-
-
-def loaded_image(records: Iterable[Any], offset: int) -> MetadataImage | None:
-    """The image of these records, if one was loaded of the same object."""
-    for known, at, image in _loaded:
-        if known is records and at == offset:
-            return image
-    return None
-
-
-def remember_image(records: tuple[VersionedRecord, ...], offset: int, image: MetadataImage) -> None:
-    """Share the image of these records with who loads the same object."""
-    global _loaded
-    _loaded = ((records, offset, image), *_loaded[: SHARED_IMAGES_MAX - 1])
-
-
-SHARED_RECORDS_MIN = 1_000
-SHARED_IMAGES_MAX = 2
-_loaded: tuple[tuple[tuple[VersionedRecord, ...], int, MetadataImage], ...] = ()
-"""The images loaded last, which the nodes of a cluster in one process share. An entry keeps its
-records alive; the tuple is replaced as a whole, for actors on threads."""
 
 
 def broker_record(

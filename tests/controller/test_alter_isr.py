@@ -12,6 +12,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.records import PartitionRecord, VersionedRecord
 from minicluster.rules import IsrChanges, Rules
+from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster
 
 KIP_497 = replace(Rules.KAFKA_4_3, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_497)
@@ -140,7 +141,7 @@ def unclean(cluster: Cluster) -> None:
         partition_epoch=4,
         directories=partition.directories,
     )
-    cluster.machine.state.apply(VersionedRecord(record, 2), cluster.end)
+    apply_record(cluster.machine.state, VersionedRecord(record, 2), cluster.end)
 
 
 def test_kip_704_responds_with_the_state_that_was_committed() -> None:

@@ -16,6 +16,7 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
+from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster
 
 Request = m.AlterPartitionRequest
@@ -44,7 +45,7 @@ def put(cluster: Cluster, **fields: Any) -> None:
         partition_epoch=partition.partition_epoch,
         directories=partition.directories,
     )
-    cluster.machine.state.apply(VersionedRecord(record, 2), cluster.end)
+    apply_record(cluster.machine.state, VersionedRecord(record, 2), cluster.end)
 
 
 def outcome_of(response: m.AlterPartitionResponse) -> Part:

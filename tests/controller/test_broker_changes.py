@@ -22,6 +22,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster, dir_id
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
@@ -381,7 +382,7 @@ def test_C47_a_live_topic_cannot_come_a_second_time() -> None:
     for topic_id in (same, other):
         record = VersionedRecord(TopicRecord(name="foo", topic_id=topic_id), 0)
         with pytest.raises(ReplayError):
-            cluster.machine.state.apply(record, cluster.end)
+            apply_record(cluster.machine.state, record, cluster.end)
 
 
 def test_C49_unfencing_comes_before_the_elections_it_allows() -> None:

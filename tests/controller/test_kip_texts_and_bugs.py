@@ -11,6 +11,7 @@ from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
+from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster, dir_id
 
 BOTH = pytest.mark.parametrize("on", [True, False])
@@ -86,7 +87,7 @@ def test_kip_841_which_change_reports_a_new_leader(on: bool) -> None:
     topic = state.image.topics.by_id[cluster.topic_id("foo")]
     assert partition.leader == 1
     record = lost.to_record(topic.id, 0, state.gates.metadata_version, elr_enabled=False)
-    state.apply(record, cluster.end)
+    apply_record(state, record, cluster.end)
     response = cluster.propose("foo", (1, 2))
     assert cluster.partition("foo").leader == 2
     if on:

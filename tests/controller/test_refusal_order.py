@@ -27,6 +27,7 @@ from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.records import PartitionRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import IsrChanges, Rules
+from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster
 
 SHIPPED = Rules.KAFKA_4_3
@@ -254,7 +255,7 @@ def put(cluster: Cluster, **fields: Any) -> None:
         partition_epoch=state.partition_epoch,
         directories=state.directories,
     )
-    cluster.machine.state.apply(VersionedRecord(record, 2), cluster.end)
+    apply_record(cluster.machine.state, VersionedRecord(record, 2), cluster.end)
 
 
 def together(wrongs: Iterable[Wrong]) -> Proposal | None:

@@ -23,6 +23,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from tests.controller.applying import apply_record
 from tests.controller.kit import CLUSTER_ID, Cluster, dir_id, incarnation
 
 Request = m.BrokerRegistrationRequest
@@ -63,7 +64,7 @@ def test_E02_E06_a_registration_remembers_its_offset_until_it_is_gone() -> None:
     record = RegisterBrokerRecord(
         broker_id=1, broker_epoch=100, incarnation_id=incarnation(1), in_controlled_shutdown=True
     )
-    state.apply(VersionedRecord(record, 4), 100)
+    apply_record(state, VersionedRecord(record, 4), 100)
     broker = state.image.cluster.broker(1)
     assert broker is not None
     assert (broker.register_offset, broker.fenced, broker.in_controlled_shutdown) == (
@@ -72,7 +73,7 @@ def test_E02_E06_a_registration_remembers_its_offset_until_it_is_gone() -> None:
         True,
     )
     unregister = UnregisterBrokerRecord(broker_id=1, broker_epoch=100)
-    state.apply(VersionedRecord(unregister, 0), 101)
+    apply_record(state, VersionedRecord(unregister, 0), 101)
     assert state.image.cluster.broker(1) is None
 
 
@@ -82,7 +83,7 @@ def test_E03_unfencing_keeps_the_controlled_shutdown_bit() -> None:
     epoch = cluster.epoch(1)
     for change in ({"in_controlled_shutdown": 1}, {"fenced": -1}):
         record = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, **change)
-        cluster.machine.state.apply(VersionedRecord(record, 1), cluster.end)
+        apply_record(cluster.machine.state, VersionedRecord(record, 1), cluster.end)
     assert cluster.machine.image.cluster.brokers[1].in_controlled_shutdown
 
 
@@ -111,7 +112,7 @@ def test_E04_another_clusters_broker_is_refused() -> None:
 def test_E07_every_finalized_level_must_be_offered(features: Any, error: ErrorCode) -> None:
     cluster = Cluster()
     record = FeatureLevelRecord(name="test.feature", feature_level=1)
-    cluster.machine.state.apply(VersionedRecord(record, 0), cluster.end)
+    apply_record(cluster.machine.state, VersionedRecord(record, 0), cluster.end)
     assert register(cluster, 1, features=features).error_code == error
 
 
@@ -154,7 +155,7 @@ def test_E12_the_directory_of_a_new_replica() -> None:
             broker_epoch=offset,
             log_dirs=tuple(dir_id(broker_id, number) for number in range(count)),
         )
-        state.apply(VersionedRecord(record, 3), offset)
+        apply_record(state, VersionedRecord(record, 3), offset)
     assert state.default_dir(1) == MIGRATING
     assert state.default_dir(2) == dir_id(2)
     assert [state.default_dir(broker_id) for broker_id in (3, 4)] == [UNASSIGNED] * 2

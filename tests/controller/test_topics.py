@@ -22,6 +22,7 @@ from minicluster.protocol.records import (
 )
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.rules import Rules
+from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster, dir_id
 
 Topic = m.CreateTopicsRequest.CreatableTopic
@@ -74,7 +75,7 @@ def shut_down_record(cluster: Cluster, broker_id: int) -> None:
         broker_id=broker_id, broker_epoch=cluster.epoch(broker_id), in_controlled_shutdown=1
     )
     state = cluster.machine.state
-    state.apply(VersionedRecord(record, 1), cluster.end)
+    apply_record(state, VersionedRecord(record, 1), cluster.end)
     assert state.heartbeats is not None
     replay_registration(state.heartbeats, record, state.image, cluster.now_ms)
 

@@ -14,9 +14,10 @@ from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.metadata.image.configs import GROUP
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.records import ConfigRecord
+from minicluster.protocol.records import ConfigRecord, VersionedRecord
 from minicluster.rules import Rules
 from tests.coordinator.memory_log import Log
 from tests.metadata.records import broker, feature, partition, topic, uid, version
@@ -92,9 +93,10 @@ class Groups:
     def publish(self, *records: Any) -> None:
         """Publish metadata records."""
         builder = DeltaBuilder(self.image)
-        for record in records:
-            builder.apply(record)
-            self.offset += 1
+        versioned = tuple(VersionedRecord(record, 0) for record in records)
+        for run in SharedFolds().runs(self.image, versioned, self.offset + 1):
+            builder.take(run)
+        self.offset += len(records)
         delta = builder.build()
         self.image = delta.after
         self._perform(self.machine.on_metadata(delta, self.offset, self.now_ms))

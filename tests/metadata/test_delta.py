@@ -7,6 +7,7 @@ from typing import Any
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -15,6 +16,7 @@ from minicluster.protocol.records import (
     RegisterControllerRecord,
     RemoveTopicRecord,
     UnregisterBrokerRecord,
+    VersionedRecord,
 )
 from tests.metadata.records import broker, feature, partition, topic, uid, version
 
@@ -26,8 +28,8 @@ def image(*records: Any) -> MetadataImage:
 def delta(before: MetadataImage, *records: Any) -> MetadataDelta:
     """The delta of records, which must also be what a comparison of the images finds."""
     builder = DeltaBuilder(before)
-    for record in records:
-        builder.apply(record)
+    for run in SharedFolds().runs(before, tuple(VersionedRecord(r, 0) for r in records), 0):
+        builder.take(run)
     built = builder.build()
     assert built == MetadataDelta.between(before, built.after)
     return built

@@ -13,7 +13,6 @@ from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.cluster import BrokerRegistration, Endpoint, FeatureRange
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.image.metadata_image import (
-    FOLDED_MAX,
     MetadataImage,
     apply,
     apply_all,
@@ -456,20 +455,3 @@ def test_the_same_rows_in_another_section_are_other_content() -> None:
     as_topic = ConfigRecord(resource_type=TOPIC, resource_name="1", name="x", value="1")
     as_broker = ConfigRecord(resource_type=BROKER, resource_name="1", name="x", value="1")
     assert fold(as_topic).digest() != fold(as_broker).digest()
-
-
-def test_nodes_that_fold_one_after_the_other_share_images_however_long_the_log_is() -> None:
-    """A follower is some records behind; what the leader folded long ago is forgotten."""
-    records = [
-        ConfigRecord(resource_type=TOPIC, resource_name="t", name="a", value=str(number))
-        for number in range(3 * FOLDED_MAX)
-    ]
-    lag = FOLDED_MAX // 4
-    leader = follower = MetadataImage.EMPTY
-    images: list[MetadataImage] = []
-    for offset, record in enumerate(records):
-        leader = apply(leader, record, offset=offset)
-        images.append(leader)
-        if offset >= lag:
-            follower = apply(follower, records[offset - lag], offset=offset - lag)
-            assert follower is images[offset - lag]

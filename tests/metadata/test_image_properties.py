@@ -17,6 +17,7 @@ from minicluster.metadata.batch_loader import LoaderFault
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply, apply_all
 from minicluster.metadata.loader import MetadataLoader, Publish
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.metadata.snapshot import image_from_records, image_records
 from minicluster.protocol.records import (
     AbortTransactionRecord,
@@ -208,8 +209,9 @@ def test_what_a_builder_recorded_is_what_a_comparison_finds(records: list[Any], 
     cut = data.draw(st.integers(0, len(records)))
     before = apply_all(MetadataImage.EMPTY, records[:cut])
     builder = DeltaBuilder(before)
-    for record in records[cut:]:
-        builder.apply(record)
+    later = tuple(VersionedRecord(record, 0) for record in records[cut:])
+    for run in SharedFolds().runs(before, later, cut):
+        builder.take(run)
     delta = builder.build()
     assert delta == MetadataDelta.between(before, delta.after)
     for broker_id in range(1, 5):

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
+from minicluster.metadata.image.folded_run import fold_run
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -24,6 +25,7 @@ from minicluster.protocol.records import (
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    VersionedRecord,
 )
 
 TOPIC_IDS = {
@@ -56,7 +58,8 @@ class ControllerByHeart(ABC):
         """Commit records and publish them."""
         builder = DeltaBuilder(self.image)
         for record in records:
-            builder.apply(record, offset=next(self.offset))
+            versioned = (VersionedRecord(record, 0),)
+            builder.take(fold_run(builder.image, versioned, next(self.offset)))
         delta = builder.build()
         self.image = delta.after
         self.deltas.append(delta)

@@ -28,6 +28,7 @@ from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     BrokerRegistrationRequest,
@@ -315,9 +316,9 @@ class Whole:
         """Commit at once; every broker publishes what it has not."""
         assert append.base_offset == self.end_offset
         builder = DeltaBuilder(self.image)
-        for record in append.records:
-            builder.apply(record, offset=self.end_offset)
-            self.end_offset += 1
+        for run in SharedFolds().runs(self.image, append.records, self.end_offset):
+            builder.take(run)
+        self.end_offset += len(append.records)
         delta = builder.build()
         self.image = delta.after
         end_offset = self.end_offset

@@ -25,6 +25,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from tests.controller.applying import apply_record
 from tests.transcripts.operations import table
 from tests.transcripts.operations.fields import unknown_fields
 from tests.transcripts.operations.results import Result
@@ -160,7 +161,7 @@ class Player(ReplayedController):
         offset = line["base_offset"] - 1
         for record in kafka.records:
             offset += 1
-            self.state.apply(record, offset)
+            apply_record(self.state, record, offset)
             replay_registration(self.heartbeats, record.record, self.state.image, now_ms)
         if beats and kafka.response["in_controlled_shutdown"]:
             self.heartbeats.set_shutdown_offset(request["broker_id"], offset)

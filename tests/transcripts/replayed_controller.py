@@ -19,6 +19,7 @@ from minicluster.metadata.metadata_version import (
 )
 from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
 from minicluster.rules import Rules
+from tests.controller.applying import apply_record
 from tests.transcripts.java_maps import SessionMap
 
 Json = dict[str, Any]
@@ -56,7 +57,7 @@ class ReplayedController:
         for name, level in levels.items():
             if level:
                 record = FeatureLevelRecord(name=name, feature_level=level)
-                state.apply(VersionedRecord(record, 0), -1)
+                apply_record(state, VersionedRecord(record, 0), -1)
         heartbeats = BrokerHeartbeatManager(rules, settings.broker_session_timeout_ms)
         state.heartbeats = heartbeats
         return cls(

@@ -11,6 +11,7 @@ import pytest
 
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import records as r
 from minicluster.verify.what_if.availability import Availability
 from minicluster.verify.what_if.outcome import Level
@@ -50,7 +51,7 @@ class World:
                 )
             )
         image = apply_all(MetadataImage.EMPTY, records)
-        self.seen = Availability(image, self.running, lambda: self.now_ms)
+        self.seen = Availability(image, SharedFolds(), self.running, lambda: self.now_ms)
 
     def batch(self, *messages: Any) -> RecordBatch:
         versioned = [r.VersionedRecord(message, 0) for message in messages]

@@ -1,7 +1,8 @@
 """The controller's state: an image, and the indexes that follow it record by record.
 
-**Invariant:** ``apply`` is the only mutator. It uses the fold that every node uses and then touches
-the index entries of the record's own partitions, so that its cost does not grow with the cluster.
+**Invariant:** ``apply`` is the only mutator. It takes what the fold of every node has made of the
+records and touches the index entries of their own partitions, so that its cost does not grow with
+the cluster. Only the active controller reads the indexes, so those of a standby wait until then.
 """
 
 from __future__ import annotations
@@ -26,20 +27,21 @@ from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
 from minicluster.metadata.image.features import FeaturesImage
-from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.folded_run import FoldedRun
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import (
     ClearElrRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
-    VersionedRecord,
 )
 from minicluster.rules import Rules
+
+UNINDEXED_RUNS_MAX = 512
+UNINDEXED_RECORDS_MAX = 200_000
 
 
 class ClusterState:
@@ -71,7 +73,10 @@ class ClusterState:
         """Go to another image altogether: a snapshot, or back to what is committed."""
         self.image = image
         self.offset = offset
-        self.indexes = Indexes.of(image, self.rules)
+        self._indexed = image  # where the indexes begin, as long as there are none
+        self._indexes: Indexes | None = None
+        self._unindexed: list[FoldedRun] = []
+        self._unindexed_records = 0
         self._gates: tuple[FeaturesImage, Gates] | None = None
 
     @step
@@ -79,40 +84,57 @@ class ClusterState:
         """Go back to what is committed when the leadership is lost."""
         self.reset(image, offset)
 
-    def apply(self, record: VersionedRecord, offset: int) -> None:
-        """Apply one record.
+    def apply(self, run: FoldedRun) -> None:
+        """Apply records that were folded from this image."""
+        self.image = run.after
+        self.offset = run.last_offset
+        self._unindexed.append(run)
+        self._unindexed_records += len(run.records)
+        # A fault of the shipped index is raised where the record is applied.
+        if (
+            self.heartbeats is not None
+            or self.rules.clear_elr_skips_index
+            or len(self._unindexed) > UNINDEXED_RUNS_MAX
+            or self._unindexed_records > UNINDEXED_RECORDS_MAX
+        ):
+            self._index()
 
-        Errors:  ReplayError when it does not fit; the state is then unchanged.
-        """
-        before, message = self.image, record.record
-        after = apply(before, message, offset=offset)
-        kind = type(message)
-        if kind is PartitionChangeRecord or kind is PartitionRecord:
-            topic_id, index = message.topic_id, message.partition_id  # type: ignore[attr-defined]
-            self.indexes.update(
-                topic_id,
-                index,
-                before.topics.partition(topic_id, index),
-                after.topics.partition(topic_id, index),
-            )
-        elif isinstance(message, RemoveTopicRecord):
-            self.indexes.remove_topic(before.topics.by_id[message.topic_id])
+    @property
+    def indexes(self) -> Indexes:
+        """The indexes of the image."""
+        return self._index()
+
+    def _index(self) -> Indexes:
+        indexes = self._indexes
+        if indexes is None:
+            indexes = self._indexes = Indexes.of(self._indexed, self.rules)
+            self._indexed = MetadataImage.EMPTY
+        if self._unindexed:
+            runs, self._unindexed, self._unindexed_records = self._unindexed, [], 0
+            for run in runs:
+                self._index_run(indexes, run)
+        return indexes
+
+    def _index_run(self, indexes: Indexes, run: FoldedRun) -> None:
+        for topic_id, index, old, new in run.steps:
+            indexes.update(topic_id, index, old, new)
+        message = run.message
+        if isinstance(message, RemoveTopicRecord):
+            indexes.remove_topic(run.before.topics.by_id[message.topic_id])
         elif isinstance(message, TopicRecord):
-            self.indexes.add_topic(message.name)
+            indexes.add_topic(message.name)
         elif isinstance(message, ClearElrRecord):
-            self._clear_elrs(before, message.topic_name)
-        self.image = after
-        self.offset = offset
+            self._clear_elrs(indexes, run.before, message.topic_name)
 
-    def _clear_elrs(self, before: MetadataImage, topic_name: str) -> None:
+    def _clear_elrs(self, indexes: Indexes, before: MetadataImage, topic_name: str) -> None:
         topic = before.topics.named(topic_name) if topic_name else None
         for cleared in before.topics if topic is None else (topic,):
             for index, partition in cleared.items():
                 if partition.elr or partition.last_known_elr:
-                    self.indexes.touch_partition(cleared.id, index)
+                    indexes.touch_partition(cleared.id, index)
         if self.rules.clear_elr_skips_index:
             return
-        elr = self.indexes.elr
+        elr = indexes.elr
         for broker_id in elr.brokers():
             for topic_id, index in elr.of(broker_id):
                 if topic is None or topic_id == topic.id:

@@ -19,7 +19,8 @@ from rpds import HashTrieMap
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration, ControllerRegistration
 from minicluster.metadata.image.configs import TOPIC, Resource
-from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.folded_run import FoldedRun
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol.records import (
@@ -27,15 +28,12 @@ from minicluster.protocol.records import (
     ClearElrRecord,
     ConfigRecord,
     FenceBrokerRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
-    VersionedRecord,
 )
 
 K = TypeVar("K")
@@ -71,10 +69,14 @@ class LocalChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDelta:
-    """One topic that was made, changed or deleted."""
+    """One topic that was made, changed or deleted.
+
+    Shapes:  touched: the partitions that records have touched; None: any may differ.
+    """
 
     before: TopicImage | None
     after: TopicImage | None
+    touched: Iterable[int] | None = field(default=None, compare=False)
     _changed: list[dict[int, PartitionRegistration]] = field(default_factory=list, compare=False)
 
     @property
@@ -96,10 +98,11 @@ class TopicDelta:
         old: Mapping[int, PartitionRegistration] = {}
         if self.before is not None:
             old = self.before.partitions
+        rows = self.after.partitions
         return {
             index: partition
-            for index, partition in self.after.items()
-            if (known := old.get(index)) is not partition and known != partition
+            for index in sorted(rows if self.touched is None else self.touched)
+            if (partition := rows[index]) is not (known := old.get(index)) and known != partition
         }
 
 
@@ -107,7 +110,8 @@ class TopicDelta:
 class MetadataDelta:
     """Two images and which topics, brokers, controllers and configs differ between them.
 
-    Shapes:  the tuples are sorted and hold only what really differs.
+    Shapes:  the tuples are sorted and hold only what really differs; touched: of topics that only
+             records of partitions have changed, those partitions.
     """
 
     before: MetadataImage
@@ -116,6 +120,8 @@ class MetadataDelta:
     broker_ids: tuple[int, ...] = ()
     controller_ids: tuple[int, ...] = ()
     config_resources: tuple[Resource, ...] = ()
+    touched: Mapping[UUID, Iterable[int]] = field(default_factory=dict, compare=False, repr=False)
+    _topics: list[dict[UUID, TopicDelta]] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
     def between(cls, before: MetadataImage, after: MetadataImage) -> MetadataDelta:
@@ -139,6 +145,7 @@ class MetadataDelta:
         broker_ids: Iterable[int],
         controller_ids: Iterable[int],
         resources: Iterable[Resource],
+        touched: Mapping[UUID, Iterable[int]] | None = None,
     ) -> MetadataDelta:
         if before is after:
             return cls(before=before, after=after)
@@ -157,24 +164,19 @@ class MetadataDelta:
             config_resources=_differing(
                 resources, before.configs.table.groups.get, after.configs.table.groups.get
             ),
+            touched=touched or {},
         )
 
     def topics(self) -> dict[UUID, TopicDelta]:
-        """Every topic that differs, by name: deleted ones first, so that a name can come back.
-
-        The nodes of a cluster in one process that go from one image to another share the result.
-        """
-        global _compared
-        for known in _compared:
-            if known[0] is self.before and known[1] is self.after:
-                return known[2]
-        found = self._compare_topics()
-        _compared = ((self.before, self.after, found), *_compared[: COMPARED_MAX - 1])
-        return found
+        """Every topic that differs, by name: deleted ones first, so that a name can come back."""
+        if not self._topics:
+            self._topics.append(self._compare_topics())
+        return self._topics[0]
 
     def _compare_topics(self) -> dict[UUID, TopicDelta]:
+        before, after, touched = self.before.topics, self.after.topics, self.touched
         deltas = [
-            TopicDelta(before=self.before.topics.get(key), after=self.after.topics.get(key))
+            TopicDelta(before=before.get(key), after=after.get(key), touched=touched.get(key))
             for key in self.topic_ids
         ]
         deltas.sort(key=lambda delta: (delta.after is not None, delta.topic.name))
@@ -237,12 +239,6 @@ class MetadataDelta:
         )
 
 
-COMPARED_MAX = 2
-_compared: tuple[tuple[MetadataImage, MetadataImage, dict[UUID, TopicDelta]], ...] = ()
-"""The topics compared last. An entry keeps its images alive; the tuple is replaced as a whole, for
-actors on threads."""
-
-
 class _LocalChangesBuilder:
     """Gathers the changes of one broker's replicas from topics' deltas."""
 
@@ -297,25 +293,28 @@ class DeltaBuilder:
         self.before = before
         self.image = before
         self._topics: dict[UUID, None] = {}
+        self._partitions: dict[UUID, dict[int, None]] = {}
+        self._compared: set[UUID] = set()  # topics whose every partition may differ
         self._brokers: dict[int, None] = {}
         self._controllers: dict[int, None] = {}
         self._resources: dict[Resource, None] = {}
 
-    def apply(self, record: Any, *, offset: int = -1) -> None:
-        """Apply one record.
-
-        Errors:  ReplayError; the image is then as it was.
-        """
-        if isinstance(record, VersionedRecord):
-            record = record.record
-        before = self.image
-        self.image = apply(before, record, offset=offset)
-        touch = _TOUCHES.get(type(record))
-        if touch is not None:
-            touch(self, record, before)
+    def take(self, run: FoldedRun) -> None:
+        """Apply a run of records, which begins with this image."""
+        before, self.image = self.image, run.after
+        if run.touched is None:
+            touch = _TOUCHES.get(type(run.message))
+            if touch is not None:
+                touch(self, run.message, before)
+            return
+        for topic_id, indexes in run.touched.items():
+            known = self._partitions.get(topic_id)
+            self._topics[topic_id] = None
+            self._partitions[topic_id] = indexes if known is None else known | indexes
 
     def build(self) -> MetadataDelta:
         """The delta so far."""
+        touched = {key: self._partitions[key] for key in self._partitions.keys() - self._compared}
         return MetadataDelta._of(
             self.before,
             self.image,
@@ -323,6 +322,7 @@ class DeltaBuilder:
             broker_ids=self._brokers,
             controller_ids=self._controllers,
             resources=self._resources,
+            touched=touched,
         )
 
     def _touch_topic(self, record: Any, _: MetadataImage) -> None:
@@ -333,11 +333,14 @@ class DeltaBuilder:
         self._resources[(TOPIC, before.topics.by_id[record.topic_id].name)] = None
 
     def _touch_cleared_topics(self, record: ClearElrRecord, before: MetadataImage) -> None:
+        cleared: list[UUID] = []
         if record.topic_name:
-            self._topics[before.topics.ids_by_name[record.topic_name]] = None
+            cleared.append(before.topics.ids_by_name[record.topic_name])
         elif self.image is not before:
             rows, old = self.image.topics.by_id, before.topics.by_id
-            self._topics |= {key: None for key in rows if rows[key] is not old[key]}
+            cleared += (key for key in rows if rows[key] is not old[key])
+        self._topics |= dict.fromkeys(cleared)
+        self._compared.update(cleared)
 
     def _touch_broker(self, record: Any, _: MetadataImage) -> None:
         self._brokers[record.broker_id] = None
@@ -354,8 +357,6 @@ class DeltaBuilder:
 
 _TOUCHES: dict[type, Callable[[DeltaBuilder, Any, MetadataImage], None]] = {
     TopicRecord: DeltaBuilder._touch_topic,
-    PartitionRecord: DeltaBuilder._touch_topic,
-    PartitionChangeRecord: DeltaBuilder._touch_topic,
     RemoveTopicRecord: DeltaBuilder._touch_removed_topic,
     ClearElrRecord: DeltaBuilder._touch_cleared_topics,
     RegisterBrokerRecord: DeltaBuilder._touch_broker,

@@ -10,10 +10,8 @@ Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import field, replace
-from itertools import islice
 from typing import Any, ClassVar
 
 from minicluster.lazy_dataclass import dataclass
@@ -85,19 +83,6 @@ def apply(image: MetadataImage, record: Any, *, offset: int = -1) -> MetadataIma
         if isinstance(record, _WITHOUT_CONTENT):
             return image
         raise ReplayError(f"offset {offset}: {type(record).__name__} is no metadata record")
-    key = (id(image), id(record), offset)
-    known = _FOLDED.get(key)
-    if known is not None and known[0] is image and known[1] is record:
-        return known[2]
-    after = _fold(step, image, record, offset)
-    if len(_FOLDED) >= _folded_max:  # the older half goes: nodes that fold right now go on sharing
-        for oldest in list(islice(_FOLDED, _folded_max // 2)):
-            _FOLDED.pop(oldest, None)
-    _FOLDED[key] = (image, record, after)
-    return after
-
-
-def _fold(step: tuple[str, Fold], image: MetadataImage, record: Any, offset: int) -> MetadataImage:
     section, fold = step
     before = getattr(image, section)
     try:
@@ -123,24 +108,6 @@ def apply_all(
         image = apply(image, record, offset=offset)
     return image
 
-
-@contextmanager
-def shared_folds(count: int) -> Iterator[None]:
-    """Share up to so many results among nodes that fold long batches one node after the other."""
-    global _folded_max
-    before, _folded_max = _folded_max, max(_folded_max, count)
-    try:
-        yield
-    finally:
-        _folded_max = before
-        _FOLDED.clear()
-
-
-FOLDED_MAX = 512
-_folded_max = FOLDED_MAX
-_FOLDED: dict[tuple[int, int, int], tuple[MetadataImage, Any, MetadataImage]] = {}
-"""The results of ``apply`` by image and record: the nodes of a cluster in one process fold the same
-values one after the other, and then share one image. An entry keeps the values of its ids alive."""
 
 _WITHOUT_CONTENT = (
     NoOpRecord,

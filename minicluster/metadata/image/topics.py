@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from typing import NamedTuple
 from uuid import UUID
 
 from rpds import HashTrieMap
@@ -55,15 +56,6 @@ class TopicImage:
         """Partition ids and partitions, in ascending order."""
         return ((index, self.partitions[index]) for index in sorted(self.partitions))
 
-    def with_partition(self, partition_id: int, new: PartitionRegistration) -> TopicImage:
-        """This topic with a partition added or replaced."""
-        total = self.fingerprint + _partition_fingerprint(self.id, partition_id, new)
-        old = self.partitions.get(partition_id)
-        if old is not None:
-            total -= _partition_fingerprint(self.id, partition_id, old)
-        partitions = self.partitions.insert(partition_id, new)
-        return TopicImage(self.name, self.id, partitions, total & FINGERPRINT_MASK)
-
 
 @dataclass(frozen=True, slots=True)
 class TopicsImage:
@@ -97,10 +89,87 @@ class TopicsImage:
         """Every partition, by topic name and number."""
         return ((topic, index, partition) for topic in self for index, partition in topic.items())
 
-    def _with_topic(self, topic: TopicImage, old: TopicImage) -> TopicsImage:
-        total = self.fingerprint - old.fingerprint + topic.fingerprint
-        by_id = self.by_id.insert(topic.id, topic)
-        return TopicsImage(by_id, self.ids_by_name, total & FINGERPRINT_MASK)
+
+class PartitionStep(NamedTuple):
+    """One record's change of a partition; old is None for a new one."""
+
+    topic_id: UUID
+    partition_id: int
+    old: PartitionRegistration | None
+    new: PartitionRegistration
+
+
+class TopicsBuilder:
+    """Topics that change: what many records do to a topic is put into its image at once."""
+
+    __slots__ = ("_open", "_topics")
+
+    def __init__(self, topics: TopicsImage) -> None:
+        self._topics = topics
+        self._open: dict[UUID, _OpenTopic] = {}
+
+    def add_partition(self, record: PartitionRecord) -> PartitionStep:
+        """Apply a PartitionRecord, which overwrites an existing partition, epochs and all.
+
+        Errors:  ReplayError; nothing has changed then.
+        """
+        topic = self._opened(record.topic_id)
+        partition = PartitionRegistration.from_record(record)
+        return topic.put(record.partition_id, topic.get(record.partition_id), partition)
+
+    def change_partition(self, record: PartitionChangeRecord) -> PartitionStep:
+        """Apply a PartitionChangeRecord.
+
+        Errors:  ReplayError; nothing has changed then.
+        """
+        topic = self._opened(record.topic_id)
+        old = topic.get(record.partition_id)
+        if old is None:
+            raise ReplayError(f"topic {topic.image.name} has no partition {record.partition_id}")
+        return topic.put(record.partition_id, old, old.merge(record))
+
+    def build(self) -> TopicsImage:
+        """The topics after all that was applied."""
+        total, by_id = self._topics.fingerprint, self._topics.by_id
+        for topic_id, topic in self._open.items():
+            if topic.partitions:
+                total += topic.fingerprint - topic.image.fingerprint
+                by_id = by_id.insert(topic_id, topic.build())
+        return TopicsImage(by_id, self._topics.ids_by_name, total & FINGERPRINT_MASK)
+
+    def _opened(self, topic_id: UUID) -> _OpenTopic:
+        topic = self._open.get(topic_id)
+        if topic is None:
+            topic = self._open[topic_id] = _OpenTopic(_existing(self._topics, topic_id))
+        return topic
+
+
+class _OpenTopic:
+    """A topic, and its partitions that are new or another."""
+
+    __slots__ = ("fingerprint", "image", "partitions")
+
+    def __init__(self, image: TopicImage) -> None:
+        self.image, self.fingerprint = image, image.fingerprint
+        self.partitions: dict[int, PartitionRegistration] = {}
+
+    def get(self, index: int) -> PartitionRegistration | None:
+        found = self.partitions.get(index)
+        return self.image.partitions.get(index) if found is None else found
+
+    def put(
+        self, index: int, old: PartitionRegistration | None, new: PartitionRegistration
+    ) -> PartitionStep:
+        topic_id = self.image.id
+        self.fingerprint += _partition_fingerprint(topic_id, index, new)
+        if old is not None:
+            self.fingerprint -= _partition_fingerprint(topic_id, index, old)
+        self.partitions[index] = new
+        return PartitionStep(topic_id, index, old, new)
+
+    def build(self) -> TopicImage:
+        image, total = self.image, self.fingerprint & FINGERPRINT_MASK
+        return TopicImage(image.name, image.id, image.partitions.update(self.partitions), total)
 
 
 def add_topic(topics: TopicsImage, record: TopicRecord, _: int) -> TopicsImage:
@@ -124,20 +193,17 @@ def add_topic(topics: TopicsImage, record: TopicRecord, _: int) -> TopicsImage:
 
 
 def add_partition(topics: TopicsImage, record: PartitionRecord, _: int) -> TopicsImage:
-    """Apply a PartitionRecord, which overwrites an existing partition, epochs and all."""
-    topic = _existing(topics, record.topic_id)
-    partition = PartitionRegistration.from_record(record)
-    return topics._with_topic(topic.with_partition(record.partition_id, partition), topic)
+    """Apply a PartitionRecord."""
+    builder = TopicsBuilder(topics)
+    builder.add_partition(record)
+    return builder.build()
 
 
 def change_partition(topics: TopicsImage, record: PartitionChangeRecord, _: int) -> TopicsImage:
     """Apply a PartitionChangeRecord."""
-    topic = _existing(topics, record.topic_id)
-    partition = topic.partitions.get(record.partition_id)
-    if partition is None:
-        raise ReplayError(f"topic {topic.name} has no partition {record.partition_id}")
-    changed = topic.with_partition(record.partition_id, partition.merge(record))
-    return topics._with_topic(changed, topic)
+    builder = TopicsBuilder(topics)
+    builder.change_partition(record)
+    return builder.build()
 
 
 def remove_topic(topics: TopicsImage, record: RemoveTopicRecord, _: int) -> TopicsImage:
@@ -162,20 +228,20 @@ def clear_elr(topics: TopicsImage, record: ClearElrRecord, _: int) -> TopicsImag
         chosen = [topic]
     else:
         chosen = list(topics)
-    for old in chosen:
-        topic = old
-        for index, partition in old.items():
+    builder = TopicsBuilder(topics)
+    cleared = False
+    for topic in chosen:
+        for index, partition in topic.items():
             if partition.elr or partition.last_known_elr:
                 change = PartitionChangeRecord(
-                    topic_id=old.id,
+                    topic_id=topic.id,
                     partition_id=index,
                     eligible_leader_replicas=(),
                     last_known_elr=(),
                 )
-                topic = topic.with_partition(index, partition.merge(change))
-        if topic is not old:
-            topics = topics._with_topic(topic, old)
-    return topics
+                builder.change_partition(change)
+                cleared = True
+    return builder.build() if cleared else topics
 
 
 FOLDS: dict[type, Fold] = {

@@ -12,13 +12,12 @@ from uuid import UUID
 
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
-from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol.records import (
     ConfigRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
@@ -44,11 +43,13 @@ class Availability:
     def __init__(
         self,
         image: MetadataImage,
+        folds: SharedFolds,
         running: Iterable[int],
         clock: Callable[[], int],
         default_min_isr: int = 1,
     ) -> None:
         self.image = image
+        self._folds = folds
         self._running = set(running)
         self._clock = clock
         self._default_min_isr = default_min_isr
@@ -70,17 +71,14 @@ class Availability:
 
     def on_committed(self, batch: RecordBatch) -> None:
         """Follow a committed batch."""
-        for offset, record in enumerate(batch.metadata_records, batch.base_offset):
-            before, message = self.image, record.record
-            self.image = apply(before, record, offset=offset)
-            if isinstance(message, PartitionRecord | PartitionChangeRecord):
-                topic = self.image.topics.get(message.topic_id)
-                if topic is not None:
-                    self._refresh(topic, message.partition_id)
-            elif isinstance(message, TopicRecord):
+        for run in self._folds.runs(self.image, batch.metadata_records, batch.base_offset):
+            self.image, message = run.after, run.message
+            for step in run.steps:
+                self._refresh(self.image.topics.by_id[step.topic_id], step.partition_id, step.new)
+            if isinstance(message, TopicRecord):
                 self._topics[message.topic_id] = _Topic(message.name)
             elif isinstance(message, RemoveTopicRecord):
-                self._remove(before.topics.get(message.topic_id))
+                self._remove(run.before.topics.get(message.topic_id))
             elif isinstance(message, ConfigRecord) and message.name == MIN_ISR:
                 self._min_isrs.clear()
                 named = self.image.topics.named(message.resource_name)
@@ -99,7 +97,7 @@ class Availability:
         for topic_id, index in list(self._on_broker.get(broker, ())):
             topic = self.image.topics.get(topic_id)
             if topic is not None:
-                self._refresh(topic, index)
+                self._refresh(topic, index, topic.partitions[index])
 
     @property
     def is_settled(self) -> bool:
@@ -182,11 +180,11 @@ class Availability:
 
     def _refresh_topic(self, topic: TopicImage) -> None:
         self._topics.setdefault(topic.id, _Topic(topic.name))
-        for index in topic.partitions:
-            self._refresh(topic, index)
+        for index, state in topic.partitions.items():
+            self._refresh(topic, index, state)
 
-    def _refresh(self, topic: TopicImage, index: int) -> None:
-        key, state = (topic.id, index), topic.partitions[index]
+    def _refresh(self, topic: TopicImage, index: int, state: PartitionRegistration) -> None:
+        key = topic.id, index
         before = self._replicas.get(key)
         if before != state.replicas:
             self._min_isrs.pop(topic.id, None)

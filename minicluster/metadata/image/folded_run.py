@@ -1,0 +1,90 @@
+"""Runs of records, folded at once: the image after them, and what each has changed.
+
+A fencing changes a third of all partitions by ten thousand records, and each node of a cluster
+applies them. An image for each record would cost more than the changes themselves.
+
+**Invariant:** the image after a run is that of ``apply``, record by record
+(tests/metadata/test_folded_runs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.topics import PartitionStep, TopicsBuilder
+from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord
+
+Records = Sequence[VersionedRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedRun:
+    """Consecutive records and the images around them.
+
+    Shapes:  either partition records alone, with a step for each, or one record of another kind.
+    Units:   base_offset is that of the first record.
+    """
+
+    records: tuple[VersionedRecord, ...]
+    base_offset: int
+    before: MetadataImage
+    after: MetadataImage
+    steps: tuple[PartitionStep, ...] = ()
+    touched: dict[UUID, dict[int, None]] | None = None
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record."""
+        return self.base_offset + len(self.records) - 1
+
+    @property
+    def message(self) -> Any:
+        """The first record, the only one where it is of no partition."""
+        return self.records[0].record
+
+
+def run_length(records: Records, start: int) -> int:
+    """The number of records of the run that begins at a position."""
+    end = start
+    while end < len(records) and type(records[end].record) in _OF_PARTITIONS:
+        end += 1
+    return max(1, end - start)
+
+
+def fold_run(
+    image: MetadataImage, records: tuple[VersionedRecord, ...], base_offset: int
+) -> FoldedRun:
+    """Fold one run.
+
+    Errors:  ReplayError where a record does not fit.
+    """
+    first = records[0].record
+    if type(first) not in _OF_PARTITIONS:
+        after = apply(image, first, offset=base_offset)
+        return FoldedRun(records, base_offset, image, after)
+    builder = TopicsBuilder(image.topics)
+    steps: list[PartitionStep] = []
+    touched: dict[UUID, dict[int, None]] = {}
+    for versioned in records:
+        record: Any = versioned.record
+        try:
+            if type(record) is PartitionChangeRecord:
+                step = builder.change_partition(record)
+            else:
+                step = builder.add_partition(record)
+        except ReplayError as error:
+            offset = base_offset + len(steps)
+            raise ReplayError(f"offset {offset}: {type(record).__name__}: {error}") from error
+        steps.append(step)
+        touched.setdefault(step.topic_id, {})[step.partition_id] = None
+    after = replace(image, topics=builder.build())
+    return FoldedRun(records, base_offset, image, after, tuple(steps), touched)
+
+
+_OF_PARTITIONS = frozenset({PartitionRecord, PartitionChangeRecord})
