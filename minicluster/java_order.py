@@ -6,7 +6,7 @@ Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -43,13 +43,24 @@ def uuid_hash(value: UUID) -> int:
     return (folded >> 32) ^ (folded & 0xFFFFFFFF)
 
 
-def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int], room: int = 16) -> list[K]:
     """The keys of a java.util.HashMap in the order of its bins; in a bin, in the order of arrival.
 
-    A map has 16 bins and doubles them whenever three quarters are exceeded.
+    A map has 16 bins, or as many as its maker gives it room for, in powers of two. It doubles them
+    whenever three quarters are exceeded.
     """
     members = list(keys)
-    return _by_bin(members, hash_of, _grown(16, len(members)))
+    bins = 1 << (room - 1).bit_length() if room else 1
+    return _by_bin(members, hash_of, _grown(bins, len(members)))
+
+
+def string_map_hash(entries: Mapping[str, str | None]) -> int:
+    """Java's hash code of a map of strings, as an unsigned number of 32 bits."""
+    hashes = (
+        string_hash(key) ^ (0 if value is None else string_hash(value))
+        for key, value in entries.items()
+    )
+    return sum(hashes) & 0xFFFFFFFF
 
 
 def scala_map_order(keys: Iterable[K], hash_of: Callable[[K], int], made_from: int = 0) -> list[K]:

@@ -5,26 +5,20 @@ Versions:  0-1; the version decides nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ApiError
+from minicluster.controller.errors import ApiError, refuse_too_many_records
+from minicluster.controller.operations.clients.quota_entity import QuotaEntity, quota_types
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.metadata.image.quotas import Entity
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 from minicluster.protocol.records import ClientQuotaRecord, VersionedRecord
 
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
-_OF_CLIENTS: Mapping[str, str] = {
-    "producer_byte_rate": "LONG",
-    "consumer_byte_rate": "LONG",
-    "request_percentage": "DOUBLE",
-    "controller_mutation_rate": "DOUBLE",
-}
-_OF_ADDRESSES: Mapping[str, str] = {"connection_creation_rate": "INT"}
-_LARGEST = {"INT": 2**31 - 1, "LONG": 2**63 - 1}
+_LARGEST = {"INT": 2**31 - 1, "LONG": 2**63}  # as a double has them
 _TOLERANCE = 1e-6
 
 Response = AlterClientQuotasResponse
@@ -35,56 +29,64 @@ def alter_client_quotas(
 ) -> Decision:
     """Set and remove quotas; an entity changes as a whole or not at all, all records are one batch.
 
-    Errors:  INVALID_REQUEST per entity.
+    An entity that comes twice is refused, and yet its first changes are made. So is one with a key
+    that comes twice, which changes nothing.
+    Errors:  INVALID_REQUEST per entity. Refused with POLICY_VIOLATION for too many changes.
     Source:  ClientQuotaControlManager.alterClientQuotas.
     """
     records: list[VersionedRecord] = []
-    results = []
+    results: dict[QuotaEntity, ApiError] = {}
     for entry in request.entries:
-        error, new = _alter(state, entry.entity, entry.ops)
+        entity = QuotaEntity.of(entry.entity)
+        keys = [operation.key for operation in entry.ops]
+        if entity in results or len(set(keys)) < len(keys):
+            results[entity] = _refused(f"Ignoring duplicate entity {entity}")
+            continue
+        results[entity], new = _alter(state, entity, entry.ops)
         records += new
-        results.append(
-            Response.EntryData(
-                error_code=error.error,
-                error_message=error.message,
-                entity=tuple(
-                    Response.EntityData(entity_type=kind, entity_name=name)
-                    for kind, name in sorted(_names(entry.entity).items(), key=lambda e: e[0])
-                ),
-            )
-        )
+    refuse_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
-        response=Response(entries=tuple(results)),
+        response=Response(
+            entries=tuple(
+                _result(entity, results[entity])
+                for entity in hash_map_order(results, lambda entity: entity.java_hash)
+            )
+        ),
         atomic=True,
     )
 
 
-def _names(entity: Sequence[Any]) -> dict[str, str | None]:
-    return {item.entity_type: item.entity_name for item in entity}
+def _result(entity: QuotaEntity, error: ApiError) -> Response.EntryData:
+    return Response.EntryData(
+        error_code=error.error,
+        error_message=error.message,
+        entity=tuple(
+            Response.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.names
+        ),
+    )
 
 
 def _alter(
-    state: ClusterState, entity: Sequence[Any], operations: Sequence[Any]
+    state: ClusterState, entity: QuotaEntity, operations: Sequence[Any]
 ) -> tuple[ApiError, list[VersionedRecord]]:
-    names = _names(entity)
-    keys, problem = _valid_keys(names)
+    types, problem = quota_types(entity)
     if problem:
         return _refused(problem), []
-    key_of: Entity = tuple(sorted(names.items()))
-    current = state.image.client_quotas.table.group(key_of)
+    current = state.image.client_quotas.table.group(tuple(sorted(entity.names)))
     changes = {op.key: None if op.remove else op.value for op in operations}
     new: list[VersionedRecord] = []
-    for key, value in changes.items():
+    for key in hash_map_order(changes, string_hash, len(operations)):
+        value = changes[key]
         if value is not None:
-            problem = _value_problem(keys, key, value)
+            problem = _value_problem(types, key, value)
             if problem:
                 return _refused(problem), []
         if current.get(key) != value:
             record = ClientQuotaRecord(
                 entity=tuple(
                     ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
-                    for kind, name in names.items()
+                    for kind, name in entity.of_records
                 ),
                 key=key,
                 value=0.0 if value is None else value,
@@ -98,36 +100,17 @@ def _refused(problem: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, problem)
 
 
-def _valid_keys(names: Mapping[str, str | None]) -> tuple[Mapping[str, str], str]:
-    """The quotas that an entity can have with their types, or why the entity cannot be."""
-    if not names:
-        return {}, "Invalid empty client quota entity"
-    for kind, name in names.items():
-        if kind not in (USER, CLIENT_ID, IP):
-            return {}, f"Unhandled client quota entity type: {kind}"
-        if name == "":
-            return {}, f"Empty {kind} not supported"
-    if IP not in names:
-        return _OF_CLIENTS, ""
-    if len(names) > 1:
-        return {}, (
-            "Invalid quota entity combination, IP entity shouldnot be combined with User or "
-            "ClientId"
-        )
-    return _OF_ADDRESSES, ""
-
-
-def _value_problem(keys: Mapping[str, str], key: str, value: float) -> str:
-    if key not in keys:
+def _value_problem(types: Mapping[str, str], key: str, value: float) -> str:
+    if key not in types:
         return f"Invalid configuration key {key}"
     if value <= 0:
         return f"Quota {key} must be greater than 0"
-    type_ = keys[key]
+    type_ = types[key]
     if type_ == "DOUBLE":
         return ""
     if value > _LARGEST[type_]:
         article = "an" if type_ == "INT" else "a"
         return f"Proposed value for {key} is too large for {article} {type_}."
-    if abs(round(value) - value) > _TOLERANCE:
+    if math.fmod(value, 1.0) > _TOLERANCE:
         return f"{key} cannot be a fractional value."
     return ""
