@@ -168,6 +168,13 @@ def parse_type(name: str, text: str | None, type_: str) -> Value:
             return trimmed
 
 
+def java_int(text: str) -> int | None:
+    """The number of a text, or None where Java's Integer.parseInt refuses it."""
+    if _INTEGER.fullmatch(text) and int(text) in _RANGES["INT"]:
+        return int(text)
+    return None
+
+
 def to_text(value: Value) -> str | None:
     """A value as Kafka writes it into a response."""
     if isinstance(value, list):

@@ -33,7 +33,7 @@ from minicluster.controller.operations.clients.alter_user_scram_credentials impo
 )
 from minicluster.controller.operations.controller_registration import register_controller
 from minicluster.controller.operations.create_partitions import create_partitions
-from minicluster.controller.operations.create_topics import create_topics, refuse_duplicate_topics
+from minicluster.controller.operations.create_topics import create_topics
 from minicluster.controller.operations.delete_topics import delete_topics
 from minicluster.controller.operations.elect_leaders import elect_leaders
 from minicluster.controller.operations.incremental_alter_configs import incremental_alter_configs
@@ -47,6 +47,16 @@ from minicluster.controller.operations.list_partition_reassignments import (
 )
 from minicluster.controller.operations.unregister_broker import unregister_broker
 from minicluster.controller.operations.update_features import update_features
+from minicluster.controller.screening.configs import (
+    screen_alter_configs,
+    screen_incremental_alter_configs,
+)
+from minicluster.controller.screening.delete_topics import screen_delete_topics
+from minicluster.controller.screening.screened import Screened
+from minicluster.controller.screening.topics import (
+    screen_create_partitions,
+    screen_create_topics,
+)
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -86,21 +96,23 @@ class Api:
     """The way in which one request is served.
 
     Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
-             that the release serves. items: the field that
-             lists what the request is about; where it is empty any controller responds, at once,
-             with ``nothing``. reads: any controller responds, from what is committed.
+             that the release serves. screen: the checks that any controller does first. items: the
+             fields that list what the request is about; where nothing is left any controller
+             responds, at once, with ``nothing``. reads: any controller responds, from what is
+             committed.
     """
 
     decide: Callable[[Call], Decision]
     cluster_action: bool = False
     lowest_version: Callable[[Rules], int] = lambda rules: 0
-    items: str | None = None
+    screen: Callable[[Call], Screened] | None = None
+    items: tuple[str, ...] = ()
     nothing: Any = None
     reads: bool = False
 
     def is_empty(self, request: Any) -> bool:
         """True for a request that lists nothing to do."""
-        return self.items is not None and getattr(request, self.items) == ()
+        return bool(self.items) and all(getattr(request, items) == () for items in self.items)
 
 
 def _register_broker(call: Call) -> Decision:
@@ -123,12 +135,9 @@ def _broker_heartbeat(call: Call) -> Decision:
 
 
 def _create_topics(call: Call) -> Decision:
-    request, refused = refuse_duplicate_topics(call.request)
-    decision = create_topics(
-        call.state, request, call.version, call.draw, call.new_topic_id, call.now_ms
+    return create_topics(
+        call.state, call.request, call.version, call.draw, call.new_topic_id, call.now_ms
     )
-    created: m.CreateTopicsResponse = decision.response
-    return replace(decision, response=m.CreateTopicsResponse(topics=(*created.topics, *refused)))
 
 
 def _create_partitions(call: Call) -> Decision:
@@ -147,6 +156,14 @@ def _incremental_alter_configs(call: Call) -> Decision:
     )
 
 
+def _alter_configs(call: Call) -> Decision:
+    return alter_configs(call.state, call.request, call.version, call.forwarded, call.now_ms)
+
+
+def _screen_delete_topics(call: Call) -> Screened:
+    return screen_delete_topics(call.state, call.request, call.version, call.committed)
+
+
 def _update_features(call: Call) -> Decision:
     return update_features(call.state, call.request, call.version, call.kraft, call.now_ms)
 
@@ -156,7 +173,7 @@ APIS: dict[type, Api] = {
         lambda call: alter_partition(*call.plain),
         cluster_action=True,
         lowest_version=lambda rules: rules.alter_partition_version_lowest,
-        items="topics",
+        items=("topics",),
         nothing=m.AlterPartitionResponse(),
     ),
     m.BrokerRegistrationRequest: Api(_register_broker, cluster_action=True),
@@ -165,34 +182,57 @@ APIS: dict[type, Api] = {
     m.AssignReplicasToDirsRequest: Api(
         lambda call: assign_replicas_to_dirs(*call.plain), cluster_action=True
     ),
-    m.CreateTopicsRequest: Api(_create_topics, items="topics", nothing=m.CreateTopicsResponse()),
-    m.DeleteTopicsRequest: Api(lambda call: delete_topics(*call.plain)),
+    m.CreateTopicsRequest: Api(
+        _create_topics,
+        screen=lambda call: screen_create_topics(call.request),
+        items=("topics",),
+        nothing=m.CreateTopicsResponse(),
+    ),
+    m.DeleteTopicsRequest: Api(
+        lambda call: delete_topics(*call.plain),
+        screen=_screen_delete_topics,
+        items=("topics",),
+        nothing=m.DeleteTopicsResponse(),
+    ),
     m.CreatePartitionsRequest: Api(
-        _create_partitions, items="topics", nothing=m.CreatePartitionsResponse()
+        _create_partitions,
+        screen=lambda call: screen_create_partitions(call.request),
+        items=("topics",),
+        nothing=m.CreatePartitionsResponse(),
     ),
     m.ElectLeadersRequest: Api(
         lambda call: elect_leaders(*call.plain),
-        items="topic_partitions",
+        items=("topic_partitions",),
         nothing=m.ElectLeadersResponse(),
     ),
     m.AlterPartitionReassignmentsRequest: Api(
         lambda call: alter_partition_reassignments(*call.plain),
-        items="topics",
-        nothing=m.AlterPartitionReassignmentsResponse(error_message=None),
+        items=("topics",),
+        nothing=m.AlterPartitionReassignmentsResponse(),
     ),
     m.ListPartitionReassignmentsRequest: Api(_list_partition_reassignments, reads=True),
     m.IncrementalAlterConfigsRequest: Api(
         _incremental_alter_configs,
-        items="resources",
+        screen=lambda call: screen_incremental_alter_configs(call.state, call.request),
+        items=("resources",),
         nothing=m.IncrementalAlterConfigsResponse(),
     ),
     m.AlterConfigsRequest: Api(
-        lambda call: alter_configs(*call.plain),
-        items="resources",
+        _alter_configs,
+        screen=lambda call: screen_alter_configs(call.state, call.request),
+        items=("resources",),
         nothing=m.AlterConfigsResponse(),
     ),
-    m.AlterClientQuotasRequest: Api(lambda call: alter_client_quotas(*call.plain)),
-    m.AlterUserScramCredentialsRequest: Api(lambda call: alter_user_scram_credentials(*call.plain)),
+    m.AlterClientQuotasRequest: Api(
+        lambda call: alter_client_quotas(*call.plain),
+        items=("entries",),
+        nothing=m.AlterClientQuotasResponse(),
+    ),
+    m.AlterUserScramCredentialsRequest: Api(
+        lambda call: alter_user_scram_credentials(*call.plain),
+        items=("deletions", "upsertions"),
+        nothing=m.AlterUserScramCredentialsResponse(),
+    ),
     m.UpdateFeaturesRequest: Api(_update_features),
     m.ControllerRegistrationRequest: Api(
         lambda call: register_controller(*call.plain), cluster_action=True

@@ -22,6 +22,7 @@ Source:  QuorumController (ControllerWriteEvent, claim, renounce).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -293,9 +294,17 @@ class ControllerMachine:
             return [refuse(ErrorCode.UNSUPPORTED_VERSION)]
         if api.cluster_action and not authorized:
             return [refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
-        if api.is_empty(request):
-            return [self._response(token, api.nothing, registered)]
         call = self._call(request, version, forwarded, now_ms)
+        screened = None
+        if api.screen is not None:
+            try:
+                screened = api.screen(call)
+            except Refused as refused:
+                return [refuse(refused.error, refused.message)]
+            call = replace(call, request=screened.request)
+        if api.is_empty(call.request):
+            nothing = api.nothing if screened is None else screened.complete(api.nothing)
+            return [self._response(token, nothing, registered)]
         if api.reads:
             return [self._response(token, api.decide(call).response, registered)]
         if not self.is_active:
@@ -317,7 +326,9 @@ class ControllerMachine:
             token=token,
             request=request,
             version=version,
-            response=decision.response,
+            response=decision.response
+            if screened is None
+            else screened.complete(decision.response),
             records_written=offsets,
             registered_epoch=registered,
         )

@@ -63,8 +63,11 @@ def test_a_broker_may_go_once_the_slowest_is_at_its_shutdown_offset(
 
 
 def offering(*features: tuple[str, int, int]) -> Cluster:
-    """A controller of which one broker, that offers these levels, is registered."""
-    cluster = Cluster(metadata_version="4.3-IV0")
+    """A controller of which one broker, that offers these levels, is registered.
+
+    A broker that needs a feature can be registered while the feature is on only.
+    """
+    cluster = Cluster(metadata_version="4.3-IV0", elr=any(low for _, low, _ in features))
     Request = m.BrokerRegistrationRequest
     registered = cluster.request(
         Request(

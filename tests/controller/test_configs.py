@@ -67,7 +67,7 @@ def test_a_topic_config_is_written_only_when_it_changes_a_broker_config_always()
         (TOPIC, "nowhere", "note", "x" * 32_768, ErrorCode.INVALID_CONFIG),
         (BROKER, "77", MIN_ISR, "1", ErrorCode.BROKER_ID_NOT_REGISTERED),
         (BROKER, "x", MIN_ISR, "1", ErrorCode.INVALID_REQUEST),
-        (3, "foo", MIN_ISR, "1", ErrorCode.INVALID_REQUEST),
+        (3, "foo", MIN_ISR, "1", ErrorCode.UNSUPPORTED_VERSION),
         (TOPIC, "foo", "note", "x", ErrorCode.INVALID_CONFIG),  # no topic has such a config
         (TOPIC, "foo", "retention.ms", "-1", ErrorCode.NONE),
     ],

@@ -177,5 +177,6 @@ def test_E42_whatever_is_requested_nothing_is_raised_and_each_request_has_one_re
         assert machine.state.check_indexes() == ()
         assert machine.committed_image == machine.image
         if not machine.is_active:  # an unreadable listener is the one thing that does this
-            assert isinstance(request, m.BrokerRegistrationRequest)
+            registers = (m.BrokerRegistrationRequest, m.ControllerRegistrationRequest)
+            assert isinstance(request, registers)
             cluster.take(machine.on_claim(2, cluster.end, cluster.now_ms))

@@ -107,7 +107,8 @@ def test_create_topics_partitions_max(on: bool) -> None:
     assert refused == on
 
 
-def test_a_request_that_needs_too_many_records_is_refused_as_a_whole_by_either_release() -> None:
+def test_a_request_that_needs_too_many_records_is_refused_by_either_release() -> None:
+    """CreateTopics as a whole; CreatePartitions finds no room for one topic."""
     for release, version in ((Rules.KAFKA_4_3, "4.3-IV0"), (Rules.KAFKA_3_9, "3.9-IV0")):
         cluster = Cluster(rules=release, metadata_version=version)
         cluster.start(1)
@@ -124,7 +125,7 @@ def test_a_request_that_needs_too_many_records_is_refused_as_a_whole_by_either_r
             name="c", count=2_000_000_000, assignments=None
         )
         more = cluster.request(m.CreatePartitionsRequest(topics=(grown,)))
-        assert more.results[0].error_code == ErrorCode.POLICY_VIOLATION
+        assert more.results[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert len(cluster.machine.image.topics) == 1
 
 
@@ -283,3 +284,25 @@ def raise_kraft_version(**fields: Any) -> m.UpdateFeaturesRequest:
         feature="kraft.version", max_version_level=1, upgrade_type=1
     )
     return m.UpdateFeaturesRequest(feature_updates=(key,), **fields)
+
+
+@BOTH
+def test_groups_have_configs(on: bool) -> None:
+    """To 3.9 a group is a kind of resource that it has not."""
+    cluster = Cluster(rules=rules(groups_have_configs=on))
+    Request = m.IncrementalAlterConfigsRequest
+    change = Request.AlterableConfig(name="consumer.session.timeout.ms", value="50000")
+    resource = Request.AlterConfigsResource(
+        resource_type=32, resource_name="team", configs=(change,)
+    )
+    result = cluster.request(Request(resources=(resource,))).responses[0]
+    assert result.error_code == (ErrorCode.NONE if on else ErrorCode.UNSUPPORTED_VERSION)
+    assert result.error_message == (None if on else "Unknown resource type 32.")
+
+
+@BOTH
+def test_zk_migration_ready_is_kept(on: bool) -> None:
+    cluster = Cluster(rules=rules(zk_migration_ready_is_kept=on))
+    request = m.ControllerRegistrationRequest(controller_id=9, zk_migration_ready=True)
+    (record,) = cluster.records_of(lambda: cluster.request(request))
+    assert record.zk_migration_ready == on

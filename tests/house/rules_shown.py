@@ -82,6 +82,8 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "create_topics_partitions_max": (f"{_RELEASES}create_topics_partitions_max",),
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
     "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
+    "groups_have_configs": (f"{_RELEASES}groups_have_configs",),
+    "zk_migration_ready_is_kept": (f"{_RELEASES}zk_migration_ready_is_kept",),
     "alter_partition_version_lowest": (
         f"{_RELEASES}alter_partition_version_lowest",
         f"{_MANAGER}g07_topics_without_id_cap_the_version_where_names_are_still_known",

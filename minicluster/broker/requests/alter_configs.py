@@ -16,9 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.state.api_state import ApiState
-from minicluster.configs.config_def import InvalidConfig
+from minicluster.configs.config_def import InvalidConfig, java_int
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.dynamic_broker import validate_broker_configs
+from minicluster.configs.loggers import check_logger_changes
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import (
     BROKER,
@@ -36,7 +37,6 @@ from minicluster.protocol.messages import (
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
-_LOG_LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,7 @@ def _check(state: ApiState, resource: Any, incremental: bool) -> None:
     if null:
         raise InvalidConfig(f"Null value not supported for : {', '.join(null)}")
     if kind == BROKER_LOGGER and incremental:
-        _check_node_id(state, name)
-        _check_loggers(configs)
+        check_logger_changes(state.config.broker_id, name, configs)
     elif kind == BROKER:
         if name:
             _check_node_id(state, name)
@@ -120,15 +119,16 @@ def _check(state: ApiState, resource: Any, incremental: bool) -> None:
         if incremental:
             new = _changed(state, name, configs)
         validate_broker_configs(new, state.broker_levels, per_broker=bool(name))
-    elif kind not in (TOPIC, CLIENT_METRICS, GROUP):
+    elif kind not in (TOPIC, CLIENT_METRICS) and not (
+        kind == GROUP and state.rules.groups_have_configs
+    ):
         raise InvalidConfig(f"Unknown resource type {kind}")
 
 
 def _check_node_id(state: ApiState, name: str) -> None:
-    try:
-        node_id = int(name)
-    except ValueError:
-        raise InvalidConfig(f"Node id must be an integer, but it is: {name}") from None
+    node_id = java_int(name)
+    if node_id is None:
+        raise InvalidConfig(f"Node id must be an integer, but it is: {name}")
     own = state.config.broker_id
     if node_id != own:
         raise InvalidConfig(f"Unexpected broker id, expected {own}, but received {name}")
@@ -170,28 +170,3 @@ def _changed_list(config: Any, old: str | None) -> str:
     if config.config_operation == APPEND:
         return ",".join([*entries, *(entry for entry in changes if entry not in entries)])
     return ",".join(entry for entry in entries if entry not in changes)
-
-
-def _check_loggers(configs: Sequence[Any]) -> None:
-    """Only the root logger is there.
-
-    Source:  RuntimeLoggerManager.validateLogLevelConfigs.
-    """
-    for config in configs:
-        operation = config.config_operation
-        if operation in _OPERATIONS:
-            verb = _OPERATIONS[operation].upper()
-            raise InvalidConfig(f"{verb} operation is not allowed for the BROKER_LOGGER resource")
-        if operation not in (SET, DELETE):
-            raise InvalidConfig(
-                f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
-            )
-        if config.name != "root":
-            missing = f"Logger {config.name} does not exist!"
-            raise InvalidConfig(missing, ErrorCode.INVALID_CONFIG)
-        if operation == SET and config.value not in _LOG_LEVELS:
-            raise InvalidConfig(
-                f"Cannot set the log level of {config.name} to {config.value} as it is not a "
-                f"supported log level. Valid log levels are {', '.join(_LOG_LEVELS)}",
-                ErrorCode.INVALID_CONFIG,
-            )

@@ -57,7 +57,8 @@ def describe_configs(
     Errors:  per resource; INVALID_REQUEST for all of them where one is of no known kind.
     Source:  ConfigHelper.handleDescribeConfigsRequest.
     """
-    if any(resource.resource_type not in _KINDS for resource in request.resources):
+    kinds = _KINDS if state.rules.groups_have_configs else _KINDS[:-1]
+    if any(resource.resource_type not in kinds for resource in request.resources):
         refusal: DescribeConfigsResponse = error_response(
             request, ErrorCode.INVALID_REQUEST, version=version
         )

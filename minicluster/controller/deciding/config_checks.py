@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from minicluster.configs.config_def import InvalidConfig
+from minicluster.configs.config_def import InvalidConfig, java_int
 from minicluster.configs.effective import BrokerLevels
 from minicluster.configs.validation import (
     validate_client_metrics_configs,
@@ -35,7 +35,7 @@ from minicluster.protocol.topics import invalid_name_reason
 Resource = tuple[int, str]
 
 RESOURCE_TYPES = (TOPIC, BROKER, CLIENT_METRICS, GROUP)
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_COMMA = re.compile(r"\s*,\s*")
 
 
 def check_config_changes(
@@ -95,8 +95,7 @@ def _value_problem(
                 f"The {name} configuration value cannot be set because it requires "
                 f"metadata.version >= {MetadataVersion.V4_3_IV0}"
             )
-        old = set((current.get(name) or "").split(","))
-        if value and not forwarded and not set(value.split(",")) <= old:
+        if not forwarded and not _names_no_more_dirs(current.get(name), value):
             return (
                 f"When updating {name} via controllers,  the new value must be a subset of the "
                 "current configuration value."
@@ -108,6 +107,17 @@ def _value_problem(
             f"of {limit} bytes."
         )
     return ""
+
+
+def _names_no_more_dirs(old: str | None, new: str | None) -> bool:
+    """True where cordoned.log.dirs only loses entries.
+
+    Source:  ConfigurationControlManager.isCordonedLogDirsInvalid.
+    """
+    if new is None or not new.strip():
+        return True
+    known = set() if old is None else set(_COMMA.split(old.strip()))
+    return set(_COMMA.split(new.strip())) <= known
 
 
 def _validate(
@@ -142,11 +152,12 @@ def _name_error(resource: Resource) -> ApiError:
             problem = f"Topic name is invalid: {reason}"
             return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if kind == BROKER and name != CLUSTER_DEFAULT:
-        if not _INTEGER.fullmatch(name):
+        node_id = java_int(name)
+        if node_id is None:
             return ApiError(
                 ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
             )
-        if int(name) < 0:
+        if node_id < 0:
             return ApiError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
     if kind == GROUP and not name:
         return ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
@@ -161,12 +172,11 @@ def _existence(state: ClusterState, resource: Resource) -> ApiError:
     if kind == TOPIC and state.image.topics.named(name) is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if kind == BROKER and name != CLUSTER_DEFAULT:
+        node_id = int(name)
         known = (
-            state.image.cluster.broker(int(name)) is not None
-            or state.image.cluster.controllers.get(int(name)) is not None
+            state.image.cluster.broker(node_id) is not None
+            or state.image.cluster.controllers.get(node_id) is not None
         )
         if state.settings.brokers_with_configs_exist and not known:
-            return ApiError(
-                ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} is registered."
-            )
+            return ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
     return ApiError()

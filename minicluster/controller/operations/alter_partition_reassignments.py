@@ -15,7 +15,7 @@ from minicluster.controller.deciding.reassignment import (
     start_reassignment,
     without,
 )
-from minicluster.controller.errors import ApiError, Refused
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -39,7 +39,7 @@ def alter_partition_reassignments(
 ) -> Decision:
     """Start, replace or (replicas null) cancel reassignments; all records are one batch.
 
-    Errors:  per partition.
+    Errors:  per partition; UNKNOWN_SERVER_ERROR for those that the batch has no room for.
     Source:  KIP-455, KIP-860; ReplicationControlManager.alterPartitionReassignments.
     """
     records: list[VersionedRecord] = []
@@ -51,7 +51,9 @@ def alter_partition_reassignments(
             error = ApiError()
             try:
                 record = _alter(state, topic.name, requested, allow_change)
-                if record is not None:
+                if record is not None and len(records) == MAX_RECORDS_PER_USER_OP:
+                    error = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                elif record is not None:
                     records.append(record)
             except Refused as refused:
                 error = ApiError.of(refused)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from minicluster.controller.deciding.broker_changes import broker_restarted
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ControllerFault, Refused
+from minicluster.controller.deciding.listeners import check_listeners
+from minicluster.controller.errors import Refused
 from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.lazy_dataclass import dataclass
@@ -21,7 +22,6 @@ from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
 from minicluster.protocol.uuids import format_uuid
 
-SECURITY_PROTOCOLS = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 DUPLICATE = "Another broker is registered with that broker id."
@@ -83,9 +83,7 @@ def register_broker(
         )
     if state.gates.metadata_version.directory_assignment_supported:
         _check_directories(state, request)
-    for listener in request.listeners:
-        if listener.security_protocol not in SECURITY_PROTOCOLS:
-            raise ControllerFault(f"listener {listener.name}: unknown security protocol")
+    check_listeners(request.listeners)
     features = _checked_features(state, request, kraft_version)
     records: list[VersionedRecord] = []
     if not amends:
@@ -216,14 +214,14 @@ def _checked_features(
         offered.append(assumed)
         names.add(FEATURE_NAME)
     for name, level in finalized.items():
-        if name not in names:
+        if level != 0 and name not in names:
             _check_feature(level, Feature(name=name))
     return offered
 
 
 def _check_feature(level: int, offer: Feature) -> None:
     low, high = offer.min_supported_version, offer.max_supported_version
-    if level != 0 and not low <= level <= high:
+    if not low <= level <= high:
         raise Refused(
             ErrorCode.UNSUPPORTED_VERSION,
             "Unable to register because the broker does not support finalized version "

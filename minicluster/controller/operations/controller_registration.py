@@ -6,6 +6,7 @@ Versions:  0; needs metadata.version 3.7-IV0.
 from __future__ import annotations
 
 from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.deciding.listeners import check_listeners
 from minicluster.controller.errors import Refused
 from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
@@ -32,10 +33,11 @@ def register_controller(
             "The current MetadataVersion is too old to support controller registrations.",
             Reason.UNSUPPORTED_METADATA_VERSION,
         )
+    check_listeners(request.listeners)
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        zk_migration_ready=request.zk_migration_ready,
+        zk_migration_ready=request.zk_migration_ready and state.rules.zk_migration_ready_is_kept,
         end_points=tuple(
             RegisterControllerRecord.ControllerEndpoint(
                 name=listener.name,
@@ -56,6 +58,6 @@ def register_controller(
     )
     return Decision(
         records=(VersionedRecord(record, gates.register_controller_record_version),),
-        response=ControllerRegistrationResponse(error_message=None),
+        response=ControllerRegistrationResponse(),
         atomic=True,
     )

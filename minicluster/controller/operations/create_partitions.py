@@ -15,7 +15,7 @@ from minicluster.controller.deciding.initial_assignment import (
     validate_assignment,
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
-from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -33,7 +33,7 @@ def create_partitions(
     """Add partitions; each topic succeeds or fails by itself, all records are one batch.
 
     Chance:  placement draws.
-    Errors:  per topic.
+    Errors:  per topic; UNKNOWN_SERVER_ERROR for one that the batch has no room for.
     Source:  KIP-195; ReplicationControlManager.createPartitions.
     """
     records: list[VersionedRecord] = []
@@ -44,18 +44,17 @@ def create_partitions(
         try:
             _add_partitions(state, topic, added, draw)
         except Refused as refused:
-            if isinstance(refused, TooLarge):
-                raise
             error = ApiError.of(refused)
-            if not state.rules.refused_create_partitions_writes:
-                added = []
-        records += added
+        room = MAX_RECORDS_PER_USER_OP - len(records)
+        if len(added) > room:
+            error = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if not error or state.rules.refused_create_partitions_writes:
+            records += added[:room]
         results.append(
             CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=topic.name, error_code=error.error, error_message=error.message
             )
         )
-    refuse_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=CreatePartitionsResponse(results=tuple(results)),
@@ -106,10 +105,11 @@ def _chosen_replicas(
 ) -> Sequence[tuple[int, ...]]:
     start = len(topic)
     additional = requested.count - start
-    refuse_too_many_records(additional)
     if requested.assignments is None:
         try:
-            return place(state, partitions=additional, replication_factor=factor, draw=draw)
+            # One more than a batch holds is refused; Kafka would place all of them before that.
+            count = min(additional, MAX_RECORDS_PER_USER_OP + 1)
+            return place(state, partitions=count, replication_factor=factor, draw=draw)
         except PlacementError as error:
             raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
     if len(requested.assignments) != additional:

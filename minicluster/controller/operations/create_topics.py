@@ -7,7 +7,6 @@ Leaves out: quotas, which no cluster here has.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from minicluster.configs.effective import effective_topic_configs
@@ -28,6 +27,7 @@ from minicluster.controller.deciding.initial_assignment import (
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.planting import step
@@ -35,7 +35,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from minicluster.protocol.records import TopicRecord, VersionedRecord
 from minicluster.protocol.topics import (
-    METADATA_TOPIC,
     has_collision_chars,
     invalid_name_reason,
 )
@@ -89,28 +88,6 @@ def create_topics(
         response=CreateTopicsResponse(topics=tuple(results)),
         atomic=not request.validate_only,
     )
-
-
-def refuse_duplicate_topics(
-    request: CreateTopicsRequest,
-) -> tuple[CreateTopicsRequest, list[TopicResult]]:
-    """The request without duplicate names and the metadata topic, and the results of those.
-
-    Source:  ControllerApis.createTopics.
-    """
-    names = [topic.name for topic in request.topics]
-    duplicates = dict.fromkeys(name for name in names if names.count(name) > 1)
-    refused = [_refused(name, "Duplicate topic name.") for name in duplicates]
-    if METADATA_TOPIC in names and METADATA_TOPIC not in duplicates:
-        refused.append(
-            _refused(METADATA_TOPIC, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
-        )
-    out = {*duplicates, METADATA_TOPIC}
-    return replace(request, topics=tuple(t for t in request.topics if t.name not in out)), refused
-
-
-def _refused(name: str, message: str) -> TopicResult:
-    return TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
 
 
 def _refuse_too_many_partitions(state: ClusterState, topics: Sequence[CreatableTopic]) -> None:
@@ -169,7 +146,11 @@ def _create_topic(
     draw: Draw,
     new_topic_id: Callable[[], UUID],
 ) -> TopicResult:
-    changes = [ConfigChange(c.name, ConfigOperation.SET, c.value) for c in topic.configs]
+    values = {config.name: config.value for config in topic.configs}
+    changes = [
+        ConfigChange(name, ConfigOperation.SET, values[name])
+        for name in hash_map_order(values, string_hash)
+    ]
     error, configs = alter_resource(state, (TOPIC, topic.name), changes, newly_created=True)
     if error:
         raise Refused(error.error, error.message or "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.elections import ElectionType, elect_leader
-from minicluster.controller.errors import ApiError, Refused
+from minicluster.controller.errors import ApiError, Refused, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
@@ -23,7 +23,8 @@ def elect_leaders(
     """Hold elections; without a list, for every partition that needs one.
 
     An unclean election by request is held even where the topic's config forbids it.
-    Errors:  per partition; Refused with INVALID_REQUEST for an unknown type.
+    Errors:  per partition; Refused with INVALID_REQUEST for an unknown type, with
+             POLICY_VIOLATION for too many elections.
     Source:  KIP-460; ReplicationControlManager.electLeaders.
     """
     try:
@@ -52,6 +53,7 @@ def elect_leaders(
                 for index in partitions
             ]
             results.append(_topic_result(name, results_by_index))
+    refuse_too_many_records(len(records))
     return Decision(
         records=tuple(records),
         response=ElectLeadersResponse(replica_election_results=tuple(results)),

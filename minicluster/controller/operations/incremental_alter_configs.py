@@ -14,7 +14,7 @@ from minicluster.controller.deciding.config_changes import (
     clear_elr_records,
 )
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ApiError
+from minicluster.controller.errors import ApiError, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -34,6 +34,7 @@ def incremental_alter_configs(
     """Change single configs; a resource is changed as a whole or not at all.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
+    Errors:  per resource. Refused with POLICY_VIOLATION for too many changes.
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
     records: list[VersionedRecord] = []
@@ -56,6 +57,7 @@ def incremental_alter_configs(
             )
         )
     records += clear_elr_records(state, records)
+    refuse_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=IncrementalAlterConfigsResponse(responses=tuple(responses)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minicluster.controller.deciding.broker_changes import broker_unregistered
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Refused, refuse_too_many_records
 from minicluster.controller.refusal import Reason
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
@@ -16,7 +16,8 @@ def unregister_broker(
 ) -> Decision:
     """Remove a registration, alive or not.
 
-    Errors:  Refused with BROKER_ID_NOT_REGISTERED.
+    Errors:  Refused with BROKER_ID_NOT_REGISTERED; with POLICY_VIOLATION where it changes too many
+             partitions.
     Source:  ReplicationControlManager.unregisterBroker.
     """
     broker = state.image.cluster.broker(request.broker_id)
@@ -26,7 +27,6 @@ def unregister_broker(
             f"Broker ID {request.broker_id} is not currently registered",
             Reason.NOT_REGISTERED,
         )
-    return Decision(
-        records=tuple(broker_unregistered(state, broker)),
-        response=UnregisterBrokerResponse(error_message=None),
-    )
+    records = broker_unregistered(state, broker)
+    refuse_too_many_records(len(records))
+    return Decision(records=tuple(records), response=UnregisterBrokerResponse())
