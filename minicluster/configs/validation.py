@@ -18,6 +18,7 @@ from minicluster.configs.definitions import (
     topic_configs,
 )
 from minicluster.configs.effective import BrokerLevels, effective_topic_configs
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.protocol.error_codes import ErrorCode
 
 _INTERVAL_MS = range(100, 3_600_001)
@@ -27,6 +28,9 @@ _MATCHES = frozenset(
         "client_source_address", "client_source_port",
     }
 )  # fmt: skip
+
+UNBOUND_GROUP_CONFIG = ".assignment.interval.ms"
+"""The end of a config's name whose default in a group is not the broker's."""
 
 _BOUNDED = (
     "consumer.heartbeat.interval.ms",
@@ -91,7 +95,8 @@ def validate_group_configs(new: Mapping[str, str], broker: BrokerLevels) -> None
         for key in group_configs()
         if (synonym := group_synonym(key.name)) is not None
     }
-    for name in new:
+    bound = [name for name in texts if not name.endswith(UNBOUND_GROUP_CONFIG)]
+    for name in hash_map_order(dict.fromkeys((*bound, *new)), string_hash):
         if name not in group_configs():
             raise _refused(f"Unknown group config name: {name}")
     values = group_configs().parse({**texts, **new})
@@ -100,8 +105,7 @@ def validate_group_configs(new: Mapping[str, str], broker: BrokerLevels) -> None
         _within(name, values[name], f"group.{kind}.min.{rest}", broker, "greater")
         # The one upper bound without the config's whole name in it.
         rest = "standby.replicas" if rest == "num.standby.replicas" else rest
-        bound = f"group.{kind}.max.{rest}"
-        _within(name, values[name], bound, broker, "less")
+        _within(name, values[name], f"group.{kind}.max.{rest}", broker, "less")
     for kind in ("consumer", "share", "streams"):
         session, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if _number(values[session]) <= _number(values[interval]):

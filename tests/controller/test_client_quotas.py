@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from minicluster.protocol import messages as m
 from tests.controller.kit import Cluster
 
-Entity = Mapping[str, str | None]
 Request = m.AlterClientQuotasRequest
 Entry = Request.EntryData
 
@@ -33,7 +32,7 @@ def of_operations(
     )
 
 
-def alter(cluster: Cluster, *entries: Entry) -> tuple[list[object], list[object]]:
+def alter(cluster: Cluster, *entries: Entry) -> tuple[list[Any], list[Any]]:
     """The results and the records of a request, in order."""
     first = cluster.end
     response = cluster.request(Request(entries=entries))
@@ -41,9 +40,10 @@ def alter(cluster: Cluster, *entries: Entry) -> tuple[list[object], list[object]
         (tuple((e.entity_type, e.entity_name) for e in result.entity), result.error_message)
         for result in response.entries
     ]
+    written: list[Any] = [cluster.log[offset].record for offset in range(first, cluster.end)]
     records = [
         (tuple((e.entity_type, e.entity_name) for e in record.entity), record.key, record.value)
-        for record in (cluster.log[offset].record for offset in range(first, cluster.end))
+        for record in written
     ]
     return results, records
 

@@ -346,3 +346,22 @@ def test_a_controller_with_an_unknown_security_protocol_makes_the_active_one_res
     response = cluster.request(m.ControllerRegistrationRequest(listeners=(listener,)))
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert cluster.resigned
+
+
+UNKNOWN = [
+    (TOPIC, ("apple", "zebra", "mango"), "zebra"),
+    (32, ("unclean.leader.election.enable", "cleanup.policy"), "unclean.leader.election.enable"),
+    (32, ("cleanup.policy",), "cleanup.policy"),
+]
+
+
+@pytest.mark.parametrize(("kind", "names", "first"), UNKNOWN)
+def test_of_several_unknown_configs_the_first_of_the_hash_map_is_named(
+    kind: int, names: tuple[str, ...], first: str
+) -> None:
+    """A group's configs are in one map with those that brokers bound, which is a larger one."""
+    cluster = started(0)
+    cluster.create("foo", (0,))
+    change = resource(kind, "foo", **dict.fromkeys(names, "1"))
+    (result,) = cluster.request(Incremental(resources=(change,))).responses
+    assert str(result.error_message).endswith(f"config name: {first}")

@@ -26,6 +26,7 @@ from minicluster.configs.effective import (
     EffectiveConfig,
     effective_topic_configs,
 )
+from minicluster.configs.validation import UNBOUND_GROUP_CONFIG
 from minicluster.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
@@ -46,7 +47,6 @@ _TYPES = (
     "UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD",
 )  # fmt: skip
 _KINDS = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
-_UNBOUND_GROUP_CONFIG = ".assignment.interval.ms"
 
 
 def describe_configs(
@@ -258,7 +258,7 @@ def _group_entry(key: ConfigKey, own: Mapping[str, str], levels: BrokerLevels) -
     """A group's config; a broker's assignment interval does not count here, as in Kafka 4.3."""
     synonym = group_synonym(key.name)
     default = key.default
-    if synonym is not None and not key.name.endswith(_UNBOUND_GROUP_CONFIG):
+    if synonym is not None and not key.name.endswith(UNBOUND_GROUP_CONFIG):
         default = levels.value(synonym)
     value = key.normalized(own.get(key.name, default))
     synonyms = []

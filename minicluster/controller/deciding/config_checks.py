@@ -18,6 +18,7 @@ from minicluster.configs.validation import (
 )
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
@@ -128,8 +129,8 @@ def _validate(
 ) -> ApiError:
     """All values that the resource is to have, by the definitions of its kind."""
     kind, name = resource
-    changed = {**current, **new}
-    wanted = {key: value for key, value in changed.items() if value is not None}
+    kept = {key: value for key, value in {**current, **new}.items() if value is not None}
+    wanted = {key: kept[key] for key in hash_map_order(kept, string_hash)}
     try:
         if kind == TOPIC:
             validate_topic_configs(wanted, current, broker_levels(state))
