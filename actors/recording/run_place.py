@@ -24,6 +24,7 @@ from typing import Any
 from minicluster.errors import UserError
 from minicluster.log.directory import RUN_NAME
 from minicluster.own_folders import OwnFolder, locked, remove_abandoned
+from minicluster.verify.evidence.file_systems import is_uri, uri_of
 
 FILES = "files"  # the list in run.json
 NAME_BYTES_MAX = 200  # a file name has 255; seed and faults come behind it
@@ -124,6 +125,8 @@ def check_writable(runs: Path) -> None:
 
     Errors:  UserError, of the exit code for files, where they cannot.
     """
+    if is_uri(runs):
+        raise Unwritable(f"{uri_of(runs)}: only chaos writes runs to another file system")
     try:
         runs.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=runs):

@@ -19,9 +19,11 @@ from minicluster.errors import UserError
 
 if TYPE_CHECKING:
     from minicluster.actors.play.campaign import Draw, Outcome
+    from minicluster.actors.recording.runs_place import RunsPlace
     from minicluster.scenario import Step
     from minicluster.scenario.coverage import Coverage
     from minicluster.scenario.shrink import Shrunk
+    from minicluster.verify.rules.model import Verdict
 
 
 @click.command("chaos")
@@ -100,12 +102,11 @@ def chaos(
     from minicluster.actors.play.campaign import Tally, outcome_line
     from minicluster.actors.play.many_seeds import campaign
     from minicluster.actors.play.sights import KNOWN
-    from minicluster.actors.recording.run_place import check_writable
+    from minicluster.actors.recording.runs_place import runs_place
     from minicluster.rules import Rules
     from minicluster.scenario.coverage import Coverage
-    from minicluster.verify.rules.model import Verdict, exit_code, gravest
+    from minicluster.verify.rules.model import Verdict, exit_code
 
-    check_writable(runs)
     tally, coverage = Tally(), Coverage(KNOWN[mode])
     whole: list[Path] = []
     if as_shipped:
@@ -113,51 +114,61 @@ def chaos(
     numbers, variation = seeds_of(
         seeds or ("1-20" if minutes is None else "1-"), open_end=minutes is not None
     )
-    played = campaign(
-        numbers,
-        faults,
-        variation=variation,
-        vary=vary,
-        runs=runs if in_spark else None,
-        jobs=jobs,
-        budget_s=None if minutes is None else 60 * minutes,
-        draw=_draw(mode, protocol),
-    )
-    for outcome in played:
-        tally.count(outcome)
-        new = coverage.add(outcome.name, outcome.sights)
-        print_line(outcome_line(outcome) + (f" ({new} new)" if new else ""))
-        if outcome.path is not None:
-            whole.append(outcome.path)
-        if outcome.failure is not None:
-            _keep(outcome, runs, shrink=shrink, name_faults=as_shipped)
-    for line in [*tally.lines(), *coverage.lines()]:
-        print_line(line)
-    if coverage_file is not None:
-        _write(coverage_file, coverage)
-    if not tally.seeds:
-        print_line("nothing was judged: the time was over before the first seed")
-        return exit_code(Verdict.UNKNOWN)
-    if not in_spark:
-        print_line("looked with the online rules alone; with --verify Spark judges every run")
-        return exit_code(tally.verdict)
+    with runs_place(runs) as place:
+        played = campaign(
+            numbers,
+            faults,
+            variation=variation,
+            vary=vary,
+            runs=place.folder if in_spark else None,
+            jobs=jobs,
+            budget_s=None if minutes is None else 60 * minutes,
+            draw=_draw(mode, protocol),
+        )
+        for outcome in played:
+            tally.count(outcome)
+            new = coverage.add(outcome.name, outcome.sights)
+            print_line(outcome_line(outcome) + (f" ({new} new)" if new else ""))
+            if outcome.path is not None:
+                whole.append(outcome.path)
+                place.publish(outcome.path)
+            if outcome.failure is not None:
+                _keep(outcome, place, shrink=shrink, name_faults=as_shipped)
+        for line in [*tally.lines(), *coverage.lines()]:
+            print_line(line)
+        if coverage_file is not None:
+            _write(coverage_file, coverage)
+        if not tally.seeds:
+            print_line("nothing was judged: the time was over before the first seed")
+            return exit_code(Verdict.UNKNOWN)
+        if not in_spark:
+            print_line("looked with the online rules alone; with --verify Spark judges every run")
+            return exit_code(tally.verdict)
+        return _judged(whole, tally.verdict, place)
+
+
+def _judged(runs: list[Path], played: Verdict, place: RunsPlace) -> int:
+    """Let Spark judge the runs in one job, and leave each its report."""
     from minicluster.verify import verify
+    from minicluster.verify.rules.model import exit_code, gravest
 
     with shown_verification() as show:
-        report = verify(*whole, on_progress=show)
+        report = verify(*runs, on_progress=show)
     show_report(report, TEXT, every_rule=False)
-    written = [leave_report(path, one) for path, one in zip(whole, report.each, strict=True)]
+    written = [leave_report(run, one) for run, one in zip(runs, report.each, strict=True)]
+    for run in runs:
+        place.publish(run)
     if not all(written):
         return EXIT_FILES
-    return exit_code(gravest([tally.verdict, report.verdict]))
+    return exit_code(gravest([played, report.verdict]))
 
 
-def _keep(outcome: Outcome, runs: Path, *, shrink: bool, name_faults: bool) -> None:
+def _keep(outcome: Outcome, place: RunsPlace, *, shrink: bool, name_faults: bool) -> None:
     """Leave the run folder of a failed seed, and print how it failed and what repeats it."""
     from minicluster.actors.play.campaign import culprits, keep
 
     shrunk = _shrunk(outcome) if shrink else None
-    kept = keep(outcome, shrunk, runs)
+    kept = place.publish(keep(outcome, shrunk, place.folder))
     for step in () if shrunk is None else shrunk.steps:
         print_line(f"    {step.text}")
     print_line(f"repeat  {command_name()} replay {kept}")

@@ -84,19 +84,21 @@ def show_log(path: Path, form: str, limits: ReadLimits) -> int:
     """
     from minicluster.cli.broker_logs import located
     from minicluster.log.dump import dump_json, dump_text
+    from minicluster.verify.evidence.file_systems import local_copy
     from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
     from minicluster.verify.zookeeper.text import log_lines
 
-    if (path / LOG_PATH).is_file():
-        lines = lines_of(path / LOG_PATH)
-        if form == JSON:
-            print_lines(json.dumps(line, separators=(",", ":")) for _, line in lines)
-        else:
-            print_lines(map(printable, log_lines(lines)))
-        return 0
-    with located(path, limits) as logs:
-        if form == JSON:
-            print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(logs))
-        else:
-            print_lines(map(printable, dump_text(logs)))
+    with local_copy(path) as here:
+        if (here / LOG_PATH).is_file():
+            lines = lines_of(here / LOG_PATH)
+            if form == JSON:
+                print_lines(json.dumps(line, separators=(",", ":")) for _, line in lines)
+            else:
+                print_lines(map(printable, log_lines(lines)))
+            return 0
+        with located(here, limits) as logs:
+            if form == JSON:
+                print_lines(json.dumps(item, separators=(",", ":")) for item in dump_json(logs))
+            else:
+                print_lines(map(printable, dump_text(logs)))
     return 0

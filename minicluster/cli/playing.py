@@ -91,8 +91,11 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
     The verdict is compared with that of the run's report, if it has one.
     """
     from minicluster.actors.play.replay import replay_run
+    from minicluster.verify.evidence.file_systems import local_copy
 
-    before, again = replay_run(run, runs=runs)
+    with local_copy(run) as here:
+        before, again = replay_run(here, runs=runs)
+        judged = None if no_verify else _verdict_of(here)
     same = before.trace_hash in (None, again.trace_hash)
     if before.trace_hash is None:
         complain(
@@ -106,7 +109,6 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
         complain(f"another trace: {then} then, {now} now ({again.path})")
     failure = None if again.failure is None else (again.failure.kind, again.failure.rule)
     verdicts = _shown_failure(before.failure), _shown_failure(failure)
-    judged = None if no_verify else _verdict_of(run)
     if judged is not None:
         verdicts = judged, _judged(again.path)
     then, now = verdicts

@@ -129,6 +129,16 @@ def read_piece(
             buffer = file.read(end - start)
     except OSError as error:
         raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return read_batches_from(path, buffer, start, whole=whole, limits=limits)
+
+
+def read_batches_from(
+    path: Path, buffer: bytes, start: int, *, whole: bool, limits: ReadLimits
+) -> SegmentContent:
+    """Read the batches of some bytes of a file, which begin at a place in it.
+
+    Errors:  LogError; LogCorruption with the place in the file.
+    """
     try:
         content = read_batches(path, buffer, whole=whole, limits=limits)
     except LogCorruption as error:

@@ -22,7 +22,7 @@ from minicluster.verify.rules.user_rules import load_rules
 from minicluster.verify.spark import routing
 from minicluster.verify.spark.fold_job import Task
 from minicluster.verify.spark.progress import OnProgress, Progress
-from minicluster.verify.spark.travel import fetched
+from minicluster.verify.spark.travel import Fetched
 from minicluster.verify.tally import Tallies, Tally
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def judge_paths(
     user = None if rules_from is None else load_rules(rules_from)
     chosen = _chosen(rules) if user is None else (*_chosen(rules), *user.rules)
     with temporary_folder("fetched") as folder:
-        routes = routing.routes_of(fetched(paths, started, folder.path), limits)
+        here = Fetched(folder.path, started)
+        routes = routing.routes_of(here.paths(paths), limits, here.origin)
         sources = routing.sources_of(routes, limits)
         tallies = Tallies()
         task = Task(chosen, limits, user, on_progress)

@@ -44,6 +44,12 @@ class _Context:
         assert slices > 0
         return _Items(items)
 
+    def setJobGroup(self, group: str, description: str) -> None:
+        """Nothing runs elsewhere that could be watched."""
+
+    def setLocalProperty(self, key: str, value: str | None) -> None:
+        """Likewise."""
+
 
 @contextmanager
 def without_spark() -> Iterator[None]:

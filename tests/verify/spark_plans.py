@@ -1,95 +1,193 @@
-"""Spark's own plans over the tables of runs: an oracle for the engine of the workers."""
+"""Spark's own plans over the tables of runs: an oracle for the engine of the workers.
+
+Each view is planned once, over its sources as they were computed, for some runs at a time: a plan
+that holds the plans of its sources grows with their number, and each is computed again wherever it
+is named. A view that a Python function folds has no plan; Spark judges the rows that it folds from
+the tables of each run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from minicluster.log.format.limits import DEFAULT_LIMITS
-from minicluster.verify.evidence.reading import read_runs
+from minicluster.verify.engine.checks import promise_of, sources_of
+from minicluster.verify.evidence.reading import named_paths, read_run
+from minicluster.verify.evidence.run import Run, without_contents
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.judge import _report
 from minicluster.verify.reporting.report import Report
-from minicluster.verify.rules import RULES
-from minicluster.verify.rules.model import Rule
+from minicluster.verify.rules import LOG_VIEWS, RULES, VIEWS
+from minicluster.verify.rules.model import Check, Rule, View
 from minicluster.verify.spark import tables as spark_tables
 from minicluster.verify.tally import Tallies
-from tests.verify import spark_queries as queries
-from tests.verify.spark_queries import CheckResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Item = tuple[Rule, Check]
+RUNS_TOGETHER = 20  # as many as Java's memory holds the views of
+# What is quicker for small data is slower for the rows of twenty runs.
+_FOR_MANY_ROWS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+
 
 def report_of_plans(
-    spark: SparkSession, paths: Sequence[Path], rules: Sequence[Rule] = RULES
+    spark: SparkSession,
+    paths: Sequence[Path],
+    rules: Sequence[Rule] = RULES,
+    *,
+    together: int = RUNS_TOGETHER,
 ) -> Report:
     """The report on these runs, whose rules Spark plans and computes."""
     tallies = Tallies()
-    tables, judged = spark_tables.gather(read_runs(paths), rules)
-    frames = {name: frame.coalesce(1) for name, frame in spark_tables.frames(spark, tables).items()}
-    needed = queries.needed_views(rules, with_trace=any(run.is_run for run in judged))
-    results, crashes = _judge_views(spark, frames, rules, needed, few=True)
-    for result in results:
-        counts = (result.looked_at, result.not_promised)
-        tallies.add_check(result.rule, result.check, result.run, counts, result.findings)
-    tallies.crashes |= crashes
+    judged: list[Run] = []
+    named = named_paths(paths)
+    with _set(spark, _FOR_MANY_ROWS if len(named) > 2 else {}):
+        for start in range(0, len(named), together):
+            read = [read_run(*one, DEFAULT_LIMITS) for one in named[start : start + together]]
+            tables, runs = spark_tables.gather(read, rules)
+            _judge(spark, tables, runs, rules, tallies)
+            judged += map(without_contents, runs)
     sources = [Source(run.path, run.name, DEFAULT_LIMITS, is_long=True) for run in judged]
     return _report(judged, rules, tallies, sources)
 
 
-def _judge_views(
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, str(value))
+
+
+def _judge(
     spark: SparkSession,
-    frames: Mapping[str, Any],
+    tables: Mapping[str, pa.Table],
+    runs: Sequence[Run],
     rules: Sequence[Rule],
-    views: Sequence[str],
-    *,
-    few: bool,
-) -> tuple[list[CheckResult], dict[str, str]]:
-    """Judge all views in two streams of jobs, since planning is most of the work and is sequential.
-
-    One stream computes the partitions' fold and judges what builds on folds; the other computes
-    the brokers' fold and judges the rest.
-
-    Shapes:  -> results, and for each view that crashed the reason.
-    """
-    folded = [view for view in views if queries.reads_folds(view)]
-    rest = [view for view in views if view not in folded]
-    queries.prepare(spark, frames)
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        brokers = pool.submit(queries.compute_fold, spark, "broker_states")
-        partitions = pool.submit(queries.compute_fold, spark, "partition_states")
-        others = pool.submit(_stream, spark, rules, rest, few)
-        crashed = next((e for e in (brokers.exception(), partitions.exception()) if e), None)
-        if crashed is None:
-            results, crashes = _stream(spark, rules, folded, few)
-        else:
-            results, crashes = [], dict.fromkeys(folded, _first_line(crashed))
-        more, more_crashes = others.result()
-    return results + more, crashes | more_crashes
-
-
-def _stream(
-    spark: SparkSession, rules: Sequence[Rule], views: Sequence[str], few: bool
-) -> tuple[list[CheckResult], dict[str, str]]:
-    """Judge some views as one job; if it fails, view by view, so that a fault spoils one view."""
-    try:
-        return queries.collect(spark, rules, views, few=few), {}
-    except Exception as error:
-        if len(views) == 1:
-            return [], {views[0]: _first_line(error)}
-    results: list[CheckResult] = []
-    crashes: dict[str, str] = {}
-    for view in views:
+    tallies: Tallies,
+) -> None:
+    """Judge all checks, view by view, each after its sources."""
+    for name, frame in spark_tables.frames(spark, tables).items():
+        frame.createOrReplaceTempView(name)
+    with_trace = any(run.is_run for run in runs)
+    named = dict.fromkeys(view for rule in rules for view in rule.views)
+    needed = [view for view in named if with_trace or view in LOG_VIEWS]
+    for name in _with_sources(needed):
         try:
-            results += queries.collect(spark, rules, [view], few=few)
+            _compute(spark, VIEWS[name], tables, runs)
+            items = [(rule, check) for rule in rules for check in rule.checks if check.view == name]
+            if items:
+                _judge_view(spark, name, items, tallies)
         except Exception as error:
-            crashes[view] = _first_line(error)
-    return results, crashes
+            tallies.crashes[name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _with_sources(views: Sequence[str]) -> list[str]:
+    """These views and those that they build on, each after its sources."""
+    ordered: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        if name not in ordered:
+            for source in sources_of(VIEWS[name]):
+                if source in VIEWS:
+                    add(source)
+            ordered[name] = None
+
+    for view in views:
+        add(view)
+    return list(ordered)
+
+
+def _compute(
+    spark: SparkSession, view: View, tables: Mapping[str, pa.Table], runs: Sequence[Run]
+) -> None:
+    """Compute a view from its sources, and keep it under its name."""
+    if view.fold is None:
+        frame = spark.sql(view.sql).localCheckpoint()
+    else:
+        folded = [row for run in runs for row in view.fold(_tables_of(run.name, tables))]
+        found = pa.table({name: [row.get(name) for row in folded] for name in view.columns})
+        frame = spark.createDataFrame(found)
+    frame.createOrReplaceTempView(view.name)
+
+
+def _tables_of(run: str, tables: Mapping[str, pa.Table]) -> Any:
+    """A function from the name of a table to its rows of one run."""
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        if name not in tables:
+            return []
+        found = tables[name].filter(pc.equal(tables[name]["run"], run))
+        columns = (column.to_pylist() for column in found.columns)
+        return [
+            dict(zip(found.column_names, row, strict=True)) for row in zip(*columns, strict=True)
+        ]
+
+    return rows
+
+
+def _judge_view(spark: SparkSession, view: str, items: Sequence[Item], tallies: Tallies) -> None:
+    """Judge the checks of a view: one job for the counters, one for each check that is broken."""
+    broken: set[int] = set()
+    for row in spark.sql(_counters(view, items)).collect():
+        for index, (rule, check) in enumerate(items):
+            counts = row.looked[index], row.skipped[index]
+            tallies.add_check(rule, check, row.run, counts, ())
+            if row.bad[index]:
+                broken.add(index)
+    for index in sorted(broken):
+        rule, check = items[index]
+        for row in spark.sql(_findings(view, rule, check)).collect():
+            tallies.add_check(rule, check, row.run, (0, 0), [tuple(row)[1:]])
+
+
+def _counters(view: str, items: Sequence[Item]) -> str:
+    """Counts of the rows that each check judges, that are not promised, that are bad.
+
+    Each condition is named once below the aggregate, so that it is parsed and planned once.
+    """
+    named: list[str] = []
+    looked, skipped, bad = [], [], []
+    for index, (rule, check) in enumerate(items):
+        promise = promise_of(rule, check)
+        held = "" if promise is None else f" and {promise}"
+        named.append(f"({check.when}){held} as w{index}")
+        looked.append(f"count_if(w{index})")
+        skipped.append("0L" if promise is None else f"count_if(s{index})")
+        if promise is not None:
+            named.append(f"({check.when}) and not {promise} as s{index}")
+        if check.bad == "false":
+            bad.append("0L")
+        else:
+            named.append(f"({check.bad}) as b{index}")
+            bad.append(f"count_if(w{index} and b{index})")
+    columns = (f"array({', '.join(counters)})" for counters in (looked, skipped, bad))
+    names = ("looked", "skipped", "bad")
+    counts = ", ".join(f"{column} as {name}" for column, name in zip(columns, names, strict=True))
+    inner = f"select run, {', '.join(named)} from {view}"
+    return f"select run, {counts} from ({inner}) group by run"
+
+
+def _findings(view: str, rule: Rule, check: Check) -> str:
+    """The rows that break one check, with the columns of a finding."""
+    promise = promise_of(rule, check)
+    held = "" if promise is None else f" and {promise}"
+    return (
+        f"select run, cast({check.offset} as bigint) as offset, "
+        f"cast({check.topic} as string) as topic, cast({check.partition} as int) as part, "
+        f"cast({check.broker} as int) as broker, cast({check.old} as array<int>) as old, "
+        f"cast({check.new} as array<int>) as new, cast({check.number} as bigint) as number "
+        f"from {view} where ({check.when}){held} and ({check.bad})"
+    )

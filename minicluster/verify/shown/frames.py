@@ -20,7 +20,7 @@ from minicluster.verify.shown.declared import SHOWN_VIEWS, ShownView
 from minicluster.verify.spark.facts import Facts
 from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
 from minicluster.verify.spark.tables import frames, gather, trace_schema
-from minicluster.verify.spark.travel import fetched
+from minicluster.verify.spark.travel import Fetched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ def named_views(
     Errors:  UserError for a path that holds nothing to judge.
     """
     with temporary_folder("fetched") as folder:  # the tables hold all of a run
-        runs = read_runs(fetched(paths, lambda: spark, folder.path), limits)
+        runs = read_runs(Fetched(folder.path, lambda: spark).paths(paths), limits)
         tables = _tables(runs)
     forms = {run.on_zookeeper for run in runs}
     for name, frame in frames(spark, tables).items():

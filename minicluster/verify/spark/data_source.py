@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +40,12 @@ from minicluster.log.directory import locate
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
-from minicluster.log.segment import check_contents, read_piece
+from minicluster.log.segment import check_contents, read_batches_from, read_piece
+from minicluster.own_folders import temporary_folder
 from minicluster.protocol.coordinator_records.described import record_types_of
+from minicluster.verify.evidence.file_systems import is_uri, on_this_machine, place_of
 from minicluster.verify.spark.rows import ARROW_TYPES, SQL_SCHEMA, Rows
-from minicluster.verify.spark.travel import is_uri, ship_package
+from minicluster.verify.spark.travel import Fetched, ship_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,6 +72,7 @@ class Piece(InputPartition):
     end: int
     snapshot_end: int | None
     whole: bool  # a torn tail would be damage, not the end of the log
+    origin: str | None = None  # the URI of the file, where it is on another file system
 
 
 @dataclass
@@ -138,9 +141,7 @@ def _path(options: Any) -> str:
     path = options.get("path")
     if not path:
         raise UserError('kraft: give a path: spark.read.format("kraft").load(path)')
-    if is_uri(path):
-        raise UserError(f"kraft: {path}: give a local path; views(spark, path) copies from there")
-    return str(path)
+    return str(on_this_machine(path))
 
 
 def _limits(options: Any) -> ReadLimits:
@@ -183,7 +184,16 @@ class KraftReader(DataSourceReader):
 
     def partitions(self) -> Sequence[Piece]:
         """One piece per file, several for a long segment; none that holds no wanted offset."""
-        located = locate(Path(self._path))
+        if not is_uri(self._path):
+            return self._pieces(Path(self._path))
+        with temporary_folder("fetched") as folder:  # executors read pieces of the files there
+            here = Fetched(folder.path)
+            (path,) = here.paths([self._path])
+            pieces = self._pieces(Path(path))
+            return [replace(piece, origin=here.origin(Path(piece.path))) for piece in pieces]
+
+    def _pieces(self, root: Path) -> list[Piece]:
+        located = locate(root)
         pieces: list[Piece] = []
         for files in located.logs:
             for path in files.checkpoints:
@@ -268,6 +278,8 @@ class KraftStream(DataSourceStreamReader):
         """Nothing to close."""
 
     def _segments(self) -> tuple[Path, ...]:
+        if is_uri(self._path):
+            raise UserError(f"kraft: {self._path}: a stream follows a log of this machine's")
         located = locate(Path(self._path))
         if len(located.logs) != 1:
             raise UserError(f"kraft: {self._path}: a stream follows one controller's log")
@@ -284,7 +296,12 @@ def _batches(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
     Errors:  LogError with the file, and LogCorruption with the byte in it and the offset.
     """
     path = Path(piece.path)
-    content = read_piece(path, piece.start, piece.end, whole=piece.whole, limits=limits)
+    place = None if piece.origin is None else place_of(piece.origin)
+    if place is None:
+        content = read_piece(path, piece.start, piece.end, whole=piece.whole, limits=limits)
+    else:
+        held = place.read(piece.start, piece.end)
+        content = read_batches_from(path, held, piece.start, whole=piece.whole, limits=limits)
     for placed in content.batches:
         check_contents(path, placed)
         yield placed.batch

@@ -20,6 +20,7 @@ from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.limits import ReadLimits
 from minicluster.verify.engine.checks import Held, Views, sources_of, tables_of
+from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run, without_contents
 from minicluster.verify.rules import LOG_VIEWS, VIEWS
@@ -79,17 +80,21 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A share of a run: some of the views that its checks read."""
+    """A share of a run: some of the views that its checks read.
+
+    Shapes:  origin: the URI of which the path is a copy on the machine that starts the job.
+    """
 
     path: Path
     name: str
     share: int = 0
     shares: int = 1
+    origin: str | None = None
 
     def pickled(self, meter_file: Path | None = None) -> bytes:
         """The item for workers, which may work in another folder."""
         path = str(self.path.absolute())
-        return pickle.dumps((path, self.name, self.share, self.shares, meter_file))
+        return pickle.dumps((path, self.name, self.share, self.shares, self.origin, meter_file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +199,12 @@ def _is_of_logs(view: View, declared: Mapping[str, View]) -> bool:
 
 def _judge_one(pickled: bytes, item: bytes) -> bytes:
     work = _prepare(pickled)
-    path, name, share, shares, meter_file = pickle.loads(item)
+    path, name, share, shares, origin, meter_file = pickle.loads(item)
     meter = Meter(meter_file)
     try:
-        tables, (run,) = gather(
-            [read_run(Path(path), name, work.limits)], work.rules, work.declared
-        )
+        with at_hand(Path(path), origin) as here:
+            read = [read_run(here, name, work.limits)]
+            tables, (run,) = gather(read, work.rules, work.declared)
     except UserError:
         return pickle.dumps(None)
     views = [

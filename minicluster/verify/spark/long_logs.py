@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
-from minicluster.log.directory import MetadataFiles
+from minicluster.log.directory import MetadataFiles, locate
 from minicluster.log.errors import InvalidBatch, LogError
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.heads import batch_heads, byte_ranges
 from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_piece
 from minicluster.protocol.errors import ProtocolError
+from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.run import Extent, Problem, Run
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.online.share import Share
@@ -35,13 +37,15 @@ if TYPE_CHECKING:
 class LongLog:
     """One controller's log that begins at 0, or where a snapshot ends.
 
-    Shapes:  start: the snapshot from which it is judged, with its end offset and epoch.
+    Shapes:  start: the snapshot from which it is judged, with its end offset and epoch. origin: the
+             URI of which the path is a copy.
     """
 
     path: Path
     name: str
     files: MetadataFiles
     start: tuple[int, int, Path] | None
+    origin: str | None = None
 
 
 @dataclass(slots=True)
@@ -59,17 +63,19 @@ class _Shared:
     problem: str | None = None
 
 
-def long_log(path: Path, name: str, files: MetadataFiles) -> LongLog | None:
+def long_log(
+    path: Path, name: str, files: MetadataFiles, origin: str | None = None
+) -> LongLog | None:
     """The log, if it can be judged by shares: the state from which it begins is there."""
     head = next(batch_heads(files.segments[0]), None) if files.segments else None
     if head is None:
         return None
     if head.base_offset == 0:
-        return LongLog(path, name, files, None)
+        return LongLog(path, name, files, None, origin)
     for file in sorted(files.checkpoints):
         end, epoch = parse_checkpoint_name(file.name) or (0, 0)
         if end >= head.base_offset:
-            return LongLog(path, name, files, (end, epoch, file))
+            return LongLog(path, name, files, (end, epoch, file), origin)
     return None
 
 
@@ -101,6 +107,24 @@ def judge_share(item: bytes) -> bytes:
     Shapes:  a ``LongLog``, its ``Share``, limits, the file of its meter -> results.
     """
     log, share, limits, meter_file = pickle.loads(item)
+    with log_at_hand(log) as here:
+        return pickle.dumps(_judge_share(here, share, limits, Meter(meter_file)))
+
+
+@contextmanager
+def log_at_hand(log: LongLog) -> Iterator[LongLog]:
+    """The log on this machine: where its copy is not here, another copy of its origin."""
+    with at_hand(log.path, log.origin) as path:
+        if path == log.path:
+            yield log
+            return
+        (files,) = locate(path, limits=log.files.limits).logs
+        here = long_log(path, log.name, files)
+        assert here is not None, f"{log.origin}: changed while it was read"
+        yield here
+
+
+def _judge_share(log: LongLog, share: Share, limits: ReadLimits, meter: Meter) -> _Shared:
     node = -1 if log.files.node_id is None else log.files.node_id
     checker = OnlineChecker(log.name, node=node, share=share)
     shared = _Shared(checker.looked_at, checker.not_promised)
@@ -109,7 +133,7 @@ def judge_share(item: bytes) -> bytes:
             end, _, file = log.start
             checker.load(read_checkpoint(file, limits).records, end)
         torn: list[str | None] = []
-        for path, placed in log_batches(log.files, limits, Meter(meter_file), torn.append):
+        for path, placed in log_batches(log.files, limits, meter, torn.append):
             batch = placed.batch
             try:
                 checker.commit(batch)
@@ -124,7 +148,7 @@ def judge_share(item: bytes) -> bytes:
     except (LogError, ProtocolError) as error:
         shared.problem = str(error)
     shared.findings = tuple(checker.findings)
-    return pickle.dumps(shared)
+    return shared
 
 
 def log_batches(

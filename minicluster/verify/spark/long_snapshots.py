@@ -25,7 +25,7 @@ from minicluster.verify.engine.checks import Held, Views
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.spark.fold_job import Task, in_workers
 from minicluster.verify.spark.images import expected_content, snapshot_content
-from minicluster.verify.spark.long_logs import LongLog, log_batches
+from minicluster.verify.spark.long_logs import LongLog, log_at_hand, log_batches
 from minicluster.verify.spark.progress import Meter, Watch
 from minicluster.verify.spark.tables import SNAPSHOT_SCHEMA, table_columns
 from minicluster.verify.tally import Tallies
@@ -74,7 +74,8 @@ def fold_up_to_snapshots(item: bytes) -> bytes:
     """
     log, limits, meter_file = pickle.loads(item)
     try:
-        return pickle.dumps(_rows(log, limits, Meter(meter_file)))
+        with log_at_hand(log) as here:
+            return pickle.dumps(_rows(here, limits, Meter(meter_file)))
     except ReplayError as error:
         return pickle.dumps(f"{log.name}: the log cannot be folded: {error}")
 

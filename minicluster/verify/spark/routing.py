@@ -6,7 +6,7 @@ shared between workers. A plain log that is long is judged by shares of its part
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,36 +36,42 @@ _EAGER = 3  # so few runs are read for their report at once
 class Route:
     """One run.
 
-    Shapes:  is_short: one worker judges it. is_long: it is not drawn. long: its log, if shares of
-             partitions judge it.
+    Shapes:  origin: its URI on another file system, of which the path is a copy. is_short: one
+             worker judges it. is_long: it is not drawn. long: its log, if shares of partitions
+             judge it.
     """
 
     path: Path
     name: str
+    origin: str | None = None
     is_short: bool = True
     is_long: bool = False
     long: LongLog | None = None
 
 
-def routes_of(paths: Sequence[Path | str], limits: ReadLimits) -> list[Route]:
-    """The way of each path.
+def routes_of(
+    paths: Sequence[Path | str],
+    limits: ReadLimits,
+    origin: Callable[[Path], str | None] = lambda path: None,
+) -> list[Route]:
+    """The way of each path; ``origin``: the URI of one that is a copy.
 
     Errors:  UserError for a path that holds nothing to judge.
     """
-    return [_route(path, name, limits) for path, name in named_paths(paths)]
+    return [_route(path, name, limits, origin(path)) for path, name in named_paths(paths)]
 
 
-def _route(path: Path, name: str, limits: ReadLimits) -> Route:
+def _route(path: Path, name: str, limits: ReadLimits, origin: str | None) -> Route:
     located = locate(path.absolute(), partly=True, limits=limits)
     logs = [sum(file.stat().st_size for file in log.segments) for log in located.logs]
     trace = sum(file.stat().st_size for file in path.glob("trace/*.parquet"))
     if max(logs, default=0) <= SHORT_LOG_BYTES and trace <= SHORT_TRACE_BYTES:
-        return Route(path, name)
+        return Route(path, name, origin)
     is_long = max(logs, default=0) > SHORT_LOG_BYTES or trace > DRAWN_TRACE_BYTES
     long = None
     if located.run_json is None and len(located.logs) == 1 and not trace:
-        long = long_log(path, name, located.logs[0])
-    return Route(path, name, is_short=False, is_long=is_long, long=long)
+        long = long_log(path, name, located.logs[0], origin)
+    return Route(path, name, origin, is_short=False, is_long=is_long, long=long)
 
 
 def judge_routes(
@@ -79,7 +85,7 @@ def judge_routes(
     logs = [route.long for route in routes if route.long is not None]
     of_all = task
     if logs and task.user is not None:  # shares of partitions have no rules of a user's
-        items = [Item(log.path, log.name) for log in logs]
+        items = [Item(log.path, log.name, origin=log.origin) for log in logs]
         fold_job.judge_runs(spark, items, replace(task, rules=task.user.rules), tallies)
         task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
     judge_snapshots(spark, logs, task, tallies)
@@ -93,7 +99,7 @@ def judge_routes(
         ([route for route in routes if route.long and route.name not in by_name], task),
     ):
         items = [
-            Item(route.path, route.name, share, count)
+            Item(route.path, route.name, share, count, route.origin)
             for route in some
             for count in (workers if route.is_long or (is_alone and not route.is_short) else 1,)
             for share in range(count)

@@ -1,9 +1,8 @@
-"""Other machines: this package goes to executors, files come from the paths of Hadoop."""
+"""Other machines: this package goes to executors, files come from other file systems."""
 
 from __future__ import annotations
 
 import re
-import tempfile
 import weakref
 import zipfile
 from collections.abc import Callable, Sequence
@@ -12,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from minicluster.errors import UserError
 from minicluster.own_folders import temporary_folder
+from minicluster.verify.evidence.file_systems import (
+    below,
+    is_uri,
+    on_this_machine,
+    place_of,
+    target_in,
+    uri_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")
 _IN_THIS_PROCESS = re.compile(r"local(\[.+\])?")
 _PACKAGE = Path(__file__).parents[2]
 _shipped: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -48,31 +54,59 @@ def _archive(folder: Path) -> Path:
     return path
 
 
-def is_uri(path: Path | str) -> bool:
-    """The path is on a file system of Hadoop, not on this machine's."""
-    return _URI.fullmatch(str(path)) is not None and not Path(path).exists()
+class Fetched:
+    """Paths of this machine for paths that users give, and where each of them comes from.
 
-
-def fetched(
-    paths: Sequence[Path | str], session: Callable[[], SparkSession], folder: Path
-) -> list[Path | str]:
-    """The paths, those on Hadoop's file systems copied into a folder of this machine.
-
-    Errors:  UserError for one that is not there or cannot be read.
+    Shapes:  session: starts Spark, whose Java opens what Arrow does not; None: nothing does.
     """
-    return [_fetch(session(), path, folder) if is_uri(path) else path for path in paths]
+
+    def __init__(self, folder: Path, session: Callable[[], SparkSession] | None = None) -> None:
+        self._folder = folder
+        self._session = session
+        self._origins: dict[Path, str] = {}
+
+    def paths(self, given: Sequence[Path | str]) -> list[Path | str]:
+        """The paths, those on other file systems copied into the folder.
+
+        Errors:  UserError for one that is not there or cannot be read.
+        """
+        return [self._fetched(path) if is_uri(path) else path for path in given]
+
+    def origin(self, path: Path) -> str | None:
+        """The URI of a path that is in a copy, from which other machines may fetch it."""
+        for root, uri in self._origins.items():
+            if path == root:
+                return uri
+            if path.is_relative_to(root):
+                return below(uri, path.relative_to(root).as_posix())
+        return None
+
+    def _fetched(self, path: Path | str) -> Path:
+        local = on_this_machine(path)
+        if not is_uri(local):
+            return Path(local)
+        uri = uri_of(path)
+        place = place_of(path)
+        if place is None:
+            if self._session is None:
+                why = "Arrow has no file system for it; views(spark, path) reads it by Hadoop's"
+                raise UserError(f"{uri}: {why}")
+            return _by_hadoop(self._session(), uri, self._folder)
+        local = place.fetch(self._folder)
+        self._origins[local] = uri
+        return local
 
 
-def _fetch(spark: SparkSession, path: Path | str, folder: Path) -> Path:
-    match = _URI.fullmatch(str(path))
-    assert match is not None
-    scheme, rest = match.groups()
-    uri = f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
+def _by_hadoop(spark: SparkSession, uri: str, folder: Path) -> Path:
+    """A copy by the file systems of Hadoop that Spark's Java has on its class path.
+
+    Errors:  UserError.
+    """
     if not hasattr(spark, "_jsc"):
         raise UserError(f"{uri}: a Spark Connect session copies no files; give a local path")
     jvm: Any = spark.sparkContext._jvm
     source = jvm.org.apache.hadoop.fs.Path(uri)
-    target: Path = Path(tempfile.mkdtemp(dir=folder)) / str(source.getName())
+    target = target_in(uri, folder)
     try:
         system = source.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         system.copyToLocalFile(False, source, jvm.org.apache.hadoop.fs.Path(str(target)), True)

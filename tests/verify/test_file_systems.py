@@ -1,0 +1,180 @@
+"""Runs and logs on other file systems, without Spark."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from pyspark.sql.datasource import GreaterThanOrEqual
+from pyspark.sql.types import LongType, StructType
+
+from minicluster.cli import run
+from minicluster.errors import UserError
+from minicluster.log.directory import locate
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.verify import Verdict
+from minicluster.verify.evidence.file_systems import below, local_copy, opened, target_in, uri_of
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.online.share import Share
+from minicluster.verify.rules import RULES
+from minicluster.verify.spark import long_logs
+from minicluster.verify.spark.data_source import KraftDataSource
+from minicluster.verify.spark.fold_job import Item, Judged, Task, _judge_one
+from tests.verify.buckets import put_bucket
+from tests.verify.build import change, cluster
+from tests.verify.in_process import verified, without_spark
+from tests.verify.trace_cases import c6_near
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "fenced_follower.yaml"
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    put_bucket(tmp_path / "bucket", monkeypatch)
+    return tmp_path / "bucket"
+
+
+@pytest.mark.parametrize(
+    ("given", "uri"),
+    [
+        ("s3a://runs/one", "s3a://runs/one"),
+        (Path("s3a://runs/one"), "s3a://runs/one"),
+        ("file:/tmp/x", "file:///tmp/x"),
+        ("s3://runs/one?region=x&scheme=http", "s3://runs/one?region=x&scheme=http"),
+    ],
+)
+def test_a_uri_is_whole_again_when_a_path_was_made_of_it(given: Path | str, uri: str) -> None:
+    assert uri_of(given) == uri
+
+
+def test_options_of_a_bucket_stay_behind_the_path() -> None:
+    assert below("s3://runs/all?region=x", "one/run.json") == "s3://runs/all/one/run.json?region=x"
+
+
+def test_a_copy_keeps_the_names_around_a_log_and_never_leaves_its_folder(tmp_path: Path) -> None:
+    log = target_in("hdfs://host/runs/controller-7/__cluster_metadata-0", tmp_path)
+    odd = target_in("s3://runs/../../../etc", tmp_path)
+
+    assert log.parts[-2:] == ("controller-7", "__cluster_metadata-0")
+    assert odd.resolve().is_relative_to(tmp_path)
+
+
+def test_a_folder_of_runs_in_a_bucket_is_judged_as_one(bucket: Path) -> None:
+    for name in ("one", "two"):
+        c6_near().write(bucket / "runs" / name)
+    report = verified(Path("bucket://runs"), rules=["C6"])
+
+    assert [run.verdict for run in report.each] == [Verdict.VALID, Verdict.VALID]
+    assert [run.name for run in report.runs] == ["one", "two"]
+    assert report.sources[0].read() is not None
+
+
+def test_a_file_uri_is_a_path_of_this_machine(tmp_path: Path) -> None:
+    log = cluster().op(change((2, 3))).write(tmp_path / "log")
+    report = verified(Path(f"file://{log}"), rules=["E10"])
+
+    assert [finding.rule for finding in report.findings] == ["E10"]
+
+
+def test_an_executor_that_lacks_the_copy_fetches_the_run_itself(bucket: Path) -> None:
+    c6_near().write(bucket / "runs" / "one")
+    item = Item(Path("/nowhere/one"), "one", origin="bucket://runs/one").pickled()
+    there: Judged = pickle.loads(_judge_one(Task(RULES, DEFAULT_LIMITS).pickled(), item))
+    item = Item(bucket / "runs" / "one", "one").pickled()
+    here: Judged = pickle.loads(_judge_one(Task(RULES, DEFAULT_LIMITS).pickled(), item))
+
+    assert there.checks == here.checks
+
+
+def test_an_executor_that_lacks_the_copy_fetches_a_long_log_itself(bucket: Path) -> None:
+    log = cluster().op(change((2, 3))).write(bucket / "log")
+    (files,) = locate(log).logs
+    found = []
+    for path, origin in ((log, None), (Path("/nowhere/log"), "bucket://log")):
+        long = long_logs.LongLog(path, "log", files, None, origin)
+        item = pickle.dumps((long, Share(0, 1), DEFAULT_LIMITS, None))
+        found.append(pickle.loads(long_logs.judge_share(item)))
+
+    assert found[0] == found[1]
+    assert [finding.rule for finding in found[0].findings] == ["E10"]
+
+
+def test_the_data_source_reads_pieces_of_files_in_a_bucket(bucket: Path) -> None:
+    log = cluster().op(change((1, 2))).op(change((1, 2, 3))).write(bucket / "log")
+    schema = StructType().add("offset", LongType())
+    rows = {}
+    for path in (str(log), "bucket://log"):
+        reader = KraftDataSource({"path": path}).reader(schema)
+        list(reader.pushFilters([GreaterThanOrEqual(("offset",), 3)]))
+        pieces = reader.partitions()
+        rows[path] = [
+            offset
+            for piece in pieces
+            for batch in reader.read(piece)
+            for offset in batch.column(0).to_pylist()
+        ]
+        assert all(Path(piece.path).exists() == (path == str(log)) for piece in pieces)
+
+    assert rows["bucket://log"] == rows[str(log)] == list(range(3, 3 + len(rows[str(log)])))
+    with pytest.raises(UserError, match="a stream follows a log of this machine's"):
+        KraftDataSource({"path": "bucket://log"}).streamReader(schema).initialOffset()
+
+
+@pytest.mark.parametrize("path", ["nothing://log", "bucket://log"])
+def test_a_place_that_is_not_there_is_one_line(path: str, bucket: Path) -> None:
+    reader = KraftDataSource({"path": path}).reader(StructType())
+    with pytest.raises(UserError, match=f"^{path}: ") as raised:
+        reader.partitions()
+    assert "\n" not in str(raised.value)
+    with pytest.raises(UserError, match=f"^{path}: "), local_copy(Path(path)):
+        pass
+
+
+def test_whoever_lists_runs_sees_one_that_is_sent_once_it_is_whole(
+    bucket: Path, tmp_path: Path
+) -> None:
+    run_folder = c6_near().write(tmp_path / "one")
+    place = opened("bucket://runs/one")
+    seen: list[str] = []
+
+    class Watching:
+        def __getattr__(self, name: str) -> object:
+            return getattr(place.system, name)
+
+        def open_output_stream(self, path: str) -> object:
+            seen.append(path)
+            return place.system.open_output_stream(path)
+
+    type(place)(place.uri, Watching(), place.path).send(run_folder)
+
+    assert seen[-1] == "runs/one/run.json"
+    assert read_run(bucket / "runs" / "one", "one").extent == read_run(run_folder, "one").extent
+
+
+def test_a_campaign_writes_to_a_bucket_what_one_job_judges_and_others_replay(
+    bucket: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    chaos = ["chaos", "--seeds", "36", "--fault", "S29", "--no-shrink", "--verify"]
+    with without_spark():
+        assert run([*chaos, "--runs", "bucket://runs"]) == 1
+    (line,) = [one for one in capfd.readouterr().out.splitlines() if one.startswith("repeat")]
+    uri = line.split()[-1]
+    report = verified(Path("bucket://runs"), rules=["E10", "E29"])
+
+    assert [one.name for one in report.runs] == ["nemesis-36-S29"]
+    assert uri == "bucket://runs/nemesis-36-S29"
+    assert json.loads((bucket / "runs/nemesis-36-S29/report.json").read_text())
+    assert not Path("bucket:").exists()
+    assert run(["replay", uri, "--no-verify", "--runs", str(tmp_path / "again")]) == 0
+    assert "the same trace" in capfd.readouterr().out
+
+
+def test_a_place_without_a_file_system_is_refused_before_anything_is_played(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["chaos", "--seeds", "1", "--runs", "nothing://runs"]) == 66
+    assert "nothing://runs: there is no file system for it" in capfd.readouterr().err
+    assert run(["run", str(EXAMPLE), "--no-verify", "--runs", "s3://runs"]) == 74
+    assert "s3://runs: only chaos writes runs to another file system" in capfd.readouterr().err
