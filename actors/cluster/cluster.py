@@ -16,12 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from minicluster.actors.cluster.client import Client, Load
-from minicluster.actors.cluster.group_clients import (
-    ConsumerActor,
-    ConsumerGroup,
-    TransactionalProducerActor,
-    TransactionLoad,
-)
 from minicluster.actors.cluster.layout import (
     OutsideQuorum,
     check_counts,
@@ -35,8 +29,8 @@ from minicluster.actors.cluster.layout import (
 )
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.links import Condition
+from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.client_nodes import ClientNodes
-from minicluster.actors.listeners.endpoints import ListenAddress
 from minicluster.actors.network import Network
 from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
@@ -72,8 +66,14 @@ from minicluster.scenario.bounds import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 from minicluster.scenario.view import ZOOKEEPER_NODE
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded by the first action with such a client
     from minicluster.actors.cluster.adoption import Adoption
+    from minicluster.actors.cluster.clients.group_clients import (
+        ConsumerActor,
+        ConsumerGroup,
+        TransactionalProducerActor,
+        TransactionLoad,
+    )
 
 SEEN_WITHIN_MS = 5_000
 KRAFT, ZOOKEEPER = "kraft", "zookeeper"

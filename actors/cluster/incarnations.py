@@ -9,6 +9,7 @@ The actors of a cluster on ZooKeeper are loaded by its first start: 75 modules t
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,6 @@ from minicluster.actors.cluster.process import Process
 from minicluster.actors.links import Packet
 from minicluster.actors.nodes.broker import Broker, CombinedBroker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
-from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
@@ -91,7 +91,7 @@ def _start_controller(cluster: Cluster, context: NodeContext) -> Process:
 def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
     node_id, rt = context.node_id, cluster.rt
     names = (f"replica-manager-{node_id}", f"publisher-{node_id}", f"broker-{node_id}")
-    rt.spawn(ReplicaManager if cluster.has_logs else QuietReplicaManager, names[0], context)
+    rt.spawn(_replica_manager(cluster), names[0], context)
     replicas: Any = rt.actor(names[0])
     rt.spawn(MetadataPublisher, names[1], context, None)
     publisher: Any = rt.actor(names[1])
@@ -115,12 +115,20 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
     )
 
 
+def _replica_manager(cluster: Cluster) -> Callable[[NodeContext], ClusterActor]:
+    if cluster.has_logs:
+        return ReplicaManager
+    from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
+
+    return QuietReplicaManager
+
+
 def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
     """Start a process that is a broker and a controller."""
     node_id, rt = context.node_id, cluster.rt
     roles = ("replica-manager", "publisher", "broker", "controller")
     names = tuple(f"{role}-{node_id}" for role in roles)
-    rt.spawn(ReplicaManager if cluster.has_logs else QuietReplicaManager, names[0], context)
+    rt.spawn(_replica_manager(cluster), names[0], context)
     replicas: Any = rt.actor(names[0])
     rt.spawn(MetadataPublisher, names[1], context, None)
     publisher: Any = rt.actor(names[1])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicluster.actors.cluster.live import LiveFaults
-from minicluster.actors.listeners.endpoints import ListenAddress
+from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.nodes.config import THREADED, ClusterConfig
 from minicluster.errors import UserError
 from minicluster.faults import Faults

@@ -14,10 +14,8 @@ The actors run while the test's thread waits; simulated ones run only then.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -37,28 +35,20 @@ from minicluster.actors.cluster.client import Client, Directory
 from minicluster.actors.cluster.conditions import describe, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
-from minicluster.actors.cluster.run_folder import AT_END, rows_at_end, write_run
-from minicluster.actors.export.kafka_folder import DEFAULT_PORT, Exported, export_run
-from minicluster.actors.listeners.endpoints import Endpoints, ListenAddress
-from minicluster.actors.listeners.limits import ConnectionLimits
-from minicluster.actors.listeners.server import Listeners
-from minicluster.actors.nodes.broker import LISTENER
-from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
+from minicluster.actors.listeners.address import DEFAULT_PORT
 from minicluster.actors.recording.followers import OnlineChecks, OnlineZnodeChecks, stream
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
-from minicluster.actors.recording.producer_logs import shortened_logs
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
-from minicluster.broker.controller_listener import controller_versions
-from minicluster.broker.kafka_apis import supported_versions
-from minicluster.configs.effective import BrokerLevels
 from minicluster.errors import UserError, WaitTimeout
 from minicluster.own_folders import temporary_folder
-from minicluster.protocol.api_versions import enabled_versions
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
 
 if TYPE_CHECKING:
+    from minicluster.actors.export.kafka_folder import Exported
+    from minicluster.actors.listeners.endpoints import Endpoints
+    from minicluster.actors.listeners.server import Listeners
     from minicluster.verify import Report
 
 START_WITHIN_MS = 120_000
@@ -179,7 +169,9 @@ class MiniCluster(ClusterRoles):
             raise UserError("this cluster has been started already")
         self.is_started = True
         if self.listen_address is not None:
-            self._open_listeners(self.listen_address)
+            from minicluster.actors.cluster.listening import open_listeners
+
+            self.listeners = open_listeners(self, self.listen_address)
         with self.rt.exclusive():
             self._start_nodes()
         if wait:
@@ -211,54 +203,6 @@ class MiniCluster(ClusterRoles):
         combined = [node_id for node_id in self.broker_ids if node_id in self.controller_ids]
         for node_id in dict.fromkeys((*others, *combined, *self.starting)):
             start_process(self, node_id)
-
-    def _open_listeners(self, address: ListenAddress) -> None:
-        self.rt.epoch_ms = int(time.time() * 1000) - self.rt.now()
-        endpoints = Endpoints(self.broker_ids, address, self.controller_ids)
-        if not address.is_loopback:
-            open_to_all = (
-                f"listening on {address.host}: every machine that reaches it reads and writes"
-            )
-            self.log.root.warning("listeners.open", actor="listeners", reason=open_to_all)
-            sys.stderr.write(f"{open_to_all}\n")
-        if self.runtime_name == "threaded":
-            outside = {} if self.quorum is None else self.quorum.controllers
-            self.plan = replace(self.plan, addresses={**outside, **endpoints.advertised})
-        else:
-            endpoints.hide({n: (self.plan.host(n), self.plan.port(n)) for n in self.node_ids})
-        of_brokers, of_controllers = supported_versions(self.rules), controller_versions(self.rules)
-        self.listeners = Listeners(
-            self.network,
-            self.client_nodes,
-            endpoints,
-            {
-                **dict.fromkeys(self.broker_ids, enabled_versions(self.rules, of_brokers)),
-                **dict.fromkeys(self.controller_ids, of_controllers),
-            },
-            limits=self._connection_limits,
-            log=self.log.root.bind(actor="listeners"),
-            address_of=self._address_outside,
-        )
-        self.rt.at_close.append(self.listeners.close)
-
-    def _address_outside(self, node_id: int) -> tuple[str, int] | None:
-        """Where a node of another process listens, by its registration; None for nodes here."""
-        if node_id in self.node_ids:
-            return None
-        if self.quorum is not None and node_id in self.quorum.controllers:
-            return self.quorum.controllers[node_id]
-        image = self.image.cluster
-        registered = image.broker(node_id) or image.controllers.get(node_id)
-        for endpoint in () if registered is None else registered.endpoints:
-            if endpoint.name in (LISTENER, CONTROLLER_LISTENER):
-                return endpoint.host, endpoint.port
-        return None
-
-    def _connection_limits(self, node_id: int) -> ConnectionLimits:
-        process = self.processes.get(node_id)
-        if process is None or process.broker is None:
-            return ConnectionLimits.of(BrokerLevels({}, {}, self.config.static))
-        return ConnectionLimits.of(process.broker.apis.state.broker_levels)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -307,15 +251,22 @@ class MiniCluster(ClusterRoles):
         """
         if self.online_checks is None:
             return
-        self.online_checks.check_values(self.recorder.table("client_record"))
-        if at_rest or type(self.rt) is SimulatedRuntime:
-            self.online_checks.check_histories(
-                self._table_of_run,
-                (place for node in self.broker_ids for place in shortened_logs(self.disks[node])),
-            )
+        received = list(self.recorder.table("client_record"))
+        self.online_checks.check_values(received)
+        if received and (at_rest or type(self.rt) is SimulatedRuntime):
+            self._check_histories(self.online_checks, received)
 
-    def _table_of_run(self, name: str) -> Iterable[Mapping[str, Any]]:
-        return rows_at_end(self, name) if name in AT_END else self.recorder.table(name)
+    def _check_histories(self, checks: OnlineChecks, received: list[dict[str, Any]]) -> None:
+        from minicluster.actors.cluster.run_folder import AT_END, rows_at_end
+        from minicluster.actors.recording.producer_logs import shortened_logs
+
+        def table(name: str) -> Iterable[Mapping[str, Any]]:
+            return rows_at_end(self, name) if name in AT_END else self.recorder.table(name)
+
+        shortened = (
+            place for node in self.broker_ids for place in shortened_logs(self.disks[node])
+        )
+        checks.check_histories(received, table, shortened)
 
     def __repr__(self) -> str:
         nodes = f"{len(self.broker_ids)} brokers, {len(self.controller_ids)} controllers"
@@ -387,6 +338,8 @@ class MiniCluster(ClusterRoles):
 
         Errors:  UserError where the path cannot be a run folder; what is there already stays.
         """
+        from minicluster.actors.cluster.run_folder import write_run
+
         self.check_started("save")
         place = _path(path, "save")
         with self.rt.exclusive():
@@ -398,6 +351,8 @@ class MiniCluster(ClusterRoles):
         Shapes:  port: that of the first broker; the other nodes follow.
         Errors:  UserError where the folder is not empty, and for modes that Kafka does not have.
         """
+        from minicluster.actors.export.kafka_folder import export_run
+
         place = _path(kafka, "export")
         with temporary_folder("run") as folder:
             run = self.save(folder.path / "runs" / self.run_id)
@@ -425,6 +380,7 @@ class MiniCluster(ClusterRoles):
         Shapes:  path: where the run folder stays, with the report as a page and as JSON; without it
                  nothing stays, but for a test that fails (``--mini-cluster-save``).
         """
+        from minicluster.actors.cluster.run_folder import write_run
         from minicluster.verify import verify
 
         if path is not None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from minicluster.actors.nodes.broker import BrokerRoles
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
-from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.lazy_dataclass import dataclass
 
-if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
+if TYPE_CHECKING:  # loaded by clusters on ZooKeeper, and by those without logs
+    from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
     from minicluster.actors.nodes.zk_broker import ZkBroker
     from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
 

@@ -31,7 +31,7 @@ from minicluster.actors.export.server_properties import (
     controller_properties,
     run_settings,
 )
-from minicluster.actors.listeners.endpoints import LOOPBACK, PORT_MAX
+from minicluster.actors.listeners.address import DEFAULT_PORT, LOOPBACK, PORT_MAX
 from minicluster.errors import UserError
 from minicluster.files import read_bytes
 from minicluster.lazy_dataclass import dataclass
@@ -57,7 +57,6 @@ from minicluster.replica.producers.snapshot_file import (
 )
 from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
 
-DEFAULT_PORT = 9_092
 LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3
 
 

@@ -14,8 +14,8 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from minicluster.actors.listeners.address import ListenAddress
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.messages import (
     DescribeClusterResponse,
     DescribeQuorumResponse,
@@ -25,54 +25,9 @@ from minicluster.protocol.messages import (
     ProduceResponse,
 )
 
-LOOPBACK = "127.0.0.1"
-PORT_MAX = 65_535
-
 
 class AddressUnavailable(UserError):
     """No socket can listen at an address."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenAddress:
-    """The place where brokers listen: the first at the port, the others at the ports after it.
-
-    Controllers listen at any free ports of the same host.
-
-    Shapes:  host: a name or an address of this machine; port: 0 for any free ports; advertised:
-             the host that responses name (default: the host itself).
-    Errors:  UserError for a port out of range, and for the address of every interface without a
-             host to advertise: no client connects to 0.0.0.0.
-    """
-
-    host: str = LOOPBACK
-    port: int = 0
-    advertised: str | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.port <= PORT_MAX:
-            raise UserError(f"port: {self.port} is not from 0 to {PORT_MAX}")
-        if self.advertised is None and _is_wildcard(self.host):
-            raise UserError(
-                f"{self.host} is every address of this machine; name the one that clients connect "
-                "to as well, to be advertised"
-            )
-
-    def of_broker(self, index: int) -> tuple[str, int]:
-        """The address of a broker, by its place among the brokers.
-
-        Errors:  UserError where the ports end.
-        """
-        port = self.port + index if self.port else 0
-        if port > PORT_MAX:
-            raise UserError(f"port: {self.port} leaves no port for broker {index + 1}")
-        return self.host, port
-
-    @property
-    def is_loopback(self) -> bool:
-        """True where no other machine connects."""
-        resolved = ipaddress.ip_address(_resolved(self.host, self.port)[1][0].partition("%")[0])
-        return resolved.is_loopback
 
 
 _ENDPOINTS: dict[type[Any], str] = {
@@ -170,11 +125,10 @@ def shown_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _is_wildcard(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return not host
+def is_loopback(at: ListenAddress) -> bool:
+    """True where no other machine connects."""
+    resolved = ipaddress.ip_address(_resolved(at.host, at.port)[1][0].partition("%")[0])
+    return resolved.is_loopback
 
 
 def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:

@@ -11,7 +11,7 @@ that is a controller as well, the controller's quorum machine has the log, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
@@ -24,7 +24,6 @@ from minicluster.actors.nodes.metadata_publisher import (
     Published,
     SnapshotSeen,
 )
-from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import (
     QUORUM_APIS,
@@ -59,6 +58,9 @@ from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
+
+if TYPE_CHECKING:  # loaded by clusters without logs
+    from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
 
 LISTENER = "PLAINTEXT"
 PLAINTEXT = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
@@ -13,17 +13,8 @@ from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
-from minicluster.configs.effective import BrokerLevels
-from minicluster.coordinator.client_context import ClientContext
-from minicluster.coordinator.group.config import GroupCoordinatorConfig
-from minicluster.coordinator.group.machine import HANDLERS as GROUP_HANDLERS
-from minicluster.coordinator.group.machine import GroupCoordinatorMachine
+from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import partition_of
-from minicluster.coordinator.runtime.internal_topic import InternalTopic
-from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
-from minicluster.coordinator.transaction.machine import HANDLERS as TRANSACTION_HANDLERS
-from minicluster.coordinator.transaction.machine import TransactionCoordinatorMachine
-from minicluster.coordinator.write_txn_markers import handle_write_txn_markers
 from minicluster.effects import Effect
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -40,13 +31,11 @@ from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 
-GROUP_APIS = frozenset(name.removesuffix("Request") for name in GROUP_HANDLERS)
-TRANSACTION_APIS = frozenset(name.removesuffix("Request") for name in TRANSACTION_HANDLERS)
+if TYPE_CHECKING:
+    from minicluster.actors.nodes.coordinators import Coordinators
+
 REPLICA_APIS = (
-    frozenset(name.removesuffix("Request") for name in REPLICA_HANDLERS)
-    | GROUP_APIS
-    | TRANSACTION_APIS
-    | {"WriteTxnMarkers"}
+    frozenset(name.removesuffix("Request") for name in REPLICA_HANDLERS) | COORDINATOR_APIS
 )
 
 
@@ -98,6 +87,7 @@ class DirectoryLost:
     directory: Any
 
 
+_COORDINATED = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
 _TASKS = {
     "initial_task_delay_ms": "log.initial.task.delay.ms",
     "retention_check_interval_ms": "log.retention.check.interval.ms",
@@ -141,7 +131,6 @@ class ReplicaManager(Shell):
 
     def __init__(self, context: NodeContext, *, removes_strays: bool = True) -> None:
         super().__init__(context)
-        config = context.config
         self.broker: ClusterActor | None = None
         ids = CorrelationIds()
         self.machine = ReplicaManagerMachine(
@@ -154,27 +143,28 @@ class ReplicaManager(Shell):
         )
         self._chance = chance.key(self.rt.seed, f"broker/{self.node_id}/{self._incarnation}")
         self._chances = 0
-        levels = BrokerLevels({}, {}, config.static)
-        of_groups = GroupCoordinatorConfig(levels, self.node_id)
-        self._offsets = InternalTopic(
-            self.machine.state, GROUP_METADATA_TOPIC, of_groups.offsets_topic_codec
-        )
-        self.groups = GroupCoordinatorMachine(
-            self.node_id,
-            of_groups,
-            self._offsets,
-            new_uuid=self._new_uuid,
-            rules=context.rules,
-            faults=context.faults,
-        )
-        self._transaction_log = InternalTopic(self.machine.state, TRANSACTION_STATE_TOPIC)
-        self.transactions = TransactionCoordinatorMachine(
-            self.node_id,
-            TransactionCoordinatorConfig(levels),
-            self._transaction_log,
-            ids=ids,
-            rules=context.rules,
-        )
+        self._ids = ids
+        self._coordinators: Coordinators | None = None
+        self._published: Published | None = None  # the newest, and when the first was
+        self._first_published_ms = 0
+        self._controller_id: int | None = None
+
+    @property
+    def coordinators(self) -> Coordinators:
+        """The coordinators, made and their code loaded at the first need.
+
+        Most clusters have no group and no transaction; a seventh of a start went into coordinators.
+        These begin as if they had been there: with the newest image, at the time of the first.
+        """
+        if self._coordinators is None:
+            from minicluster.actors.nodes.coordinators import Coordinators
+
+            made = Coordinators(self.context, self.machine.state, self._ids, self._new_uuid)
+            self._coordinators = made
+            if self._published is not None:
+                self.perform(made.on_metadata(self._published, self._first_published_ms))
+            self.perform(made.transactions.on_controller(self._controller_id, self.now()))
+        return self._coordinators
 
     def now(self) -> int:
         return self.rt.epoch_ms + super().now()
@@ -205,29 +195,23 @@ class ReplicaManager(Shell):
 
     def on_packet(self, packet: Packet) -> None:
         exchange, now_ms = packet.exchange, self.now()
-        request, version = packet.body, exchange.version
-        if exchange.api in GROUP_APIS:
-            client = ClientContext(exchange.client_id)
-            self._coordinate(self.groups.on_request(packet, request, version, client, now_ms))
-        elif exchange.api in TRANSACTION_APIS:
-            self._coordinate(self.transactions.on_request(packet, request, version, now_ms))
-        elif exchange.api == "WriteTxnMarkers":
-            handle_write_txn_markers(self.machine.state, self.groups.state, packet, request, now_ms)
-            self._coordinate(())
+        if exchange.api in COORDINATOR_APIS:
+            self._coordinate(self.coordinators.on_request(packet, now_ms))
         else:
+            request, version = packet.body, exchange.version
             self._replicate(self.machine.on_request(packet, request, version, now_ms))
 
     def on_response(self, completion: Completion) -> None:
-        if self.transactions.owns(completion.exchange.correlation_id):
-            self._coordinate(self.complete(self.transactions, completion))
+        made = self._coordinators
+        if made is not None and made.transactions.owns(completion.exchange.correlation_id):
+            self._coordinate(self.complete(made.transactions, completion))
         else:
             self._replicate(self.complete(self.machine, completion))
 
     def on_wakeup(self, name: str) -> None:
-        if name in self.groups.timers:
-            self._coordinate(self.groups.on_timer(name, self.now()))
-        elif name in self.transactions.timers:
-            self._coordinate(self.transactions.on_timer(name, self.now()))
+        made = self._coordinators
+        if made is not None and made.owns_timer(name):
+            self._coordinate(made.on_timer(name, self.now()))
         else:
             self._replicate(self.machine.on_timer(name, self.now()))
 
@@ -237,13 +221,15 @@ class ReplicaManager(Shell):
             case Published():
                 first = machine.state.image.is_empty
                 self._replicate(machine.on_metadata(message.delta, now_ms))
-                self._coordinate(self.groups.on_metadata(message.delta, message.offset, now_ms))
-                self._coordinate(self.transactions.on_metadata(message.delta, now_ms))
+                self._publish_to_coordinators(message, now_ms)
                 if first:
                     self._send_to_broker(ReplicasReady())
             case ActiveController(node_id):
                 self._replicate(machine.on_controller(node_id, now_ms))
-                self._coordinate(self.transactions.on_controller(node_id, now_ms))
+                self._controller_id = node_id
+                if self._coordinators is not None:
+                    transactions = self._coordinators.transactions
+                    self._coordinate(transactions.on_controller(node_id, now_ms))
             case BrokerEpoch(epoch):
                 machine.on_broker_epoch(epoch)
             case BeginControlledShutdown():
@@ -263,19 +249,25 @@ class ReplicaManager(Shell):
         What is verified or committed may append once more, until nothing is committed any more.
         """
         self.perform(effects)
-        self.perform(self.groups.end_of_input())
-        while self._report_commits():
+        made = self._coordinators
+        if made is None:
+            return
+        self.perform(made.groups.end_of_input())
+        while (completed := made.on_committed(self.now())) is not None:
+            self.perform(completed)
             self.perform(self.machine.end_of_input(self.now()))
-            self.perform(self.groups.end_of_input())
+            self.perform(made.groups.end_of_input())
 
-    def _report_commits(self) -> bool:
-        offsets = self._offsets.take_risen_high_watermarks()
-        for partition, offset in offsets:
-            self.perform(self.groups.on_high_watermark(partition, offset, self.now()))
-        states = self._transaction_log.take_risen_high_watermarks()
-        for partition, offset in states:
-            self.perform(self.transactions.on_high_watermark(partition, offset, self.now()))
-        return bool(offsets or states)
+    def _publish_to_coordinators(self, published: Published, now_ms: int) -> None:
+        """Let coordinators follow their internal topics, of which the first makes them."""
+        topics = published.image.topics
+        if self._coordinators is not None or any(
+            name in topics.ids_by_name for name in _COORDINATED
+        ):
+            self._coordinate(self.coordinators.on_metadata(published, now_ms))
+        if self._published is None:
+            self._first_published_ms = now_ms
+        self._published = published
 
     def _coordinate(self, effects: Iterable[Effect]) -> None:
         """Perform effects of a coordinator, and those of what it has appended."""

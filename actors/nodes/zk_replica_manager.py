@@ -65,7 +65,8 @@ class ZkReplicaManager(ReplicaManager):
             case RegisteredEpoch(epoch):
                 self._broker_epoch = epoch
             case WrittenToZooKeeper(number, AllocateProducerIdsResponse() as response):
-                self._coordinate(self.transactions.on_response(number, response, self.now()))
+                transactions = self.coordinators.transactions
+                self._coordinate(transactions.on_response(number, response, self.now()))
             case WrittenToZooKeeper(number, response):
                 self._replicate(self.machine.on_response(number, response, self.now()))
             case _:

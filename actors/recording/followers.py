@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from minicluster.actors.recording.client_records import client_rows
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.errors import MiniclusterError, UserError
@@ -76,6 +75,8 @@ class OnlineChecks:
 
     def on_response(self, exchange: Exchange) -> None:
         """Judge what a client receives."""
+        from minicluster.actors.recording.client_records import client_rows
+
         with self._lock:
             rows = client_rows(exchange, of_batches=True)
             self._interrupt(self.checker.clients.on_response(rows))
@@ -91,21 +92,19 @@ class OnlineChecks:
 
     def check_histories(
         self,
+        received: Iterable[Mapping[str, Any]],
         table: Callable[[str], Iterable[Mapping[str, Any]]],
         shortened: Iterable[tuple[str, int]],
     ) -> None:
         """Judge groups and transactions over the whole run, in which nothing moves now.
 
-        Shapes:  table: the rows of a table of the trace, by its name; shortened: topic ids and
-                 partitions whose logs were cleaned.
+        Shapes:  received: the rows of clients, at least one; table: the rows of a table of the
+                 trace, by its name; shortened: topic ids and partitions whose logs were cleaned.
         Errors:  InvariantViolated for the first finding of the run.
         """
-        records = list(table("client_record"))
-        if not records:
-            return
         from minicluster.verify.online.histories import judge_histories, rules_of_histories
 
-        rules = rules_of_histories(records)
+        rules = rules_of_histories(received)
         if rules and not self._interrupted:
             lost = {*self.checker.clients.lost_records(), *shortened}
             self._end(judge_histories(self._run, rules, table, lost))

@@ -19,7 +19,6 @@ from typing import Any, Protocol
 
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_of_producer, without_records
-from minicluster.actors.recording.client_records import client_rows
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.readable import readable
 from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
@@ -224,6 +223,10 @@ class Recorder:
 
     def _take_responses(self) -> None:
         """Make the rows of the responses to clients, up to a number of them."""
+        if not self._responded and not self._on_their_way:
+            return
+        from minicluster.actors.recording.client_records import client_rows
+
         responded, self._responded = self._responded, []
         for at_ms, exchange in responded:
             if len(self._client_rows) >= trace.CLIENT_ROWS_MAX:

@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.actors.listeners.endpoints import LOOPBACK, shown_address
+from minicluster.actors.listeners.address import LOOPBACK
+from minicluster.actors.listeners.endpoints import shown_address
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.actors.serve.control_lines import LINE_BYTES_MAX, Response, read_request
 from minicluster.errors import UserError

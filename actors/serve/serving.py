@@ -12,7 +12,7 @@ from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
-from minicluster.actors.listeners.endpoints import ListenAddress
+from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.play.player import cluster_of
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.recording.run_place import check_place, escaped_name

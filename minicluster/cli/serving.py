@@ -114,7 +114,7 @@ def serve_command(
     One line on standard output, bootstrap.servers=…, means that clients can connect. A second
     Ctrl-C ends at once, without a run folder.
     """
-    from minicluster.actors.listeners.endpoints import ListenAddress
+    from minicluster.actors.listeners.address import ListenAddress
     from minicluster.actors.serve.serving import ServeSettings
 
     scenario = _scenario(scenario_path)

@@ -14,10 +14,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from crc32c import crc32c
-
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.errors import InvalidBatch
+from minicluster.log.format.checksums import crc32c
 from minicluster.log.format.compression import Codec, decompress
 from minicluster.log.format.limits import DecompressionBudget
 from minicluster.log.format.varint import read_varint, write_varint

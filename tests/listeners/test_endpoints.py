@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.listeners.endpoints import AddressUnavailable, Endpoints, ListenAddress
+from minicluster.actors.listeners.address import ListenAddress
+from minicluster.actors.listeners.endpoints import AddressUnavailable, Endpoints, is_loopback
 from minicluster.errors import UserError
 from minicluster.protocol.messages import FetchResponse, MetadataResponse, ProduceResponse
 
@@ -112,7 +113,7 @@ def test_the_metadata_has_the_advertised_host() -> None:
         [at_leader] = endpoints.advertise(kind(node_endpoints=(node,))).node_endpoints
         assert (at_leader.host, at_leader.port) == ("kafka.test", port)
     assert endpoints.bootstrap_servers == f"kafka.test:{port}"
-    assert not at.is_loopback and ListenAddress(host="localhost").is_loopback
+    assert not is_loopback(at) and is_loopback(ListenAddress(host="localhost"))
 
 
 @pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("0.0.0.0", True)])

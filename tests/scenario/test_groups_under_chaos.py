@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.actors.cluster.group_clients import ConsumerGroup
+from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.clients.transactional_producer import Transaction
 from minicluster.clients.transformer import written_value

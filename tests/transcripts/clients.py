@@ -199,8 +199,9 @@ class _Player:
         leaders = RecordedLeaders(self.names, steps)
         replicas = self.cluster.processes[BROKER].replicas
         assert replicas is not None
-        replicas.groups.state.member_order = leaders.order
-        replicas.groups.state.topic_hash = RecordedTopics(self.names, steps).hash_of
+        groups = replicas.coordinators.groups.state
+        groups.member_order = leaders.order
+        groups.topic_hash = RecordedTopics(self.names, steps).hash_of
         return leaders
 
     def _responded(self, step: Mapping[str, Any]) -> bool:

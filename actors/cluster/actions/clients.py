@@ -1,41 +1,41 @@
-"""The actions of consumers in groups, of transactional producers, and of both as one."""
+"""The actions of consumers in groups, of transactional producers, and of both as one.
+
+The clients are loaded by the first action of a process.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from minicluster.actors.cluster.actions.performing import ms, performs
-from minicluster.actors.cluster.group_clients import (
-    ConsumerActor,
-    ConsumerGroup,
-    TransactionalProducerActor,
-    TransactionLoad,
-    TransformerActor,
-)
 from minicluster.actors.cluster.roles import ClusterRoles
-from minicluster.clients.consumer import Consumer, ConsumerConfig
-from minicluster.clients.reader import ConsumedRecord
-from minicluster.clients.transactional_producer import Transaction, TransactionalProducer
-from minicluster.clients.transformer import Transformer
 from minicluster.durations import LONGEST_MS, format_duration
 from minicluster.errors import UserError
 from minicluster.scenario.actions import clients as declared
 from minicluster.scenario.actions.arguments import Duration, read_duration
 
+if TYPE_CHECKING:
+    from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
+    from minicluster.clients.reader import ConsumedRecord
+    from minicluster.clients.transactional_producer import Transaction
+
 WITHIN = "60s"
 LEAVE_WITHIN_MS = 30_000
-TRANSACTION_TIMEOUT_MS = 60_000
 
 
 @performs(declared.Consume)
 def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord] | ConsumerGroup:
+    from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
+    from minicluster.actors.cluster.clients.spawning import consumer
+    from minicluster.clients.consumer import ConsumerConfig
+
     config = ConsumerConfig(
         group=do.group,
         topics=(str(do.topic),),
         read_committed=do.isolation == "read_committed",
         protocol=do.protocol,
     )
-    group = ConsumerGroup([_consumer(cluster, config) for _ in range(do.members)])
+    group = ConsumerGroup([consumer(cluster, config) for _ in range(do.members)])
     if do.count is None:
         return _in_background(cluster, group, do.lasting)
     group.start()
@@ -53,9 +53,13 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
 
 @performs(declared.Transaction)
 def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transaction]:
+    from minicluster.actors.cluster.clients.group_clients import TransactionLoad
+    from minicluster.actors.cluster.clients.spawning import transactional_producer
+    from minicluster.clients.transactional_producer import Transaction
+
     topic = str(do.topic)
     partitions = _partitions(cluster, topic, "transaction")
-    producer = _producer(cluster, do.id, do.client)
+    producer = transactional_producer(cluster, do.id, do.client)
     if do.rate is not None:
         lasting_ms = LONGEST_MS if do.lasting is None else ms(do.lasting)
         load = TransactionLoad(
@@ -83,12 +87,16 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
 
 @performs(declared.Transform)
 def transform(cluster: ClusterRoles, do: declared.Transform) -> ConsumerGroup:
+    from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
+    from minicluster.actors.cluster.clients.spawning import transformer
+    from minicluster.clients.consumer import ConsumerConfig
+
     to = str(do.to), _partitions(cluster, str(do.to), "transform")
     config = ConsumerConfig(
         group=do.group, topics=(str(do.topic),), read_committed=True, protocol=do.protocol
     )
     group = ConsumerGroup(
-        [_transformer(cluster, config, to, do.abort_every) for _ in range(do.members)]
+        [transformer(cluster, config, to, do.abort_every) for _ in range(do.members)]
     )
     return _in_background(cluster, group, do.lasting)
 
@@ -108,52 +116,3 @@ def _partitions(cluster: ClusterRoles, topic: str, action: str) -> int:
     if known is None:
         raise UserError(f"{action}: there is no topic {topic}")
     return len(known.partitions)
-
-
-def _consumer(cluster: ClusterRoles, config: ConsumerConfig) -> ConsumerActor:
-    name = _member_name(cluster, config)
-    machine = Consumer(name, cluster.broker_ids, config)
-    return _member(cluster, name, ConsumerActor, machine)
-
-
-def _transformer(
-    cluster: ClusterRoles, config: ConsumerConfig, to: tuple[str, int], abort_every: int | None
-) -> ConsumerActor:
-    name = _member_name(cluster, config)
-    machine = Transformer(name, cluster.broker_ids, config, to=to, abort_every=abort_every)
-    return _member(cluster, name, TransformerActor, machine, _producer(cluster, name, None))
-
-
-def _member_name(cluster: ClusterRoles, config: ConsumerConfig) -> str:
-    return f"{config.group}-{len(cluster.members) + 1}"
-
-
-def _member(
-    cluster: ClusterRoles, name: str, kind: type[ConsumerActor], machine: Consumer, *more: Any
-) -> ConsumerActor:
-    cluster.rt.spawn(kind, name, machine, cluster.network, *more)
-    actor = cluster.rt.actor(name)
-    assert isinstance(actor, ConsumerActor)
-    cluster.members.append(actor)
-    return actor
-
-
-def _producer(
-    cluster: ClusterRoles, transactional_id: str, client: str | None
-) -> TransactionalProducerActor:
-    """The producer of a transactional id, made when it is first needed."""
-    name = f"producer-{client or transactional_id}"
-    actor = cluster.producers.get(name)
-    if actor is None:
-        machine = TransactionalProducer(
-            name,
-            cluster.broker_ids,
-            transactional_id,
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
-            record_ms=cluster.rt.epoch_ms,
-        )
-        cluster.rt.spawn(TransactionalProducerActor, name, machine, cluster.network)
-        made = cluster.rt.actor(name)
-        assert isinstance(made, TransactionalProducerActor)
-        actor = cluster.producers[name] = made
-    return actor

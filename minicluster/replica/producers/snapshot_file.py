@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
 from minicluster.log import InvalidBatch
+from minicluster.log.format.checksums import crc32c
 from minicluster.protocol import schema as s
 from minicluster.protocol.codec import decode, encode
 from minicluster.protocol.errors import ProtocolError

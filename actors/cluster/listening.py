@@ -1,0 +1,76 @@
+"""The listeners of a cluster, opened before its nodes start."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+
+from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.listeners.address import ListenAddress
+from minicluster.actors.listeners.endpoints import Endpoints, is_loopback
+from minicluster.actors.listeners.limits import ConnectionLimits
+from minicluster.actors.listeners.server import Listeners
+from minicluster.actors.nodes.broker import LISTENER
+from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
+from minicluster.broker.controller_listener import controller_versions
+from minicluster.broker.kafka_apis import supported_versions
+from minicluster.configs.effective import BrokerLevels
+from minicluster.protocol.api_versions import enabled_versions
+
+
+def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
+    """Reserve a port for each node, and listen at it while its process runs.
+
+    Errors:  AddressUnavailable where a port is in use.
+    """
+    cluster.rt.epoch_ms = int(time.time() * 1000) - cluster.rt.now()
+    endpoints = Endpoints(cluster.broker_ids, address, cluster.controller_ids)
+    if not is_loopback(address):
+        open_to_all = f"listening on {address.host}: every machine that reaches it reads and writes"
+        cluster.log.root.warning("listeners.open", actor="listeners", reason=open_to_all)
+        sys.stderr.write(f"{open_to_all}\n")
+    if cluster.runtime_name == "threaded":
+        outside = {} if cluster.quorum is None else cluster.quorum.controllers
+        cluster.plan = replace(cluster.plan, addresses={**outside, **endpoints.advertised})
+    else:
+        plan = cluster.plan
+        endpoints.hide({n: (plan.host(n), plan.port(n)) for n in cluster.node_ids})
+    rules = cluster.rules
+    of_brokers, of_controllers = supported_versions(rules), controller_versions(rules)
+    listeners = Listeners(
+        cluster.network,
+        cluster.client_nodes,
+        endpoints,
+        {
+            **dict.fromkeys(cluster.broker_ids, enabled_versions(rules, of_brokers)),
+            **dict.fromkeys(cluster.controller_ids, of_controllers),
+        },
+        limits=partial(_connection_limits, cluster),
+        log=cluster.log.root.bind(actor="listeners"),
+        address_of=partial(_address_outside, cluster),
+    )
+    cluster.rt.at_close.append(listeners.close)
+    return listeners
+
+
+def _address_outside(cluster: Cluster, node_id: int) -> tuple[str, int] | None:
+    """Where a node of another process listens, by its registration; None for nodes here."""
+    if node_id in cluster.node_ids:
+        return None
+    if cluster.quorum is not None and node_id in cluster.quorum.controllers:
+        return cluster.quorum.controllers[node_id]
+    image = cluster.image.cluster
+    registered = image.broker(node_id) or image.controllers.get(node_id)
+    for endpoint in () if registered is None else registered.endpoints:
+        if endpoint.name in (LISTENER, CONTROLLER_LISTENER):
+            return endpoint.host, endpoint.port
+    return None
+
+
+def _connection_limits(cluster: Cluster, node_id: int) -> ConnectionLimits:
+    process = cluster.processes.get(node_id)
+    if process is None or process.broker is None:
+        return ConnectionLimits.of(BrokerLevels({}, {}, cluster.config.static))
+    return ConnectionLimits.of(process.broker.apis.state.broker_levels)

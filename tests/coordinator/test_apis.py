@@ -1,0 +1,43 @@
+"""A broker routes requests of coordinators before it has loaded them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from minicluster import MiniCluster
+from minicluster.coordinator.apis import GROUP_APIS, TRANSACTION_APIS
+from minicluster.coordinator.group.machine import HANDLERS as OF_GROUPS
+from minicluster.coordinator.transaction.machine import HANDLERS as OF_TRANSACTIONS
+
+_LOADED = """
+import sys
+from minicluster import MiniCluster
+with MiniCluster(seed=1) as cluster:
+    cluster.wait_until(cluster.create_topic("orders").fully_in_sync)
+    cluster.produce("orders", count=3)
+    cluster.run_for("10s")
+print(*(name for name in sys.modules if name.startswith("minicluster.coordinator.")))
+"""
+
+
+def test_each_api_of_a_coordinator_has_its_handler() -> None:
+    assert {f"{api}Request" for api in GROUP_APIS} == set(OF_GROUPS)
+    assert {f"{api}Request" for api in TRANSACTION_APIS} == set(OF_TRANSACTIONS)
+
+
+def test_a_cluster_without_groups_loads_no_coordinator() -> None:
+    command = [sys.executable, "-c", _LOADED]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    light = ("apis", "internal_topics")
+    assert sorted(loaded) == [f"minicluster.coordinator.{name}" for name in light]
+
+
+def test_a_coordinator_is_made_by_the_first_group_on_the_brokers_that_need_it() -> None:
+    with MiniCluster(seed=1, brokers=3, config={"offsets.topic.num.partitions": "1"}) as cluster:
+        cluster.create_topic("orders", partitions=1)
+        replicas = [cluster.processes[broker].replicas for broker in cluster.broker_ids]
+        assert not any(each._coordinators for each in replicas)
+        cluster.produce("orders", count=2)
+        assert len(cluster.consume("orders", group="g", count=2)) == 2
+        assert all(each._coordinators for each in replicas)  # each follows the topic
