@@ -16,6 +16,10 @@ class UserError(MiniclusterError):
     exit_code = 64
 
 
+class NoEffectWarning(UserWarning):
+    """A setting is accepted and changes nothing here. The message is one line for a person."""
+
+
 class WaitTimeout(MiniclusterError, AssertionError):
     """A named condition did not come true within its limit of virtual or real time."""
 

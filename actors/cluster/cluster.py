@@ -36,7 +36,7 @@ from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.quorum_controller import QuorumController
-from minicluster.actors.nodes.quorum_shell import QuorumPlan
+from minicluster.actors.nodes.quorum_shell import QUORUM_LIMITS, QuorumPlan
 from minicluster.actors.recording.logging import ClusterLog
 from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
 from minicluster.actors.recording.recorder import Recorder
@@ -229,6 +229,7 @@ class Cluster:
                 append_linger_ms=config.append_linger_ms,
                 fetch_max_wait_ms=config.quorum_fetch_wait_max_ms,
                 auto_join=config.auto_join,
+                **config.numbers(QUORUM_LIMITS),
             ),
         )
         self.starts: dict[int, int] = {}  # how often each node has been started

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicluster.actors.cluster.live import LiveFaults
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.nodes.config import THREADED, ClusterConfig
-from minicluster.errors import UserError
+from minicluster.configs.without_effect import reason_without_effect
+from minicluster.errors import NoEffectWarning, UserError
 from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata import metadata_version as mv
@@ -124,8 +126,14 @@ def config_of(
     With Kafka's defaults a group on fewer than three brokers would wait for its topic for ever, and
     the first member of each group three seconds for others.
 
-    Errors:  UserError for a setting that is unknown or out of range.
+    Errors:  UserError for a setting that is unknown or out of range. One that changes nothing here
+             is a NoEffectWarning.
     """
+    for name in given:
+        reason = reason_without_effect(name)
+        if reason is not None:
+            text = f"config: {name} has no effect here: {reason}"
+            warnings.warn(text, NoEffectWarning, stacklevel=2)
     fitting = {"group.initial.rebalance.delay.ms": 0}
     if 0 < brokers < INTERNAL_REPLICATION_FACTOR:
         fitting["offsets.topic.replication.factor"] = brokers

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
+from minicluster.actors.nodes.config import CONTROLLED_SHUTDOWN
 from minicluster.actors.nodes.metadata_publisher import (
     Applied,
     CommitSeen,
@@ -172,6 +173,8 @@ class BrokerRoles(Shell):
                 self._ready("image")
             case ReplicasReady():
                 self._ready("replicas")
+            case BeginShutdown() if not self.context.config.enables(CONTROLLED_SHUTDOWN):
+                self.perform(self.lifecycle.shut_down("no controlled shutdown", self.now()))
             case BeginShutdown():
                 self.replicas.deliver(BeginControlledShutdown())
                 self.perform(self.lifecycle.begin_controlled_shutdown(self.now()))

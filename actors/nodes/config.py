@@ -34,7 +34,6 @@ DURATIONS: Mapping[str, str] = {
     "controller.quorum.request.timeout.ms": "quorum_request_timeout_ms",
     "controller.quorum.retry.backoff.ms": "retry_backoff_ms",
     "initial.broker.registration.timeout.ms": "initial_registration_timeout_ms",
-    "leader.imbalance.check.interval.ms": "imbalance_check_interval_ms",
     "log.dir.failure.timeout.ms": "log_dir_failure_timeout_ms",
     "metadata.log.max.snapshot.interval.ms": "snapshot_interval_ms",
     "metadata.max.idle.interval.ms": "metadata_max_idle_interval_ms",
@@ -72,7 +71,6 @@ ABOVE_ZERO = frozenset(
         "controller.quorum.election.timeout.ms",
         "controller.quorum.fetch.timeout.ms",
         "controller.quorum.request.timeout.ms",
-        "leader.imbalance.check.interval.ms",
         "replica.high.watermark.checkpoint.interval.ms",
         "replica.lag.time.max.ms",
         "request.timeout.ms",
@@ -83,6 +81,8 @@ ABOVE_ZERO = frozenset(
 LOG_DIRS = "log.dirs"
 METADATA_LOG_DIR = "metadata.log.dir"
 BROKER_RACK = "broker.rack"
+CONTROLLED_SHUTDOWN = "controlled.shutdown.enable"
+IMBALANCE_CHECK = "leader.imbalance.check.interval.seconds"
 OFFSETS_CODEC = "offsets.topic.compression.codec"  # by number, which Kafka's table does not check
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
@@ -116,7 +116,6 @@ class ClusterConfig:
     quorum_fetch_wait_max_ms: int = 500
     retry_backoff_ms: int = 20
     initial_registration_timeout_ms: int = 60_000
-    imbalance_check_interval_ms: int = 300_000
     log_dir_failure_timeout_ms: int = 30_000
     metadata_max_idle_interval_ms: int = 500
     replica_fetch_backoff_ms: int = 1_000
@@ -176,6 +175,23 @@ class ClusterConfig:
                 f"({', '.join(new.log_dirs)}); leave it out for a directory of its own"
             )
         return new
+
+    @property
+    def imbalance_check_interval_ms(self) -> int:
+        """The interval in which leaders go back to preferred replicas."""
+        return 1_000 * int(self.static.get(IMBALANCE_CHECK, 300))
+
+    def enables(self, name: str) -> bool:
+        """A switch that is on by default in Kafka."""
+        return self.static.get(name, "true") == "true"
+
+    def numbers(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """The numbers that the properties file has.
+
+        Shapes:  the field for a number -> its config; those that are given are in the result.
+        """
+        given = {field: self.static.get(name) for field, name in names.items()}
+        return {field: int(value) for field, value in given.items() if value is not None}
 
     def rack_of(self, broker_id: int) -> str | None:
         """The rack of a broker.

@@ -126,6 +126,12 @@ class QuorumPlan:
         return encode_snapshot(snapshot, epoch=0, timestamp_ms=0)
 
 
+QUORUM_LIMITS = {
+    "fetch_max_bytes": "controller.quorum.fetch.max.bytes",
+    "fetch_snapshot_max_bytes": "controller.quorum.fetch.snapshot.max.bytes",
+}
+
+
 def static_configs(
     context: NodeContext, plan: QuorumPlan, role: str, listener: str
 ) -> dict[str, str]:

@@ -94,12 +94,13 @@ _TASKS = {
     "cleaner_backoff_ms": "log.cleaner.backoff.ms",
     "producer_id_expiration_ms": "producer.id.expiration.ms",
     "producer_id_expiration_check_interval_ms": "producer.id.expiration.check.interval.ms",
+    "flush_check_interval_ms": "log.flush.scheduler.interval.ms",
 }
-
-
-def _tasks(static: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of periodic tasks that the properties file has."""
-    return {field: int(static[name]) for field, name in _TASKS.items() if name in static}
+_FETCHES = {
+    "min_bytes": "replica.fetch.min.bytes",
+    "max_bytes": "replica.fetch.response.max.bytes",
+    "partition_max_bytes": "replica.fetch.max.bytes",
+}
 
 
 def replica_manager_config(context: NodeContext) -> ReplicaManagerConfig:
@@ -113,12 +114,14 @@ def replica_manager_config(context: NodeContext) -> ReplicaManagerConfig:
         static=config.static,
         checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
         dir_names=dict(zip(config.log_dirs, directory_ids, strict=False)),
-        **_tasks(config.static),
+        cleans=config.enables("log.cleaner.enable"),
+        **config.numbers(_TASKS),
         metadata_directory=config.metadata_directory(directory_ids),
         fetcher=FetcherConfig(
             max_wait_ms=config.replica_fetch_wait_max_ms,
             backoff_ms=config.replica_fetch_backoff_ms,
             request_timeout_ms=config.request_timeout_ms,
+            **config.numbers(_FETCHES),
         ),
     )
 

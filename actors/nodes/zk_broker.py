@@ -17,6 +17,7 @@ from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.broker import LISTENER, BeginShutdown
+from minicluster.actors.nodes.config import CONTROLLED_SHUTDOWN
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.quorum_shell import QuorumPlan
 from minicluster.actors.nodes.replica_manager import (
@@ -141,6 +142,8 @@ class ZkBroker(Shell):
                 broker_id=self.node_id,
                 protocol=protocol,
                 unclean_leader_election_enable=unclean == "true",
+                auto_leader_rebalance_enable=config.auto_leader_rebalance,
+                delete_topic_enable=config.enables("delete.topic.enable"),
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
                 own_writes_recognized=not context.rules.own_state_write_is_refused,
                 replica_states_reported=reports_replica_states(context.rules),
@@ -267,6 +270,8 @@ class ZkBroker(Shell):
             case DirectoryLost():
                 event = encode_log_dir_event(self.node_id)
                 self._own.run(_create(paths.LOG_DIR_EVENT_PREFIX, event), lambda _: None)
+            case BeginShutdown() if not self.context.config.enables(CONTROLLED_SHUTDOWN):
+                self.replicas.deliver(EndReplicas())
             case BeginShutdown():
                 self.replicas.deliver(BeginControlledShutdown())
                 self.perform(self.controlled_shutdown.attempt(self.now()))

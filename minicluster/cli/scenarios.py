@@ -118,9 +118,13 @@ def _faults() -> list[Row]:
 
 def _configs() -> list[Row]:
     from minicluster.configs.definitions import broker_configs, topic_configs
+    from minicluster.configs.without_effect import reason_without_effect
 
     rows = [
-        (key.name, of, key.type_.lower(), "" if key.default is None else str(key.default))
+        (
+            *(key.name, of, key.type_.lower(), "" if key.default is None else str(key.default)),
+            f"no effect: {reason}" if (reason := reason_without_effect(key.name)) else "",
+        )
         for of, table in (("broker", broker_configs()), ("topic", topic_configs()))
         for key in table
     ]
@@ -132,7 +136,7 @@ _LISTS: dict[str, tuple[Row, Callable[[], Sequence[Row]]]] = {
     "selectors": (("selector", "meaning"), _selectors),
     "rules": (("rule", "evidence", "title"), _rules),
     "faults": (("fault", "text"), _faults),
-    "configs": (("config", "of", "type", "default"), _configs),
+    "configs": (("config", "of", "type", "default", "here"), _configs),
 }
 
 

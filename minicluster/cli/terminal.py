@@ -11,14 +11,15 @@ import platform
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO
+from typing import IO, TextIO
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from minicluster.errors import printable
+from minicluster.errors import NoEffectWarning, printable
 from minicluster.version import VERSION
 
 
@@ -42,6 +43,22 @@ def prepare() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+    warnings.showwarning = _show_warning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print one line for a setting without effect; other warnings as Python has them."""
+    if issubclass(category, NoEffectWarning):
+        complain(f"minicluster: {message}", style="yellow")
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)
 
 
 def print_line(text: str) -> None:

@@ -45,7 +45,9 @@ class ReplicaManagerConfig:
     flush_interval_ms: int = 30_000  # Kafka leaves flushing to the operating system
     initial_task_delay_ms: int = 30_000
     retention_check_interval_ms: int = 300_000
+    cleans: bool = True  # log.cleaner.enable
     cleaner_backoff_ms: int = 15_000
+    flush_check_interval_ms: int | None = None  # None: no log is flushed by its age (flush.ms)
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)

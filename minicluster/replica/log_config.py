@@ -45,6 +45,8 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = _LONGEST
     min_cleanable_dirty_ratio: float = 0.5
+    flush_messages: int = _LONGEST
+    flush_ms: int = _LONGEST
 
     @property
     def max_segment_ms(self) -> int:
@@ -76,7 +78,7 @@ class LogConfig:
             log_append_time=text("message.timestamp.type").strip() == "LogAppendTime",
             timestamp_before_max_ms=int(text("message.timestamp.before.max.ms")),
             timestamp_after_max_ms=int(text("message.timestamp.after.max.ms")),
-            segment_bytes=int(text("segment.bytes")),
+            segment_bytes=int(of_topic.get("internal.segment.bytes") or text("segment.bytes")),
             segment_ms=int(text("segment.ms")),
             index_interval_bytes=int(text("index.interval.bytes")),
             retention_bytes=int(text("retention.bytes")),
@@ -85,6 +87,8 @@ class LogConfig:
             min_compaction_lag_ms=int(text("min.compaction.lag.ms")),
             max_compaction_lag_ms=int(text("max.compaction.lag.ms")),
             min_cleanable_dirty_ratio=float(text("min.cleanable.dirty.ratio")),
+            flush_messages=int(text("flush.messages")),
+            flush_ms=int(text("flush.ms")),
         )
 
 

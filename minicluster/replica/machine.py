@@ -66,7 +66,8 @@ CHECKPOINT_TIMER = "high-watermark-checkpoint"
 RETENTION_TIMER = "log-retention"
 CLEANER_TIMER = "log-cleaner"
 PRODUCER_EXPIRATION_TIMER = "producer-expiration"
-_LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER)
+FLUSH_TIMER = "log-flusher"
+_LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER, FLUSH_TIMER)
 
 Handler = Callable[[ReplicaManagerState, Any, Any, int, int], None]
 HANDLERS: Mapping[str, Handler] = {
@@ -125,15 +126,19 @@ class ReplicaManagerMachine:
         """Begin the periodic tasks."""
         config = self.state.config
         self._flush_at_ms = now_ms + config.flush_interval_ms
-        return [
+        timers = [
             SetTimer(ISR_TIMER, now_ms + config.replica_lag_time_max_ms // 2),
             SetTimer(CHECKPOINT_TIMER, now_ms + config.checkpoint_interval_ms),
             SetTimer(RETENTION_TIMER, now_ms + config.initial_task_delay_ms),
-            SetTimer(CLEANER_TIMER, now_ms + config.cleaner_backoff_ms),
             SetTimer(
                 PRODUCER_EXPIRATION_TIMER, now_ms + config.producer_id_expiration_check_interval_ms
             ),
         ]
+        if config.cleans:
+            timers.append(SetTimer(CLEANER_TIMER, now_ms + config.cleaner_backoff_ms))
+        if config.flush_check_interval_ms is not None:
+            timers.append(SetTimer(FLUSH_TIMER, now_ms + config.initial_task_delay_ms))
+        return [*timers]
 
     def on_broker_epoch(self, broker_epoch: int) -> None:
         """Send this broker epoch in all requests from now on.
@@ -310,12 +315,15 @@ class ReplicaManagerMachine:
     def _clean_logs(self, name: str, now_ms: int) -> list[Effect]:
         """Run a periodic task on every log.
 
-        Source:  LogManager.cleanupLogs, LogCleaner.CleanerThread, UnifiedLog
+        Source:  LogManager.cleanupLogs, flushDirtyLogs, LogCleaner.CleanerThread, UnifiedLog
                  (PeriodicProducerExpirationCheck).
         """
         config = self.state.config
         for partition in self.state.partitions.values():
             is_compacted = partition.log_config.compacted
+            if name == FLUSH_TIMER:
+                partition.replica_log.flush_after(partition.log_config.flush_ms, now_ms)
+                continue
             if name == PRODUCER_EXPIRATION_TIMER:
                 expired_ms = now_ms - config.producer_id_expiration_ms
                 partition.replica_log.producers.remove_expired(expired_ms)
@@ -331,8 +339,9 @@ class ReplicaManagerMachine:
             RETENTION_TIMER: config.retention_check_interval_ms,
             CLEANER_TIMER: config.cleaner_backoff_ms,
             PRODUCER_EXPIRATION_TIMER: config.producer_id_expiration_check_interval_ms,
+            FLUSH_TIMER: config.flush_check_interval_ms,
         }[name]
-        return [SetTimer(name, now_ms + interval_ms)]
+        return [] if interval_ms is None else [SetTimer(name, now_ms + interval_ms)]
 
     # --- log directories ----------------------------------------------------------------------
 

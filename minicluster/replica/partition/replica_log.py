@@ -60,7 +60,10 @@ class ReplicaLog:
              but for appends of a follower, the log end.
     """
 
-    __slots__ = ("_active", "_on_change", "_rules", "high_watermark", "log", "producers")
+    __slots__ = (
+        *("_active", "_flushed_ms", "_on_change", "_rules"),
+        *("high_watermark", "log", "producers"),
+    )
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class ReplicaLog:
         self._rules = rules
         self.producers = ProducerStates(log.transactions)
         self._active: _ActiveSegment | None = None  # None: to be looked up
+        self._flushed_ms = log.segments[-1].created_ms
         self.high_watermark = log.start_offset
         log.epochs.truncate_from_end(log.end_offset)
         self._rebuild_producers()
@@ -238,6 +242,7 @@ class ReplicaLog:
         self.log.append(placed)
         self._on_change()
         self.producers.update(placed)
+        self._maybe_flush(config, now_ms)
         return placed
 
     def append_as_follower(
@@ -273,7 +278,22 @@ class ReplicaLog:
             log.epochs.assign(batch.leader_epoch, batch.base_offset)
             log.append(batch)
             self.producers.update(batch)
+        self._maybe_flush(config, now_ms)
         return last_offset
+
+    def _maybe_flush(self, config: LogConfig, now_ms: int) -> None:
+        """Flush as soon as so many records are not (flush.messages; UnifiedLog.append)."""
+        if self.log.end_offset - self.log.flushed_offset >= config.flush_messages:
+            self._flush(now_ms)
+
+    def flush_after(self, age_ms: int, now_ms: int) -> None:
+        """Flush if the last one was so long ago (flush.ms; LogManager.flushDirtyLogs)."""
+        if now_ms - self._flushed_ms >= age_ms:
+            self._flush(now_ms)
+
+    def _flush(self, now_ms: int) -> None:
+        self.log.flush()
+        self._flushed_ms = now_ms
 
     # --- segments -----------------------------------------------------------------------------
 
@@ -300,7 +320,8 @@ class ReplicaLog:
         log.modified_ms = now_ms
 
     def roll(self, base_offset: int, now_ms: int) -> None:
-        """Begin a segment, with a snapshot of the producers."""
+        """Begin a segment, with a snapshot of the producers. The one before is flushed."""
+        self._flush(now_ms)
         self.log.roll(Segment(base_offset, now_ms, self.producers.snapshot()))
         self._active = None
 

@@ -1,0 +1,117 @@
+"""Configs of Kafka that a cluster takes and describes, and that change nothing here.
+
+Clients see the value that was set. What it is about does not exist in this cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "listeners are PLAINTEXT": (
+        "ssl.",
+        "sasl.",
+        "security.",
+        "principal.builder.class",
+        "connections.max.reauth.ms",
+        "connection.failed.authentication.delay.ms",
+        "listener.security.protocol.map",
+        "inter.broker.listener.name",
+        "early.start.listeners",
+    ),
+    "there is no authorizer": ("authorizer.class.name",),
+    "there are no delegation tokens": ("delegation.token.",),
+    "no plugin is loaded": (
+        "alter.config.policy.class.name",
+        "create.topic.policy.class.name",
+        "client.quota.callback.class",
+        "config.providers",
+        "metric.reporters",
+        "kafka.metrics.",
+    ),
+    "no quota is enforced": (
+        "quota.",
+        "alter.log.dirs.replication.quota.",
+        "controller.quota.",
+        "replication.quota.",
+        "max.connection.creation.rate",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+    ),
+    "there is no tiered storage": (
+        "remote.",
+        "log.local.",
+        "local.retention.",
+        "follower.fetch.last.tiered.offset.enable",
+    ),
+    "there are no share groups": ("group.share.", "share."),
+    "there are no streams groups": ("group.streams.",),
+    "there are no metrics": ("metrics.", "telemetry.max.bytes", "controller.performance."),
+    "actors have no pools of threads": (
+        "background.threads",
+        "group.coordinator.background.threads",
+        "group.coordinator.threads",
+        "log.cleaner.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.alter.log.dirs.threads",
+        "num.replica.fetchers",
+        "server.max.startup.time.ms",
+    ),
+    "buffers, queues and sockets have no limits of their own": (
+        "fetch.purgatory.purge.interval.requests",
+        "producer.purgatory.purge.interval.requests",
+        "delete.records.purgatory.purge.interval.requests",
+        "group.coordinator.cached.buffer.max.bytes",
+        "offsets.load.buffer.size",
+        "transaction.state.log.load.buffer.size",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.",
+        "queued.max.",
+        "controller.socket.timeout.ms",
+        "replica.socket.",
+        "socket.connection.setup.timeout.",
+        "socket.listen.backlog.size",
+        "socket.receive.buffer.bytes",
+        "socket.send.buffer.bytes",
+    ),
+    "a simulated disk has no files of segments and indexes": (
+        "file.delete.delay.ms",
+        "log.segment.delete.delay.ms",
+        "log.flush.offset.checkpoint.interval.ms",
+        "log.flush.start.offset.checkpoint.interval.ms",
+        "log.index.size.max.bytes",
+        "segment.index.bytes",
+        "log.preallocate",
+        "preallocate",
+        "log.roll.jitter.",
+        "segment.jitter.ms",
+        "metadata.log.segment.",
+        "internal.metadata.",
+    ),
+    "each codec has one level": (
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+    ),
+    "the release has what it supports": (
+        "unstable.api.versions.enable",
+        "unstable.feature.versions.enable",
+    ),
+    "a coordinator writes its records at once": ("group.coordinator.append.linger.ms",),
+    "log.dirs names the directories": ("log.dir",),
+    "the cluster sets the addresses of its controllers": ("controller.quorum.bootstrap.servers",),
+}
+
+
+def reason_without_effect(name: str) -> str | None:
+    """The reason why a config changes nothing here, None for one that acts.
+
+    Shapes:  a name that ends with a dot is the beginning of several.
+    """
+    for reason, names in _GROUPS.items():
+        for one in names:
+            if name == one or (one.endswith(".") and name.startswith(one)):
+                return reason
+    return None
