@@ -18,6 +18,7 @@ from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.cordoned import cordoned_directories
+from minicluster.metadata.image.directory_id import java_order
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version
@@ -280,7 +281,8 @@ class BrokerLifecycle:
                 for name, (low, high) in sorted(config.features.items())
             ),
             rack=config.rack,
-            log_dirs=tuple(sorted(d for d in config.log_dirs if d not in self.offline_dirs)),
+            # All that the process began with: a heartbeat reports those that have failed since.
+            log_dirs=tuple(sorted(config.log_dirs, key=java_order)),
             previous_broker_epoch=config.previous_broker_epoch,
         )
 
@@ -342,6 +344,7 @@ class BrokerLifecycle:
         return effects + self._schedule(interval_ms, now_ms)
 
     def _after_failure(self, now_ms: int) -> list[Effect]:
+        self._next_immediate = False  # what was due at once waits as well
         if not self.rules.broker_retry_backs_off:
             return self._schedule(self.config.heartbeat_interval_ms, now_ms)
         backoff_ms = BACKOFF_FIRST_MS << min(self._failures, 30)

@@ -40,7 +40,7 @@ class Story:
         self.epochs: list[int] = []
         self.broker = BrokerLifecycle(
             LifecycleConfig(
-                broker_id=1, incarnation_id=uuid.UUID(int=7), log_dirs=(DIRECTORY,), **config
+                broker_id=1, incarnation_id=uuid.UUID(int=7), **{"log_dirs": (DIRECTORY,), **config}
             ),
             rules=rules,
         )
@@ -200,6 +200,19 @@ def test_a_refused_registration_is_tried_again_after_the_heartbeat_interval() ->
     assert isinstance(story.take(), BrokerRegistrationRequest)
 
 
+def test_after_a_failure_nothing_leaves_at_once() -> None:
+    story = Story()
+    story.run()
+    story.advance(2_000)
+    story.take()
+    story.see(story.broker.set_ready_to_unfence(story.now_ms))
+    story.respond(BrokerHeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    story.advance(1_999)
+    assert not story.sent
+    story.advance(1)
+    assert isinstance(story.take(), BrokerHeartbeatRequest)
+
+
 def test_with_the_rules_of_3_9_retries_back_off() -> None:
     story = Story(Rules.KAFKA_3_9)
     story.run()
@@ -308,6 +321,16 @@ def test_an_amended_registration_keeps_the_incarnation() -> None:
     assert again.incarnation_id == uuid.UUID(int=7)
     story.respond(BrokerRegistrationResponse(broker_epoch=5))
     assert isinstance(story.take(), BrokerHeartbeatRequest)
+
+
+def test_a_registration_names_all_directories_of_the_process_in_the_order_of_signed_ids() -> None:
+    high = uuid.UUID(int=0x9 << 124)
+    story = Story(log_dirs=(DIRECTORY, high))
+    story.run()
+    story.see(story.broker.propagate_directory_failure(DIRECTORY, story.now_ms))
+    story.heartbeat(is_fenced=False)
+    story.see(story.broker.register_again(story.now_ms))
+    assert story.take().log_dirs == (high, DIRECTORY)
 
 
 def test_a_broker_registers_again_once_the_metadata_wants_its_directories() -> None:
