@@ -146,7 +146,7 @@ class KafkaApis:
     def alter_configs(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Forward what this broker does not refuse itself."""
         preprocessed = preprocess(self.state, request)
-        if request.resources and not preprocessed.request.resources:
+        if not preprocessed.request.resources:
             return [Respond(token, preprocessed.whole_response(None))]
         sent = _OfClient(token, preprocessed)
         return self.channel.submit(sent, preprocessed.request, version, now_ms)

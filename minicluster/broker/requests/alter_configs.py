@@ -169,4 +169,7 @@ def _changed_list(config: Any, old: str | None) -> str:
     changes = config.value.split(",")
     if config.config_operation == APPEND:
         return ",".join([*entries, *(entry for entry in changes if entry not in entries)])
-    return ",".join(entry for entry in entries if entry not in changes)
+    for change in changes:  # an entry that is there twice stays once
+        if change in entries:
+            entries.remove(change)
+    return ",".join(entries)

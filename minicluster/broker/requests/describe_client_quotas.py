@@ -51,7 +51,7 @@ def describe_client_quotas(
 
 
 def _filter(components: Sequence[Any]) -> tuple[dict[str, str | None], set[str]]:
-    """The names that components require by entity type, and the types that need any name."""
+    """The names that components require by type, and the types with any name or default."""
     exact: dict[str, str | None] = {}
     specified: set[str] = set()
     for component in components:
@@ -97,8 +97,9 @@ def _matches(
     names = dict(entity)
     if strict and len(names) != len(exact) + len(specified):
         return False
-    return all(kind in names and names[kind] == name for kind, name in exact.items()) and all(
-        names.get(kind) is not None for kind in specified
+    return (
+        all(kind in names and names[kind] == name for kind, name in exact.items())
+        and specified <= names.keys()
     )
 
 

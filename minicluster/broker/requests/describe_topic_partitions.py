@@ -33,7 +33,7 @@ def describe_topic_partitions(
 
     Shapes:  no topic means all topics; a cursor in the response has the next place.
     Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a
-             cursor before the first partition.
+             cursor before the first partition, and for one at a topic that is not requested.
     Source:  DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.describeTopicResponse.
     """
     topics, cursor = state.image.topics, request.cursor
@@ -41,7 +41,8 @@ def describe_topic_partitions(
     names = [t.name for t in request.topics] or [topic.name for topic in topics]
     first_topic = "" if cursor is None else cursor.topic_name
     first_partition = 0 if cursor is None else cursor.partition_index
-    if first_partition < 0:
+    is_left_out = cursor is not None and not all_topics and first_topic not in names
+    if first_partition < 0 or is_left_out:
         refusal: DescribeTopicPartitionsResponse = error_response(
             request, ErrorCode.INVALID_REQUEST, version=version
         )

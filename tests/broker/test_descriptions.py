@@ -1,0 +1,81 @@
+"""What clients have described to them by a broker, beyond the recorded requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from minicluster.broker.kafka_apis import KafkaApis
+from minicluster.broker.state.api_state import KafkaApisConfig
+from minicluster.effects import Respond
+from minicluster.metadata.image.metadata_image import apply_all
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    DescribeClientQuotasRequest,
+    DescribeTopicPartitionsRequest,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from minicluster.protocol.records import ClientQuotaRecord
+from tests.broker.test_kafka_apis import IMAGE
+
+EXACT, DEFAULT, SPECIFIED = range(3)
+
+
+def responded(request: Any, *records: Any, version: int = 0) -> Any:
+    """The response that a broker of this image gives at once."""
+    api = KafkaApis(KafkaApisConfig(broker_id=1, cluster_id="a-cluster"))
+    api.on_metadata(apply_all(IMAGE, records), 1)
+    (effect,) = api.on_request("client", request, version, 0)
+    assert isinstance(effect, Respond)
+    return effect.response
+
+
+def quota(name: str | None) -> ClientQuotaRecord:
+    entity = ClientQuotaRecord.EntityData(entity_type="user", entity_name=name)
+    return ClientQuotaRecord(entity=(entity,), key="producer_byte_rate", value=1.0)
+
+
+def test_the_default_is_among_the_entities_of_a_specified_type() -> None:
+    """Source: ClientQuotasImage.matches."""
+    component = DescribeClientQuotasRequest.ComponentData(
+        entity_type="user", match_type=SPECIFIED, match=None
+    )
+    request = DescribeClientQuotasRequest(components=(component,), strict=True)
+    found = responded(request, quota("alice"), quota(None))
+    assert {entry.entity[0].entity_name for entry in found.entries} == {"alice", None}
+
+
+@pytest.mark.parametrize(
+    ("topics", "error"),
+    [
+        (("orders",), ErrorCode.INVALID_REQUEST),
+        (("orders", "payments"), ErrorCode.NONE),
+        ((), ErrorCode.NONE),
+    ],
+)
+def test_a_cursor_lies_at_a_requested_topic(topics: tuple[str, ...], error: ErrorCode) -> None:
+    """Source: DescribeTopicPartitionsRequestHandler."""
+    kind = DescribeTopicPartitionsRequest
+    request = kind(
+        topics=tuple(kind.TopicRequest(name=name) for name in topics),
+        cursor=kind.Cursor(topic_name="payments", partition_index=0),
+    )
+    found = responded(request)
+    refused = {topic.error_code for topic in found.topics} == {ErrorCode.INVALID_REQUEST}
+    assert refused == (error == ErrorCode.INVALID_REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("request_", "response"),
+    [
+        (AlterConfigsRequest(), AlterConfigsResponse()),
+        (IncrementalAlterConfigsRequest(), IncrementalAlterConfigsResponse()),
+    ],
+)
+def test_a_change_of_nothing_needs_no_controller(request_: Any, response: Any) -> None:
+    """Source: KafkaApis.handleAlterConfigsRequest."""
+    assert responded(request_) == response
