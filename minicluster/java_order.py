@@ -1,7 +1,8 @@
 """The orders in which Java's, Scala's and Kafka's hash sets are walked, where they show.
 
-Source:  java.util.HashMap, scala.collection.mutable.HashMap, String.hashCode,
-         Uuid.hashCode; org.apache.kafka.timeline.BaseHashTable.
+Source:  java.util.HashMap, java.util.concurrent.ConcurrentHashMap, String.hashCode,
+         scala.collection.mutable.HashMap, scala.collection.immutable.HashMap, Uuid.hashCode;
+         org.apache.kafka.timeline.BaseHashTable.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ def topic_partition_hash(partition: tuple[str, int]) -> int:
 def long_hash(value: int) -> int:
     """Java's hash code of a long, as an unsigned number of 32 bits."""
     return (value ^ value >> 32) & 0xFFFFFFFF
+
+
+def topic_id_partition_hash(partition: tuple[UUID, str, int]) -> int:
+    """The hash code of Kafka's TopicIdPartition, as an unsigned number of 32 bits."""
+    topic_id, topic, index = partition
+    of_id = 31 * (31 + uuid_hash(topic_id))
+    return (of_id + topic_partition_hash((topic, index))) & 0xFFFFFFFF
 
 
 def uuid_hash(value: UUID) -> int:
@@ -81,6 +89,53 @@ def scala_map_order(keys: Iterable[K], hash_of: Callable[[K], int], made_from: i
         return improved & (bins - 1), improved - (1 << 32) if improved >= 1 << 31 else improved
 
     return sorted(members, key=place)
+
+
+def scala_trie_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The keys of an immutable Scala HashMap: a trie of 32 branches, five bits of a hash at a time.
+
+    In a node its own keys come before those of its branches.
+    """
+    hashed = [(_mixed(hash_of(key)), key) for key in dict.fromkeys(keys)]
+    return list(_trie(hashed, 0))
+
+
+def _mixed(code: int) -> int:
+    """Source:  scala.collection.Hashing.improve."""
+    code = (code + ~(code << 9)) & 0xFFFFFFFF
+    code ^= code >> 14
+    code = (code + (code << 4)) & 0xFFFFFFFF
+    return code ^ code >> 10
+
+
+def _trie(hashed: list[tuple[int, K]], shift: int) -> Iterator[K]:
+    if shift > 30:  # equal hashes
+        yield from (key for _, key in hashed)
+        return
+    branches: dict[int, list[tuple[int, K]]] = {}
+    for code, key in hashed:
+        branches.setdefault(code >> shift & 31, []).append((code, key))
+    in_order = [branches[index] for index in sorted(branches)]
+    yield from (members[0][1] for members in in_order if len(members) == 1)
+    for members in in_order:
+        if len(members) > 1:
+            yield from _trie(members, shift + 5)
+
+
+def scala_copy_order(keys: Sequence[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The keys of an immutable Scala map: up to four as they came, more in a trie."""
+    return list(keys) if len(keys) <= 4 else scala_trie_order(keys, hash_of)
+
+
+def concurrent_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The keys of a java.util.concurrent.ConcurrentHashMap, one key in a bin.
+
+    It doubles its 16 bins once three quarters are reached.
+    """
+    members, bins = list(keys), 16
+    while len(members) >= bins * 3 // 4:
+        bins *= 2
+    return _by_bin(members, hash_of, bins)
 
 
 def copied_map_order(

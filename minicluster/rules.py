@@ -128,6 +128,12 @@ class Rules:
     read_finds_batch_base: bool = True
     # Proposals wait by topic id (4.x), or by topic name (3.9; AlterPartitionManager).
     proposals_wait_by_topic_id: bool = True
+    # A ListOffsets response has the order of a Scala map (4.x), or that of the request (3.9;
+    # ReplicaManager.fetchOffset).
+    list_offsets_in_hash_order: bool = True
+    # The partitions of a produce are known by topic id and name (4.x), or by name (3.9;
+    # KafkaApis.handleProduceRequest). The order in its response depends on that.
+    produce_by_topic_id: bool = True
 
     # -- Where Kafka differs from the texts of its KIPs --
     # The report of replicas in a failed log directory: the directory in heartbeats (KIP-858), or
@@ -364,4 +370,6 @@ Rules.KAFKA_3_9 = Rules(
     alter_partition_version_lowest=0,
     read_finds_batch_base=False,
     proposals_wait_by_topic_id=False,
+    list_offsets_in_hash_order=False,
+    produce_by_topic_id=False,
 )

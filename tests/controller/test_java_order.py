@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
-from minicluster.java_order import TimelineHashOrder, hash_map_order, java_set_order, string_hash
+from minicluster.java_order import (
+    TimelineHashOrder,
+    concurrent_map_order,
+    hash_map_order,
+    java_set_order,
+    scala_trie_order,
+    string_hash,
+    topic_id_partition_hash,
+    topic_partition_hash,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +69,28 @@ def test_a_timeline_hash_set_of_numbers() -> None:
         found.put(number * 7 % 23)
     order = [13, 0, 18, 5, 10, 15, 20, 7, 12, 4, 17, 22, 1, 14, 6, 19, 11, 3, 8, 21]
     assert list(found) == order
+
+
+def test_a_trie_of_strings() -> None:
+    names = (
+        "t477-x t349 t882 t611-x t272-x t117 t534 t787-x t544-x t110-x t262-x t290 t474-x "
+        "t894 t955-x t289-x t947-x t139 t754 t997 t5-x t718 t383 t603-x"
+    )
+    order = (
+        "t5-x t955-x t289-x t349 t611-x t272-x t754 t894 t139 t117 t947-x t787-x t474-x "
+        "t603-x t882 t718 t534 t262-x t997 t290 t544-x t110-x t477-x t383"
+    )
+    assert scala_trie_order(names.split(), string_hash) == order.split()
+
+
+def test_a_concurrent_map_grows_before_a_hash_map() -> None:
+    partitions = [("users", index) for index in range(12)]
+    plain = [index for _, index in hash_map_order(partitions, topic_partition_hash)]
+    concurrent = [index for _, index in concurrent_map_order(partitions, topic_partition_hash)]
+    assert plain == [3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 1, 0]
+    assert concurrent == [3, 2, 5, 4, 7, 6, 9, 8, 1, 0, 11, 10]
+
+
+def test_the_hash_code_of_a_topic_id_and_a_partition() -> None:
+    topic_id = UUID(int=0x123456789ABCDEF0FEDCBA9876543210)
+    assert topic_id_partition_hash((topic_id, "orders", 3)) == (1 << 32) - 1_008_768_316

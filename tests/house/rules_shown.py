@@ -98,6 +98,13 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "proposals_wait_by_topic_id": (
         f"{_MANAGER}a_topic_made_anew_waits_beside_its_predecessor_by_id_and_not_by_name",
     ),
+    "list_offsets_in_hash_order": (
+        "tests/replica/test_response_order.py::"
+        "test_list_offsets_has_the_order_of_a_map_and_in_3_9_that_of_the_request",
+    ),
+    "produce_by_topic_id": (
+        "tests/replica/test_response_order.py::test_in_3_9_a_produce_knows_partitions_by_name",
+    ),
     "failed_replicas_reported_by": (
         f"{_OFFLINE}another_replica_leads_and_the_broker_stays",
         f"{_OFFLINE}below_3_7_the_controller_learns_of_it_by_alter_replica_state_alone",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.metadata.cordoned import cordoned_directories
+from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsResponse
 from minicluster.replica.errors import ReplicaError
@@ -33,17 +34,18 @@ def handle_alter_replica_log_dirs(
         for index in topic.partitions
     }
     kind = AlterReplicaLogDirsResponse
-    topics: dict[str, list[Any]] = {}
-    for (topic, index), path in wanted.items():
-        topics.setdefault(topic, []).append(
-            kind.AlterReplicaLogDirPartitionResult(
-                partition_index=index, error_code=_move(state, topic, index, path, now_ms)
-            )
+    results = {
+        (topic, index): kind.AlterReplicaLogDirPartitionResult(
+            partition_index=index, error_code=_move(state, topic, index, path, now_ms)
         )
+        for (topic, index), path in wanted.items()
+    }
     response = kind(
         results=tuple(
-            kind.AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(found))
-            for name, found in topics.items()
+            kind.AlterReplicaLogDirTopicResult(
+                topic_name=name, partitions=tuple(results[name, index] for index in indexes)
+            )
+            for name, indexes in grouped_by_topic(results).items()
         )
     )
     state.respond(token, response)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteRecordsResponse
 from minicluster.protocol.topics import INTERNAL_TOPICS
@@ -98,19 +99,20 @@ class DelayedDeleteRecords(DelayedOperation):
     def on_complete(self, now_ms: int) -> None:
         """Respond; partitions that still wait have timed out, with their first low watermark."""
         kind = DeleteRecordsResponse
-        topics: dict[str, list[Any]] = {}
-        for status in self._statuses:
-            topics.setdefault(status.topic, []).append(
-                kind.DeleteRecordsPartitionResult(
-                    partition_index=status.index,
-                    low_watermark=status.low_watermark,
-                    error_code=status.error,
-                )
+        results = {
+            (status.topic, status.index): kind.DeleteRecordsPartitionResult(
+                partition_index=status.index,
+                low_watermark=status.low_watermark,
+                error_code=status.error,
             )
+            for status in self._statuses
+        }
         response = kind(
             topics=tuple(
-                kind.DeleteRecordsTopicResult(name=name, partitions=tuple(partitions))
-                for name, partitions in topics.items()
+                kind.DeleteRecordsTopicResult(
+                    name=name, partitions=tuple(results[name, index] for index in indexes)
+                )
+                for name, indexes in grouped_by_topic(results).items()
             )
         )
         self._state.respond(self._token, response)

@@ -11,6 +11,12 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from minicluster.java_order import (
+    concurrent_map_order,
+    scala_trie_order,
+    string_hash,
+    topic_partition_hash,
+)
 from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DescribeLogDirsResponse
@@ -52,28 +58,53 @@ def _directory(
     wanted: set[tuple[str, int]] | None,
     is_cordoned: bool,
 ) -> Any:
-    topics: dict[str, list[Any]] = {}
-    for stored in state.store.stored_logs():
-        if stored.directory != directory:
-            continue
-        if wanted is None or (stored.topic, stored.index) in wanted:
-            topics.setdefault(stored.topic, []).append(
-                DescribeLogDirsResponse.DescribeLogDirsPartition(
-                    partition_index=stored.index,
-                    partition_size=sum(batch.size for batch in stored.log.batches),
-                    offset_lag=_offset_lag(state, stored),
-                    is_future_key=stored.is_future,
-                )
-            )
+    topics: dict[str, list[StoredLog]] = {}
+    for stored in _in_order_of_maps(state):
+        if stored.directory == directory:
+            topics.setdefault(stored.topic, []).append(stored)
+    described = {
+        topic: tuple(
+            _partition(state, stored)
+            for stored in topics[topic]
+            if wanted is None or (topic, stored.index) in wanted
+        )
+        for topic in scala_trie_order(topics, string_hash)
+    }
     return Result(
         log_dir=name,
         topics=tuple(
-            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=tuple(found))
-            for topic, found in topics.items()
+            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=found)
+            for topic, found in described.items()
+            if found
         ),
         total_bytes=_UNKNOWN_BYTES,
         usable_bytes=_UNKNOWN_BYTES,
         is_cordoned=is_cordoned,
+    )
+
+
+def _in_order_of_maps(state: ReplicaManagerState) -> list[StoredLog]:
+    """The logs, then those that are still copied, each in the order of their map.
+
+    Source:  LogManager.allLogs.
+    """
+    ordered = []
+    for is_future in (False, True):
+        logs = {
+            (log.topic, log.index): log
+            for log in state.store.stored_logs()
+            if log.is_future is is_future
+        }
+        ordered += [logs[key] for key in concurrent_map_order(logs, topic_partition_hash)]
+    return ordered
+
+
+def _partition(state: ReplicaManagerState, stored: StoredLog) -> Any:
+    return DescribeLogDirsResponse.DescribeLogDirsPartition(
+        partition_index=stored.index,
+        partition_size=sum(batch.size for batch in stored.log.batches),
+        offset_lag=_offset_lag(state, stored),
+        is_future_key=stored.is_future,
     )
 
 

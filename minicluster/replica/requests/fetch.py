@@ -124,9 +124,7 @@ def _respond(
         leaders = dict.fromkeys(data.current_leader.leader_id for data in read.values())
         endpoints = tuple(
             FetchResponse.NodeEndpoint(node_id=n, host=e.host, port=e.port, rack=rack)
-            for n in leaders
-            if (found := state.endpoint(n)) is not None
-            for e, rack in (found,)
+            for n, e, rack in state.endpoints(leaders)
         )
     response = context.response({**read, **unknown}, endpoints, now_ms)
     session = state.fetch_sessions.find(response.session_id)

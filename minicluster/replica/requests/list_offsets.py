@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.log.epochs import NO_EPOCH
+from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ListOffsetsResponse
 from minicluster.replica.errors import ReplicaError
@@ -63,10 +64,15 @@ def handle_list_offsets(
                 )
             else:
                 found[index] = _list_offset(state, topic.name, wanted, request, version)
+    places = {name: list(found) for name, found in topics.items()}
+    if state.rules.list_offsets_in_hash_order:
+        places = grouped_by_topic((name, index) for name in places for index in places[name])
     response = kind(
         topics=tuple(
-            kind.ListOffsetsTopicResponse(name=name, partitions=tuple(found.values()))
-            for name, found in topics.items()
+            kind.ListOffsetsTopicResponse(
+                name=name, partitions=tuple(topics[name][index] for index in indexes)
+            )
+            for name, indexes in places.items()
         )
     )
     state.respond(token, response)

@@ -32,6 +32,7 @@ from minicluster.replica.producers.verification import (
     TransactionSupportedOperation,
     TransactionToVerify,
 )
+from minicluster.replica.requests.produce_order import in_produce_order
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 Produced = tuple[AppendStatus, ProducedRecords]
@@ -72,19 +73,19 @@ def handle_produce(
             state.respond(token, response)
         return
 
-    def append(how: AppendCheck, at_ms: int) -> None:
+    def append(how: AppendCheck, verified: bool, at_ms: int) -> None:
         append_records(
             state,
             statuses,
             acks=acks,
             timeout_ms=request.timeout_ms,
             how=how,
-            on_appended=partial(_respond, state, token, acks, version),
+            on_appended=partial(_respond, state, token, acks, version, verified),
             now_ms=at_ms,
         )
 
     if transaction is None:
-        append(BY_CLIENT, now_ms)
+        append(BY_CLIENT, False, now_ms)
     else:
         _verify_and_append(state, statuses, transaction, append, now_ms)
 
@@ -176,7 +177,7 @@ def _verify_and_append(
     state: ReplicaManagerState,
     statuses: Sequence[AppendStatus],
     transaction: TransactionToVerify,
-    append: Callable[[AppendCheck, int], None],
+    append: Callable[[AppendCheck, bool, int], None],
     now_ms: int,
 ) -> None:
     """Append once the coordinator has the partitions in the transaction.
@@ -185,7 +186,7 @@ def _verify_and_append(
     """
     verifier = state.verifier
     if verifier is None:
-        append(BY_CLIENT, now_ms)
+        append(BY_CLIENT, False, now_ms)
         return
     to_verify: dict[TopicPartition, AppendStatus] = {}
     sequences: dict[TopicPartition, int] = {}
@@ -200,7 +201,7 @@ def _verify_and_append(
             status.guard = guards.get(name)
             if name in errors:
                 status.error, status.message = _produce_error(errors[name], transaction.operation)
-        append(AppendCheck(verifies=verifier.is_enabled), at_ms)
+        append(AppendCheck(verifies=verifier.is_enabled), bool(guards), at_ms)
 
     verifier.verify_with_retries(transaction, sequences, on_guarded, now_ms)
 
@@ -235,11 +236,13 @@ def _respond(
     token: Any,
     acks: int,
     version: int,
+    verified: bool,
     statuses: Sequence[AppendStatus],
     now_ms: int,
 ) -> None:
     if acks != ACKS_NONE:
-        state.respond(token, _response(state, statuses, version))
+        in_order = in_produce_order(state, statuses, verified=verified)
+        state.respond(token, _response(state, in_order, version))
     elif any(status.error != ErrorCode.NONE for status in statuses):
         state.effects.append(CloseConnection(token))
     else:
@@ -272,9 +275,7 @@ def _response(
         ),
         node_endpoints=tuple(
             ProduceResponse.NodeEndpoint(node_id=n, host=e.host, port=e.port, rack=rack)
-            for n in leaders
-            if (found := state.endpoint(n)) is not None
-            for e, rack in (found,)
+            for n, e, rack in state.endpoints(leaders)
         ),
     )
 

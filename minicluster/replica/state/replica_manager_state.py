@@ -6,12 +6,13 @@ Source:  ReplicaManager (allPartitions, logManager, the purgatories, replicaFetc
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.configs.effective import BrokerLevels
 from minicluster.faults import Faults
+from minicluster.java_order import scala_map_order
 from minicluster.metadata.image.cluster import Endpoint
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -180,6 +181,18 @@ class ReplicaManagerState(BrokerContext):
             return None
         found = (e for e in broker.endpoints if e.name == self.config.listener)
         return next(((endpoint, broker.rack) for endpoint in found), None)
+
+    def endpoints(self, broker_ids: Iterable[int]) -> list[tuple[int, Endpoint, str | None]]:
+        """Those of several brokers that clients can reach, in the order of a Scala map (KIP-951).
+
+        Source:  KafkaApis.handleProduceRequest, handleFetchRequest (nodeEndpoints).
+        """
+        found = {number: self.endpoint(number) for number in broker_ids}
+        reachable = {number: place for number, place in found.items() if place is not None}
+        return [
+            (number, *reachable[number])
+            for number in scala_map_order(reachable, lambda number: number)
+        ]
 
     def partition(self, key: Key | None) -> Partition:
         """The local replica.
