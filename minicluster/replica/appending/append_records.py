@@ -166,11 +166,12 @@ def _append(
     if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         status.error = ErrorCode.INVALID_REQUIRED_ACKS
         return
+    is_of_client = how.origin is AppendOrigin.CLIENT
+    if is_of_client and state.topic_name(status.key[0]) in INTERNAL_TOPICS:
+        status.error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        return
     try:
         partition = state.partition(status.key)
-        if partition.topic in INTERNAL_TOPICS and how.origin is AppendOrigin.CLIENT:
-            status.error = ErrorCode.INVALID_TOPIC_EXCEPTION
-            return
         guarded = how if status.guard is None else replace(how, guard=status.guard)
         appended = append_records_to_leader(partition, status.batch, acks, now_ms, how=guarded)
     except ReplicaError as refusal:
