@@ -288,6 +288,30 @@ def test_a_batch_of_brokers_is_complete_when_all_of_it_is() -> None:
     assert sorted(result.transactional_id for result in results) == ["x", "y", "z"]
 
 
+def test_of_a_transactional_id_that_comes_twice_the_last_topics_are_added() -> None:
+    """Source: AddPartitionsToTxnRequest.partitionsByTransaction, errorResponseForTransaction."""
+    bench = Bench()
+    producer_id, epoch = bench.producer()
+    add = m.AddPartitionsToTxnRequest
+    transactions = tuple(
+        add.AddPartitionsToTxnTransaction(
+            transactional_id="x",
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            topics=(add.AddPartitionsToTxnTopic(name=name, partitions=(index,)),),
+        )
+        for name, index in (T0, T1)
+    )
+    token = bench.send(add(transactions=transactions), 5)
+    results = bench.given[token].results_by_transaction
+    shown = [
+        [p.partition_index for topic in result.topic_results for p in topic.results_by_partition]
+        for result in results
+    ]
+    assert shown == [[0], [0]]  # the topics that come first
+    assert [t.partitions for t in bench.describe().topics] == [(1,)]
+
+
 def test_a_batch_without_transactions_gets_no_response() -> None:
     """Kafka sends the response with the last result, and here there is none."""
     bench = Bench()

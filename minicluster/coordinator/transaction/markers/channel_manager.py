@@ -248,13 +248,13 @@ class MarkerChannelManager:
         outcomes = errors.get(entry.producer_id, {})
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         by_partition = {p: outcomes.get(p, unknown) for p in entry.partitions}
+        written = [p for p, error in by_partition.items() if error in _WRITTEN]
+        pending.transaction.remove_partitions(written)
         if any(error in _GIVEN_UP for error in by_partition.values()):
             transactional_id = pending.transaction.metadata.transactional_id
             if self._pending.get(transactional_id) is pending:
                 del self._pending[transactional_id]
             return False
-        written = [p for p, error in by_partition.items() if error in _WRITTEN]
-        pending.transaction.remove_partitions(written)
         refused = tuple(p for p in entry.partitions if p not in written)
         if refused:
             self._enqueue(replace(entry, partitions=refused), now_ms)

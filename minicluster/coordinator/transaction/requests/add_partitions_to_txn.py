@@ -9,6 +9,7 @@ Source:    KafkaApis.handleAddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,7 @@ _EPOCH_BUMP_LEVEL = 2  # of transaction.version: brokers add for clients that ha
 Request = AddPartitionsToTxnRequest
 Response = AddPartitionsToTxnResponse
 Transaction = Request.AddPartitionsToTxnTransaction
+Topic = Request.AddPartitionsToTxnTopic
 TopicResults = tuple[Response.AddPartitionsToTxnTopicResult, ...]
 
 
@@ -57,8 +59,19 @@ def handle_add_partitions_to_txn(
         if len(results) == len(transactions):
             state.respond(token, _response(results, version))
 
+    # Of a transactional id that comes twice, the last topics count for both.
+    topics = {transaction.transactional_id: transaction.topics for transaction in transactions}
+    first = {t.transactional_id: t.topics for t in reversed(transactions)}
     for transaction in transactions:
-        _add_or_verify(state, transaction, version, partial(add_result, transaction), now_ms)
+        transactional_id = transaction.transactional_id
+        _add_or_verify(
+            state,
+            replace(transaction, topics=topics[transactional_id]),
+            first[transactional_id],
+            version,
+            partial(add_result, transaction),
+            now_ms,
+        )
 
 
 def _of_client(request: Request) -> Transaction:
@@ -80,6 +93,7 @@ def _response(results: Sequence[Response.AddPartitionsToTxnResult], version: int
 def _add_or_verify(
     state: CoordinatorState,
     transaction: Transaction,
+    shown: Sequence[Topic],
     version: int,
     add_result: Callable[[TopicResults], None],
     now_ms: int,
@@ -100,7 +114,7 @@ def _add_or_verify(
         def done(error: ErrorCode) -> None:
             if error == ErrorCode.PRODUCER_FENCED and version < _PRODUCER_FENCED_FROM:
                 error = ErrorCode.INVALID_PRODUCER_EPOCH
-            add_result(_with_one_error(transaction, error))
+            add_result(_with_one_error(shown, error))
 
         add_partitions_to_transaction(
             state,
@@ -127,11 +141,11 @@ def _by_partition(errors: Mapping[TopicPartition, ErrorCode]) -> TopicResults:
     )
 
 
-def _with_one_error(transaction: Transaction, error: ErrorCode) -> TopicResults:
+def _with_one_error(topics: Sequence[Topic], error: ErrorCode) -> TopicResults:
     """The same error for all partitions as the request lists them, repeated ones as well."""
     return tuple(
         _topic_result(topic.name, [(index, error) for index in topic.partitions])
-        for topic in transaction.topics
+        for topic in topics
     )
 
 
