@@ -28,6 +28,11 @@ def string_hash(text: str) -> int:
     return code
 
 
+def utf16_length(text: str) -> int:
+    """The length of a string in Java, which counts some characters twice."""
+    return len(text.encode("utf-16-be")) // 2
+
+
 def topic_partition_hash(partition: tuple[str, int]) -> int:
     """The hash code of Kafka's TopicPartition, as an unsigned number of 32 bits."""
     return (31 * (31 + partition[1]) + string_hash(partition[0])) & 0xFFFFFFFF

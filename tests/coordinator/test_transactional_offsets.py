@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.coordinator.group.requests.offsets_to_commit import TopicToCommit, offset_records
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.protocol.uuids import ZERO_UUID
 from tests.coordinator.client import exchange
 
 E = ErrorCode
@@ -222,3 +226,21 @@ def test_a_zombie_is_fenced(client: Client) -> None:
     assert client.end(commit=True) == E.NONE
     client.cluster.run_for("1s")
     assert client.read_committed() == [b"one"]
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_only_an_offset_outside_of_transactions_has_a_topic_id(transactional: bool) -> None:
+    """Source: OffsetAndMetadata.fromRequest, OffsetMetadataManager.isMetadataInvalid."""
+    shard: Any = SimpleNamespace(config=SimpleNamespace(offset_metadata_max_bytes=2))
+    part = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+    partitions = [
+        part(partition_index=index, committed_offset=5, committed_metadata=metadata)
+        for index, metadata in enumerate(("ab", "😀", "a😀"))
+    ]
+    topic = TopicToCommit("t", uuid.UUID(int=7), partitions)
+    records, errors = offset_records(
+        shard, "g", [topic], None, 0, committer=None, epoch=-1, transactional=transactional
+    )
+    topic_ids = {record.value.topic_id for record in records}
+    assert topic_ids == {ZERO_UUID if transactional else uuid.UUID(int=7)}
+    assert errors == [E.NONE, E.NONE, E.OFFSET_METADATA_TOO_LARGE]

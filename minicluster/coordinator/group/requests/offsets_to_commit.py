@@ -14,9 +14,11 @@ from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
 from minicluster.coordinator.group.consumer.offsets import validate_partition
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
+from minicluster.java_order import utf16_length
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
+from minicluster.protocol.uuids import ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,9 @@ def offset_records(
     *,
     committer: ConsumerGroupMember | None,
     epoch: int,
+    transactional: bool = False,
 ) -> tuple[tuple[CoordinatorRecord, ...], list[ErrorCode]]:
-    """The records of offsets, and the error of each partition.
+    """The records of offsets, and the error of each partition; those of a transaction have no id.
 
     Shapes:  committer: the member that may commit only what it had in its epoch; None: all may be
              committed.
@@ -84,10 +87,11 @@ def offset_records(
     """
     records = []
     errors = []
+    most = shard.config.offset_metadata_max_bytes
     for topic in topics:
         for partition in topic.partitions:
             metadata = partition.committed_metadata
-            if metadata is not None and len(metadata) > shard.config.offset_metadata_max_bytes:
+            if metadata is not None and utf16_length(metadata) > most:
                 errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             if committer is not None:
@@ -99,7 +103,7 @@ def offset_records(
                 metadata=metadata or "",
                 committed_ms=now_ms,
                 expires_ms=expires_ms,
-                topic_id=topic.topic_id,
+                topic_id=ZERO_UUID if transactional else topic.topic_id,
             )
             key = group_id, topic.name, partition.partition_index
             records.append(offset_record(key, value))

@@ -65,6 +65,7 @@ def handle_txn_offset_commit(
                 at_ms,
                 committer=committer,
                 epoch=request.generation_id,
+                transactional=True,
             )
         except OperationError as refusal:
             if refusal.error == ErrorCode.STALE_MEMBER_EPOCH:  # which no version has
