@@ -303,12 +303,9 @@ def test_of_a_transactional_id_that_comes_twice_the_last_topics_are_added() -> N
         for name, index in (T0, T1)
     )
     token = bench.send(add(transactions=transactions), 5)
-    results = bench.given[token].results_by_transaction
-    shown = [
-        [p.partition_index for topic in result.topic_results for p in topic.results_by_partition]
-        for result in results
-    ]
-    assert shown == [[0], [0]]  # the topics that come first
+    shown = [result.topic_results for result in bench.given[token].results_by_transaction]
+    indexes = [p.partition_index for (topic,) in shown for p in topic.results_by_partition]
+    assert indexes == [0, 0]  # the topics that come first
     assert [t.partitions for t in bench.describe().topics] == [(1,)]
 
 
