@@ -196,6 +196,18 @@ def test_members_that_wait_for_a_classic_generation_join_the_consumer_group() ->
     assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_a_group_before_its_first_generation_cannot_be_upgraded() -> None:
+    """Source: ConsumerGroup.fromClassicGroup: without a generation there is no protocol."""
+    groups = Groups({"group.initial.rebalance.delay.ms": "3000"}, orders=2)
+    first = ClassicMember(groups, "first", version=3)
+    token = first.send_join()
+    refused = groups.heartbeat("new", 0, topics=("orders",))
+    assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert groups.responses[token].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    groups.advance(3_000)
+    assert groups.heartbeat("new", 0, topics=("orders",)).error_code == ErrorCode.NONE
+
+
 @pytest.mark.parametrize(
     ("policy", "upgraded", "downgraded"),
     [

@@ -85,8 +85,15 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """The metadata of the member for a protocol."""
-        return next(p.metadata for p in self.protocols if p.name == protocol_name)
+        """The metadata of the member for a protocol.
+
+        Errors:  UNKNOWN_SERVER_ERROR for a protocol that it does not support, or for none.
+        """
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        # Kafka raises an IllegalArgumentException, or without a protocol a NoSuchElementException.
+        raise OperationError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 class ClassicGroup:
