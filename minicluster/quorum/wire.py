@@ -309,12 +309,12 @@ def only_partition(message: Any) -> Any | None:
 
 
 def only_fetch_partition(request: FetchRequest) -> FetchRequest.FetchPartition | None:
-    """The metadata partition of a Fetch, None if it names another."""
+    """The metadata partition of a Fetch, None if it names another, or the topic by its name."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic, partition = request.topics[0], request.topics[0].partitions[0]
-    named = topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC
-    return partition if named and partition.partition == 0 else None
+    is_named = topic.topic_id == METADATA_TOPIC_ID and partition.partition == 0
+    return partition if is_named else None
 
 
 def only_fetched_partition(response: FetchResponse) -> FetchResponse.PartitionData | None:
@@ -322,8 +322,8 @@ def only_fetched_partition(response: FetchResponse) -> FetchResponse.PartitionDa
     if len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
         return None
     topic, partition = response.responses[0], response.responses[0].partitions[0]
-    named = topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC
-    return partition if named and partition.partition_index == 0 else None
+    is_named = topic.topic_id == METADATA_TOPIC_ID and partition.partition_index == 0
+    return partition if is_named else None
 
 
 def snapshot_partition(

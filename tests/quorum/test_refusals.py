@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
+    AddRaftVoterRequest,
     FetchRequest,
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
     VoteRequest,
 )
+from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum.effects import RequestInvalid, VoteRejected
 from minicluster.quorum.state.refusals import InvalidRequest, VoteRefusal
 from minicluster.quorum.state.voters import VersionRange
@@ -156,6 +159,34 @@ INVALID: dict[InvalidRequest, tuple[Callable[[], Probe], Callable[[Probe], objec
     ),
     InvalidRequest.UPDATE_OF_OWN_ID: (a_dynamic_leader, lambda probe: update(probe, 1)),
 }
+
+
+def test_a_fetch_that_names_the_topic_by_its_name_is_invalid() -> None:
+    """Versions below 13 have no topic ids, and the metadata topic is named by its id alone."""
+    probe = a_dynamic_leader()
+    topic = FetchRequest.FetchTopic(
+        topic=METADATA_TOPIC,
+        partitions=(FetchRequest.FetchPartition(current_leader_epoch=probe.machine.epoch),),
+    )
+    request = FetchRequest(cluster_id=CLUSTER_ID, replica_id=2, topics=(topic,))
+    assert probe.request(request, version=12).error_code == ErrorCode.INVALID_REQUEST
+
+
+VOTER_CHANGES = [AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest]
+
+
+@pytest.mark.parametrize("change", VOTER_CHANGES)
+def test_a_voter_has_no_negative_id(change: Any) -> None:
+    probe = a_dynamic_leader()
+    own = {"current_leader_epoch": probe.machine.epoch}
+    request = change(
+        cluster_id=CLUSTER_ID,
+        voter_id=-1,
+        voter_directory_id=directory_of(3),
+        **(own if change is UpdateRaftVoterRequest else {}),
+    )
+    assert probe.request(request).error_code == ErrorCode.INVALID_REQUEST
+    assert RequestInvalid(InvalidRequest.VOTER_WITHOUT_DIRECTORY) in probe.effects
 
 
 @pytest.mark.parametrize("reason", InvalidRequest)

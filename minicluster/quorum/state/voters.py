@@ -34,6 +34,11 @@ class ReplicaKey:
         """The directory id as messages carry it."""
         return ZERO_UUID if self.directory_id is None else self.directory_id
 
+    @property
+    def is_complete(self) -> bool:
+        """The id and the directory are known."""
+        return self.id >= 0 and self.directory_id is not None
+
     def matches(self, other: ReplicaKey) -> bool:
         """A voter entry with this key means the other replica."""
         return self.id == other.id and self.directory_id in (None, other.directory_id)

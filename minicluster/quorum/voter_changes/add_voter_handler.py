@@ -61,7 +61,7 @@ def handle(
 def _refuse(
     node: QuorumNode, role: LeaderState, key: ReplicaKey, endpoints: Any, now_ms: int
 ) -> preconditions.Refusal | None:
-    if key.directory_id is None:
+    if not key.is_complete:
         error = validation.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
         return error, "Add voter request didn't include a valid voter"
     if not preconditions.has_default_listener(node, endpoints):

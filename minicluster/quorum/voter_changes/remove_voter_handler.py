@@ -26,7 +26,7 @@ def handle(
     role = node.role
     assert isinstance(role, LeaderState)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
-    if key.directory_id is None:
+    if not key.is_complete:
         error = validation.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
         return respond(request, error, "Remove voter request didn't include a valid voter")
     refusal = preconditions.refuse_change(node, role, now_ms, change="removing")

@@ -68,7 +68,7 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     endpoints = wire.named_endpoints(request.listeners)
     feature = request.kraft_version_feature
     versions = VersionRange(feature.min_supported_version, feature.max_supported_version)
-    if key.directory_id is None:
+    if not key.is_complete:
         return validation.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
     if not preconditions.has_default_listener(node, endpoints):
         return validation.invalid(node, InvalidRequest.LISTENER_MISSING)
