@@ -260,9 +260,13 @@ class QuorumController(QuorumShell):
     def _append(self, append: Append) -> None:
         try:
             last_offset = self.quorum.append(append.epoch, append.records, self.now())
-        except (NotLeader, IllegalArgument) as refusal:
+        except NotLeader as refusal:
             self.log.info("append.refused", reason=str(refusal))
             self._control(self.controller.on_renounce(self.now()))
+            return
+        except IllegalArgument as refusal:
+            base_offset, reason = append.base_offset, str(refusal)
+            self._control(self.controller.on_append_refused(base_offset, reason, self.now()))
             return
         if last_offset != append.base_offset + len(append.records) - 1:
             self.log.warning("append.elsewhere", expected=append.base_offset, last=last_offset)

@@ -246,8 +246,21 @@ class ControllerMachine:
 
         Source:  QuorumController.renounce.
         """
-        if not self.is_active:
-            return []
+        return self._renounce(None) if self.is_active else []
+
+    def on_append_refused(self, base_offset: int, reason: str, now_ms: int) -> list[Effect]:
+        """The quorum refuses a batch that is decided: its request fails, and this node resigns.
+
+        Were the request refused with NOT_CONTROLLER, its sender would try it again, and would
+        bring down the next controller.
+
+        Units:   base_offset is that of the batch.
+        Source:  QuorumController.appendRecords, handleEventException.
+        """
+        epoch = self._epoch
+        return [] if epoch is None else [*self._renounce(base_offset), Resign(epoch, reason)]
+
+    def _renounce(self, refused_offset: int | None) -> list[Effect]:
         self._epoch = None
         self.state.heartbeats = None
         point = self._offsets.renounce()
@@ -255,7 +268,9 @@ class ControllerMachine:
             self.state.revert(point.image, point.end_offset - 1)
         effects = self._fault_hits()
         for entry in self._deferred.take_all():
-            refused = error_response(entry.request, ErrorCode.NOT_CONTROLLER, version=entry.version)
+            fails = refused_offset is not None and refused_offset in entry.records_written
+            error = ErrorCode.UNKNOWN_SERVER_ERROR if fails else ErrorCode.NOT_CONTROLLER
+            refused = error_response(entry.request, error, version=entry.version)
             effects.append(self._response(entry.token, refused, entry.registered_epoch))
         return effects + self._timers.stop()
 
@@ -366,11 +381,14 @@ class ControllerMachine:
             return []
         try:
             decision = self._timers.run(name, self.state, now_ms)
-            effects, _ = self._carry_out(decision, now_ms)
         except (ControllerFault, ReplayError) as fault:
             if self.rules.failed_task_renounces:
                 return self._fail(str(fault), now_ms)
             return [TaskFailed(name, str(fault)), *self._timers.failed(name, now_ms)]
+        try:
+            effects, _ = self._carry_out(decision, now_ms)
+        except (ControllerFault, ReplayError) as fault:
+            return self._fail(str(fault), now_ms)
         effects += [ReportRefusal(None, None, refusal) for refusal in decision.refusals]
         return effects + self._timers.done(name, self.state, bool(decision.response), now_ms)
 
@@ -379,7 +397,8 @@ class ControllerMachine:
     def _carry_out(self, decision: Decision, now_ms: int) -> tuple[list[Effect], tuple[int, ...]]:
         """Apply a decision's records and soft changes; the effects append them at these offsets.
 
-        Errors:  ControllerFault for an atomic decision of more records than a batch holds.
+        Errors:  ControllerFault for an atomic decision of more records than a batch holds, and
+                 for full batches alone where ``Rules.full_batches_are_fatal``.
         """
         records, size = decision.records, self._max_records
         if decision.atomic and len(records) > size:
@@ -387,6 +406,9 @@ class ControllerMachine:
                 f"Attempted to atomically commit {len(records)} records, but maxRecordsPerBatch "
                 f"is {size}"
             )
+        are_full = bool(records) and len(records) % size == 0 and not decision.atomic
+        if are_full and self.rules.full_batches_are_fatal:
+            raise ControllerFault("Append failed because there are no records")
         effects = self._fault_hits()
         assert self._epoch is not None
         if decision.kraft_version is not None:

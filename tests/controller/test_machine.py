@@ -369,3 +369,23 @@ def test_a_request_that_no_controller_decides_is_an_unsupported_version() -> Non
     cluster = Cluster()
     response = cluster.request(m.HeartbeatRequest(group_id="g", member_id="m"))
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_batch_that_the_quorum_refuses_fails_its_request_alone_and_makes_the_node_resign() -> (
+    None
+):
+    """NOT_CONTROLLER would make the sender try again, at the next controller."""
+    cluster = Cluster()
+    cluster.start(0)
+    cluster.held = True
+    make = m.CreateTopicsRequest.CreatableTopic
+    tokens, ends = [], []
+    for name in ("first", "large"):
+        topic = make(name=name, num_partitions=1, replication_factor=1)
+        ends.append(cluster.end)
+        tokens.append(cluster.send(m.CreateTopicsRequest(topics=(topic,))))
+    cluster.take(cluster.machine.on_append_refused(ends[1], "8 MiB", cluster.now_ms))
+    codes = [cluster.responses[token].response.topics[0].error_code for token in tokens]
+    assert codes == [ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert cluster.resigned and not cluster.machine.is_active
+    assert cluster.machine.on_append_refused(ends[1], "again", cluster.now_ms) == []

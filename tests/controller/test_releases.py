@@ -306,3 +306,15 @@ def test_zk_migration_ready_is_kept(on: bool) -> None:
     request = m.ControllerRegistrationRequest(controller_id=9, zk_migration_ready=True)
     (record,) = cluster.records_of(lambda: cluster.request(request))
     assert record.zk_migration_ready == on
+
+
+@BOTH
+def test_full_batches_are_fatal(on: bool) -> None:
+    """Two records of an unregistration, in batches of two."""
+    cluster = Cluster(rules=rules(full_batches_are_fatal=on))
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2))
+    cluster.machine._max_records = 2
+    response = cluster.request(m.UnregisterBrokerRequest(broker_id=2))
+    assert response.error_code == (ErrorCode.UNKNOWN_SERVER_ERROR if on else ErrorCode.NONE)
+    assert cluster.resigned == on

@@ -14,7 +14,8 @@ from minicluster.java_order import hash_map_order, string_hash, uuid_hash
 from minicluster.metadata.image.configs import BROKER, BROKER_LOGGER, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from tests.controller.kit import Cluster
+from minicluster.protocol.records import ProducerIdsRecord, VersionedRecord
+from tests.controller.kit import MV, Cluster, feature_records
 
 INVALID = ErrorCode.INVALID_REQUEST
 
@@ -365,3 +366,18 @@ def test_of_several_unknown_configs_the_first_of_the_hash_map_is_named(
     change = resource(kind, "foo", **dict.fromkeys(names, "1"))
     (result,) = cluster.request(Incremental(resources=(change,))).responses
     assert str(result.error_message).endswith(f"config name: {first}")
+
+
+def test_the_last_producer_ids_are_given_and_no_more() -> None:
+    cluster = Cluster(active=False)
+    first_of_last = 2**63 - 1 - 1_000
+    ids = ProducerIdsRecord(broker_id=0, broker_epoch=0, next_producer_id=first_of_last)
+    records = (*feature_records(MV("4.3-IV0"), {}), VersionedRecord(ids, 0))
+    cluster.machine.on_records(cluster.end, records, cluster.end + len(records), 0)
+    cluster.end += len(records)
+    cluster.take(cluster.machine.on_claim(1, cluster.end, 0))
+    cluster.start(0)
+    request = m.AllocateProducerIdsRequest(broker_id=0, broker_epoch=cluster.epoch(0))
+    assert cluster.request(request).producer_id_start == first_of_last
+    assert cluster.request(request).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not cluster.resigned

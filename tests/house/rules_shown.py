@@ -82,6 +82,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "create_topics_partitions_max": (f"{_RELEASES}create_topics_partitions_max",),
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
     "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
+    "full_batches_are_fatal": (f"{_RELEASES}full_batches_are_fatal",),
     "groups_have_configs": (f"{_RELEASES}groups_have_configs",),
     "zk_migration_ready_is_kept": (f"{_RELEASES}zk_migration_ready_is_kept",),
     "alter_partition_version_lowest": (

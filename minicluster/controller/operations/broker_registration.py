@@ -15,7 +15,7 @@ from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.directory_id import is_reserved
-from minicluster.metadata.metadata_version import FEATURE_NAME
+from minicluster.metadata.metadata_version import FEATURE_NAME, MINIMUM
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerRegistrationRequest
@@ -199,6 +199,8 @@ def _checked_features(
     if kraft_version:
         finalized["kraft.version"] = kraft_version
     offered = list(request.features)
+    if state.rules.metadata_version_is_assumed:
+        finalized.setdefault(FEATURE_NAME, MINIMUM.level)
     for offer in offered:
         _check_feature(finalized.get(offer.name, 0), offer)
     names = {offer.name for offer in offered}
