@@ -7,7 +7,9 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,8 +118,22 @@ def play_seed(
 ) -> Outcome:
     """Play the scenario of one seed; its run folder stays if there is a place for it."""
     scenario = replace(draw(seed, variation), faults=tuple(faults))
-    outcome = outcome_of(scenario, runs=runs, with_sights=True, with_hash=False)
+    with _collected_at_the_end():
+        outcome = outcome_of(scenario, runs=runs, with_sights=True, with_hash=False)
     return replace(outcome, variation=variation)
+
+
+@contextmanager
+def _collected_at_the_end() -> Iterator[None]:
+    """Collect garbage once, when the cluster is garbage itself: it keeps its objects until then."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.collect()
+        if collecting:
+            gc.enable()
 
 
 def outcome_of(
@@ -248,19 +264,25 @@ def culprits(outcome: Outcome) -> tuple[str, ...]:
     return tuple(found)
 
 
-def shortest(outcome: Outcome, on_replay: Callable[[int], None] = lambda _: None) -> Shrunk[Step]:
+def shortest(
+    outcome: Outcome,
+    on_replay: Callable[[int, int], None] = lambda replays, fewest: None,
+    in_time: Callable[[], bool] = lambda: True,
+) -> Shrunk[Step]:
     """The fewest and simplest steps that still break the same promise.
 
+    Shapes:  on_replay takes how many replays there were, and the fewest steps that fail so far;
+             in_time: False ends the search with these.
     Errors:  ValueError for a seed that broke none.
     """
     assert outcome.failure is not None
     wanted = (outcome.failure.kind, outcome.failure.rule)
-    replays = 0
+    replays, fewest = 0, len(outcome.scenario.steps)
 
     def still_fails(steps: Sequence[Step]) -> int | None:
-        nonlocal replays
+        nonlocal replays, fewest
         replays += 1
-        on_replay(replays)
+        on_replay(replays, fewest)
         if not steps:
             return None
         try:
@@ -269,11 +291,12 @@ def shortest(outcome: Outcome, on_replay: Callable[[int], None] = lambda _: None
             return None
         if found.failure is None or (found.failure.kind, found.failure.rule) != wanted:
             return None
+        fewest = min(fewest, len(steps))
         return min(len(steps), found.steps_done + 1)
 
     return shrink(
         outcome.scenario.steps, still_fails, groups=_nodes, simpler=_simpler,
-        replays_max=SHRINK_REPLAYS,
+        replays_max=SHRINK_REPLAYS, in_time=in_time,
     )  # fmt: skip
 
 

@@ -7,9 +7,9 @@ number of processes, so the same campaign plays the same scenarios however many 
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -34,7 +34,7 @@ def campaign(
     variation: tuple[int, ...] = (),
     runs: Path | None = None,
     jobs: int = 1,
-    budget_s: float | None = None,
+    in_time: Callable[[], bool] = lambda: True,
     vary: int = 0,
     draw: Draw = generate,
 ) -> Iterator[Outcome]:
@@ -42,33 +42,27 @@ def campaign(
 
     Shapes:  jobs: so many processes play seeds, also while the caller shrinks an outcome;
              variation: of each of the seeds; vary: so many variations of each seed that saw
-             something new; draw: the scenario of a seed and a variation.
-    Units:   budget_s: seconds of this machine after which no seed is taken up; may be fewer than
-             one seed needs.
+             something new; in_time: False when no seed is to be taken up any more; draw: the
+             scenario of a seed and a variation.
     """
-    end_s = None if budget_s is None else time.monotonic() + budget_s
-
-    def in_time(_: Drawn) -> bool:
-        return end_s is None or time.monotonic() < end_s
-
     drawn = ((seed, variation) for seed in seeds)
     with _player(partial(play_seed, faults=tuple(faults), runs=runs, draw=draw), jobs) as play:
         if vary == 0:
-            yield from play(takewhile(in_time, drawn))
+            yield from play(takewhile(lambda _: in_time(), drawn))
         else:
             yield from _in_rounds(drawn, play, in_time, vary)
 
 
 def _in_rounds(
-    seeds: Iterator[Drawn], play: Play, in_time: Callable[[Drawn], bool], vary: int
+    seeds: Iterator[Drawn], play: Play, in_time: Callable[[], bool], vary: int
 ) -> Iterator[Outcome]:
     coverage = Coverage()
     kept: deque[Drawn] = deque()
     while True:
         round_ = [*islice(seeds, ROUND), *(kept.popleft() for _ in range(min(ROUND, len(kept))))]
-        if not round_ or not in_time(round_[0]):
+        if not round_ or not in_time():
             return
-        for outcome in play(takewhile(in_time, round_)):
+        for outcome in play(takewhile(lambda _: in_time(), round_)):
             if coverage.add(outcome.name, outcome.sights):
                 number, variation = outcome.seed, outcome.variation
                 kept.extend((number, (*variation, n)) for n in range(1, vary + 1))
@@ -84,13 +78,17 @@ def _player(one: Callable[..., Outcome], jobs: int) -> Iterator[Play]:
     pool = ProcessPoolExecutor(
         jobs,
         mp_context=multiprocessing.get_context("spawn"),  # no copy of this process's threads
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),  # an interruption ends the campaign, not a seed
+        initializer=_begin_process,
     )
     try:
         yield partial(_in_processes, pool, one, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _begin_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption ends the campaign, not a seed
+    gc.freeze()  # modules stay: each collection looks at a cluster alone
 
 
 def _in_processes(

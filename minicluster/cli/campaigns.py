@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    help="Take up no seed after so many minutes.",
+    help="Take up no seed after so many minutes, and shrink no longer.",
 )
 @click.option(
     "--jobs",
@@ -114,6 +115,8 @@ def chaos(
     numbers, variation = seeds_of(
         seeds or ("1-20" if minutes is None else "1-"), open_end=minutes is not None
     )
+    end_s = None if minutes is None else time.monotonic() + 60 * minutes
+    in_time = partial(_is_before, end_s)
     with runs_place(runs) as place:
         played = campaign(
             numbers,
@@ -122,7 +125,7 @@ def chaos(
             vary=vary,
             runs=place.folder if in_spark else None,
             jobs=jobs,
-            budget_s=None if minutes is None else 60 * minutes,
+            in_time=in_time,
             draw=_draw(mode, protocol),
         )
         for outcome in played:
@@ -133,7 +136,8 @@ def chaos(
                 whole.append(outcome.path)
                 place.publish(outcome.path)
             if outcome.failure is not None:
-                _keep(outcome, place, shrink=shrink, name_faults=as_shipped)
+                shrunk = _shrunk(outcome, in_time) if shrink else None
+                _keep(outcome, shrunk, place, name_faults=as_shipped)
         for line in [*tally.lines(), *coverage.lines()]:
             print_line(line)
         if coverage_file is not None:
@@ -163,11 +167,16 @@ def _judged(runs: list[Path], played: Verdict, place: RunsPlace) -> int:
     return exit_code(gravest([played, report.verdict]))
 
 
-def _keep(outcome: Outcome, place: RunsPlace, *, shrink: bool, name_faults: bool) -> None:
+def _is_before(end_s: float | None) -> bool:
+    return end_s is None or time.monotonic() < end_s
+
+
+def _keep(
+    outcome: Outcome, shrunk: Shrunk[Step] | None, place: RunsPlace, *, name_faults: bool
+) -> None:
     """Leave the run folder of a failed seed, and print how it failed and what repeats it."""
     from minicluster.actors.play.campaign import culprits, keep
 
-    shrunk = _shrunk(outcome) if shrink else None
     kept = place.publish(keep(outcome, shrunk, place.folder))
     for step in () if shrunk is None else shrunk.steps:
         print_line(f"    {step.text}")
@@ -193,18 +202,18 @@ def _draw(mode: str, protocol: str | None) -> Draw:
     return generate
 
 
-def _shrunk(outcome: Outcome) -> Shrunk[Step]:
-    """The shortest failing script, with the number of replays on the terminal meanwhile."""
+def _shrunk(outcome: Outcome, in_time: Callable[[], bool]) -> Shrunk[Step]:
+    """The shortest failing script that was found in time, and on the terminal how far it is."""
     from minicluster.actors.play.campaign import shortest
 
     with progress() as bar:
-        task = bar.add_task(f"seed {outcome.name}: shrinking")
-        return shortest(
-            outcome,
-            lambda replays: bar.update(
-                task, description=f"seed {outcome.name}: shrinking, {replays} replays"
-            ),
-        )
+        what = f"seed {outcome.name}: shrinking"
+        task = bar.add_task(what)
+
+        def show(replays: int, fewest: int) -> None:
+            bar.update(task, description=f"{what}, {replays} replays, {fewest} steps left")
+
+        return shortest(outcome, show, in_time)
 
 
 def _write(path: Path, coverage: Coverage) -> None:

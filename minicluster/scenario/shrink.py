@@ -33,7 +33,7 @@ REPLAYS_MAX = 2_000
 class Shrunk(Generic[T]):
     """The steps that remain.
 
-    Shapes:  complete: no single step can be left out; otherwise the replays ran out.
+    Shapes:  complete: no single step can be left out; otherwise the replays or the time ran out.
     """
 
     steps: tuple[T, ...]
@@ -48,10 +48,12 @@ class _OutOfReplays(Exception):
 class _Trials(Generic[T]):
     """The best steps so far; each candidate that fails in the same way takes their place."""
 
-    def __init__(self, steps: Sequence[T], play: Play[T], replays_max: int) -> None:
+    def __init__(
+        self, steps: Sequence[T], play: Play[T], replays_max: int, in_time: Callable[[], bool]
+    ) -> None:
         self.best = tuple(steps)
         self.replays = 0
-        self._play, self._replays_max = play, replays_max
+        self._play, self._replays_max, self._in_time = play, replays_max, in_time
 
     def accept(self, candidate: Sequence[T]) -> bool:
         """Play a candidate; where the promise is broken again, it is the best.
@@ -69,7 +71,7 @@ class _Trials(Generic[T]):
         return True
 
     def _played(self, candidate: Sequence[T]) -> int | None:
-        if self.replays >= self._replays_max:
+        if self.replays >= self._replays_max or not self._in_time():
             raise _OutOfReplays
         self.replays += 1
         return self._play(candidate)
@@ -82,14 +84,16 @@ def shrink(
     groups: Callable[[T], Iterable[Hashable]] = lambda _: (),
     simpler: Callable[[T], Iterable[T]] = lambda _: (),
     replays_max: int = REPLAYS_MAX,
+    in_time: Callable[[], bool] = lambda: True,
 ) -> Shrunk[T]:
     """Leave out and simplify as much as possible.
 
     Shapes:  groups names whom a step is about; simpler gives a step's simpler forms, the simplest
-             first, each of which must be simpler than the step by some measure that ends.
+             first, each of which must be simpler than the step by some measure that ends; in_time:
+             False ends the search with the best so far.
     Errors:  ValueError, when the steps as given break no promise.
     """
-    trials = _Trials(steps, play, replays_max)
+    trials = _Trials(steps, play, replays_max, in_time)
     try:
         if not trials.accept(trials.best):
             raise ValueError("nothing to shrink: the steps as given break no promise")

@@ -20,7 +20,7 @@ def test_several_processes_play_each_seed_as_one_does() -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_no_seed_is_taken_up_after_the_budget_of_time(jobs: int) -> None:
-    assert list(campaign(range(1, 1_000), jobs=jobs, budget_s=0)) == []
+    assert list(campaign(range(1, 1_000), jobs=jobs, in_time=lambda: False)) == []
 
 
 def test_a_budget_of_time_ends_seeds_without_an_end() -> None:

@@ -115,3 +115,10 @@ def test_when_the_replays_run_out_the_best_so_far_is_given() -> None:
     shrunk = shrink(range(1_000), broken_once_all_are_in(100, 900), replays_max=5)
     assert not shrunk.complete and shrunk.replays == 5
     assert {100, 900} <= set(shrunk.steps) and len(shrunk.steps) < 1_000
+
+
+def test_when_the_time_is_over_the_best_so_far_is_given() -> None:
+    time_left = iter([True] * 5 + [False])
+    shrunk = shrink(range(1_000), broken_once_all_are_in(100, 900), in_time=lambda: next(time_left))
+    assert not shrunk.complete and shrunk.replays == 5
+    assert {100, 900} <= set(shrunk.steps) and len(shrunk.steps) < 1_000
