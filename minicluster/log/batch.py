@@ -18,6 +18,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.checksums import crc32c
 from minicluster.log.format.compression import Codec, decompress
+from minicluster.log.format.framing import read_bytes, read_headers, value_frames, write_bytes
 from minicluster.log.format.limits import DecompressionBudget
 from minicluster.log.format.varint import read_varint, write_varint
 from minicluster.protocol.records import VersionedRecord, decode_record, encode_record
@@ -65,6 +66,7 @@ class RecordBatch:
         "_crc",
         "_encoded",
         "_metadata_records",
+        "_metadata_values",
         "_records",
         "attributes",
         "base_offset",
@@ -93,6 +95,7 @@ class RecordBatch:
         base_sequence: int = NO_SEQUENCE,
         records: tuple[Record, ...] | None = None,
         metadata_records: tuple[VersionedRecord, ...] | None = None,
+        metadata_values: Sequence[bytes] | None = None,
         body: bytes | None = None,
     ) -> None:
         self.base_offset = base_offset
@@ -107,6 +110,7 @@ class RecordBatch:
         self.base_sequence = base_sequence
         self._records = records
         self._metadata_records = metadata_records
+        self._metadata_values = metadata_values  # until they are in the encoded batch
         self._body = body
         self._control: tuple[Any, ...] | None = None
         self._encoded: bytes | None = None
@@ -392,17 +396,21 @@ class RecordBatch:
         return batch
 
     def _encode_records(self) -> bytes:
+        if self._records is None and self._metadata_records is not None:
+            values = self._metadata_values or map(encode_record, self._metadata_records)
+            self._metadata_values = None
+            return b"".join(value_frames(values))
         out = bytearray()
         for record in self.records:
             one = bytearray(1)  # attributes, unused
             write_varint(one, record.timestamp - self.base_timestamp)
             write_varint(one, record.offset - self.base_offset)
-            _write_bytes(one, record.key)
-            _write_bytes(one, record.value)
+            write_bytes(one, record.key)
+            write_bytes(one, record.value)
             write_varint(one, len(record.headers))
             for name, value in record.headers:
-                _write_bytes(one, name.encode())
-                _write_bytes(one, value)
+                write_bytes(one, name.encode())
+                write_bytes(one, value)
             write_varint(out, len(one))
             out += one
         return bytes(out)
@@ -418,9 +426,9 @@ class RecordBatch:
                 raise InvalidBatch(f"a record of {length} bytes does not fit into its batch")
             time_delta, position = read_varint(body, position + 1)
             offset_delta, position = read_varint(body, position)
-            key, position = _read_bytes(body, position)
-            value, position = _read_bytes(body, position)
-            headers, position = _read_headers(body, position)
+            key, position = read_bytes(body, position)
+            value, position = read_bytes(body, position)
+            headers, position = read_headers(body, position)
             if position != end:
                 raise InvalidBatch(f"a record is not as long as its prefix, {length} bytes")
             timestamp = self.max_timestamp if log_append_time else self.base_timestamp + time_delta
@@ -447,8 +455,12 @@ def metadata_batch(
     leader_epoch: int,
     timestamp_ms: int,
     records: Sequence[VersionedRecord],
+    values: Sequence[bytes] | None = None,
 ) -> RecordBatch:
-    """A batch of metadata records that remembers them."""
+    """A batch of metadata records that remembers them.
+
+    Shapes:  values: the encoded records, where they are at hand.
+    """
     if not records:
         raise ValueError("a batch holds at least one record")
     return RecordBatch(
@@ -459,38 +471,5 @@ def metadata_batch(
         max_timestamp=timestamp_ms,
         count=len(records),
         metadata_records=tuple(records),
+        metadata_values=values,
     )
-
-
-def _write_bytes(out: bytearray, value: bytes | None) -> None:
-    if value is None:
-        write_varint(out, -1)
-    else:
-        write_varint(out, len(value))
-        out += value
-
-
-def _read_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(body, position)
-    if length < 0:
-        return None, position
-    if position + length > len(body):
-        raise InvalidBatch(f"a field of {length} bytes does not fit into its record")
-    return body[position : position + length], position + length
-
-
-def _read_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    count, position = read_varint(body, position)
-    if count == 0:
-        return (), position
-    if not 0 <= count <= len(body) - position:
-        raise InvalidBatch(f"{count} headers do not fit into a record")
-    headers = []
-    for _ in range(count):
-        name, position = _read_bytes(body, position)
-        value, position = _read_bytes(body, position)
-        try:
-            headers.append(((name or b"").decode(), value))
-        except UnicodeDecodeError:
-            raise InvalidBatch("a header's name is not UTF-8") from None
-    return tuple(headers), position

@@ -96,10 +96,9 @@ class QuietReplicas:
             for index, state in old.items() if topic.after is None else ():
                 if own in state.replicas:
                     self._leave((topic_id, index))
-            for index, state in topic.changed_partitions().items():
-                was = old.get(index)
-                if own in state.replicas or (was is not None and own in was.replicas):
-                    self._place((topic_id, index), topic.topic.name, state, now_ms)
+            changed = topic.changed_partitions()
+            for index in topic.changed_on(own):
+                self._place((topic_id, index), topic.topic.name, changed[index], now_ms)
         effects = self._fetch_from_all()
         for follower, (epoch, until_ms) in sorted(self._waiting.items()):
             if now_ms < until_ms:

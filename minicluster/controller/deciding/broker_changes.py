@@ -19,11 +19,16 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from uuid import UUID
 
 from minicluster.controller.deciding.leader_election import Election
-from minicluster.controller.deciding.partition_change import Targets, change_partition
+from minicluster.controller.deciding.partition_change import (
+    PartitionChangeBuilder,
+    Targets,
+    change_record,
+)
 from minicluster.controller.deciding.reassignment import without
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.cluster_state import ClusterState
@@ -80,12 +85,18 @@ def partition_updates(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """The brokers that leave or join the partitions, and directories that are lost."""
+    """The brokers that leave or join the partitions, and directories that are lost.
+
+    Shapes:  of_topics: a topic's election and min ISR; decided: the changes of partitions that are
+             alike, which one operation decides once.
+    """
 
     to_remove: int = NO_LEADER
     to_add: int = NO_LEADER
     unclean: int = NO_LEADER
     lost_dirs: tuple[UUID, ...] = ()
+    of_topics: dict[UUID, tuple[Election, int]] = field(default_factory=dict)
+    decided: dict[tuple[object, ...], Mapping[str, object]] = field(default_factory=dict)
 
 
 @step
@@ -97,6 +108,28 @@ def updated_partition(
     moves: Moves,
 ) -> VersionedRecord | None:
     """The change of one partition, or None when it stays as it is."""
+    of_topic = moves.of_topics.get(topic.id)
+    if of_topic is None:
+        unclean_allowed = state.unclean_election_allowed(topic.name)
+        election = Election.UNCLEAN if unclean_allowed else Election.ONLINE
+        of_topic = moves.of_topics[topic.id] = election, state.min_isr(topic)
+    key = (topic.id, index)
+    own = key if state.offline_replicas.is_reported else None
+    alike = of_topic, own, partition.without_epochs
+    changes = moves.decided.get(alike)
+    if changes is None:
+        changes = moves.decided[alike] = _changes(state, key, partition, moves, *of_topic)
+    return change_record(topic.id, index, changes, state.gates)
+
+
+def _changes(
+    state: ClusterState,
+    key: TopicPartition,
+    partition: PartitionRegistration,
+    moves: Moves,
+    election: Election,
+    min_isr: int,
+) -> Mapping[str, object]:
     gone = tuple(b for b in (moves.to_remove, moves.unclean) if b != NO_LEADER)
 
     def active(replica: int) -> bool:
@@ -104,22 +137,14 @@ def updated_partition(
             return False
         return replica == moves.to_add or state.image.cluster.is_active(replica)
 
-    acceptable = state.acceptor(partition, active, key=(topic.id, index))
-    unclean_allowed = state.unclean_election_allowed(topic.name)
-    return change_partition(
-        topic.id,
-        index,
-        partition,
-        Targets(
-            isr=without(partition.isr, gone),
-            unclean_shutdown=() if moves.unclean == NO_LEADER else (moves.unclean,),
-        ),
-        gates=state.gates,
-        acceptable=_outside_of(moves.lost_dirs, partition, acceptable),
-        default_dir=state.default_dir,
-        min_isr=state.min_isr(topic),
-        election=Election.UNCLEAN if unclean_allowed else Election.ONLINE,
+    acceptable = state.acceptor(partition, active, key=key)
+    targets = Targets(
+        isr=without(partition.isr, gone),
+        unclean_shutdown=() if moves.unclean == NO_LEADER else (moves.unclean,),
     )
+    acceptable = _outside_of(moves.lost_dirs, partition, acceptable)
+    builder = PartitionChangeBuilder(partition, targets, state.gates, acceptable, min_isr, election)
+    return builder.build(targets.directories, state.default_dir)
 
 
 def _outside_of(

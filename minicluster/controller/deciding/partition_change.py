@@ -68,9 +68,14 @@ def change_partition(
     Source:  PartitionChangeBuilder.
     """
     builder = PartitionChangeBuilder(partition, targets, gates, acceptable, min_isr, election)
-    builder.decide()
-    builder.write_assignment(targets.directories, default_dir)
-    changes = builder.changes
+    changes = builder.build(targets.directories, default_dir)
+    return change_record(topic_id, partition_id, changes, gates)
+
+
+def change_record(
+    topic_id: UUID, partition_id: int, changes: Mapping[str, object], gates: Gates
+) -> VersionedRecord | None:
+    """The record of some changed fields, or None where there are none."""
     if not changes:
         return None
     record = PartitionChangeRecord(topic_id=topic_id, partition_id=partition_id, **changes)  # type: ignore[arg-type]
@@ -117,8 +122,10 @@ class PartitionChangeBuilder:
         self.elr = old.elr
         self.changes: dict[str, object] = {}
 
-    def decide(self) -> None:
-        """Every step but the assignment and the recovery state."""
+    def build(
+        self, directories: Mapping[int, UUID], default_dir: Callable[[int], UUID]
+    ) -> Mapping[str, object]:
+        """The fields that change."""
         self._complete_reassignment()
         self._aim_at_elr()
         self._write_leader()
@@ -127,6 +134,8 @@ class PartitionChangeBuilder:
         self._write_isr()
         self._restate_leader_for_smaller_isr()
         self._remember_last_leader()
+        self._write_assignment(directories, default_dir)
+        return self.changes
 
     def _complete_reassignment(self) -> None:
         done = complete_reassignment(
@@ -236,7 +245,7 @@ class PartitionChangeBuilder:
             if not known and not self.elr and lost:
                 self.changes["last_known_elr"] = tuple(lost[:1])
 
-    def write_assignment(
+    def _write_assignment(
         self, given: Mapping[int, UUID], default_dir: Callable[[int], UUID]
     ) -> None:
         """Write what differs of replicas, directories, adding, removing and recovery state."""

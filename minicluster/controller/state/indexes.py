@@ -58,6 +58,10 @@ class PartitionSet:
         """Put a partition in."""
         self._topics.setdefault(topic_id, {})[partition_id] = None
 
+    def put(self, topic_id: UUID, partitions: dict[int, None]) -> None:
+        """Put in the partitions of a topic that is not in yet, as the dictionary that stays."""
+        self._topics[topic_id] = partitions
+
     def discard(self, topic_id: UUID, partition_id: int) -> None:
         """Take a partition out, if it is in."""
         partitions = self._topics.get(topic_id)
@@ -149,9 +153,36 @@ class Indexes:
         indexes = cls(rules)
         for topic in image.topics:
             indexes.add_topic(topic.name)
-            for partition_id, partition in topic.items():
-                indexes.update(topic.id, partition_id, None, partition)
+            indexes._add_partitions(topic)
         return indexes
+
+    def _add_partitions(self, topic: TopicImage) -> None:
+        """The same as an update of each from nothing, with what many share looked up once."""
+        order: TimelineHashOrder[int] = TimelineHashOrder(int)
+        isr: dict[int, dict[int, None]] = {}
+        directories: dict[UUID, dict[int, None]] = {}
+        for index, partition in topic.items():
+            order.put(index)
+            for broker_id in partition.isr:
+                isr.setdefault(broker_id, {})[index] = None
+            for directory in partition.directories:
+                directories.setdefault(directory, {})[index] = None
+            self._update_leader(None, partition)
+            if partition.elr:
+                self.update_elr(topic.id, index, (), partition.elr)
+            if not partition.has_leader:
+                self.leaderless.add(topic.id, index)
+            if not partition.has_preferred_leader:
+                self.imbalanced.add(topic.id, index)
+            if partition.is_reassigning:
+                self.reassigning.add(topic.id, index)
+        if len(order):
+            self.partition_order[topic.id] = order
+        for broker_id, indexes in isr.items():
+            self._isr.setdefault(broker_id, PartitionSet()).put(topic.id, indexes)
+        for directory, indexes in directories.items():
+            if not is_reserved(directory):
+                self._directories.setdefault(directory, PartitionSet()).put(topic.id, indexes)
 
     def in_isr(self, broker_id: int) -> PartitionSet:
         """The partitions that have the broker in their ISR."""

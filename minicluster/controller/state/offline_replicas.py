@@ -51,6 +51,11 @@ class OfflineReplicas:
         """The oldest report that has not been acted upon."""
         return self._waiting[0] if self._waiting else None
 
+    @property
+    def is_reported(self) -> bool:
+        """True when any replica may count as offline."""
+        return bool(self._offline)
+
     def is_offline(self, broker: BrokerRegistration, key: TopicPartition) -> bool:
         """True when this incarnation of a broker has lost its replica."""
         epoch, lost = self._offline.get(broker.id, (-1, {}))

@@ -78,6 +78,7 @@ class TopicDelta:
     after: TopicImage | None
     touched: Iterable[int] | None = field(default=None, compare=False)
     _changed: list[dict[int, PartitionRegistration]] = field(default_factory=list, compare=False)
+    _on_brokers: list[dict[int, list[int]]] = field(default_factory=list, compare=False)
 
     @property
     def topic(self) -> TopicImage:
@@ -91,6 +92,21 @@ class TopicDelta:
         if not self._changed:
             self._changed.append(self._compare())
         return self._changed[0]
+
+    def changed_on(self, broker_id: int) -> Iterable[int]:
+        """Those of them that have a replica on the broker, or had one."""
+        if not self._on_brokers:
+            old = {} if self.before is None else self.before.partitions
+            by_broker: dict[int, list[int]] = {}
+            for index, new in self.changed_partitions().items():
+                known = old.get(index)
+                replicas: Iterable[int] = new.replicas
+                if known is not None and known.replicas != replicas:
+                    replicas = {*known.replicas, *replicas}
+                for replica in replicas:
+                    by_broker.setdefault(replica, []).append(index)
+            self._on_brokers.append(by_broker)
+        return self._on_brokers[0].get(broker_id, ())
 
     def _compare(self) -> dict[int, PartitionRegistration]:
         if self.after is None:
@@ -217,7 +233,7 @@ class MetadataDelta:
     @property
     def is_empty(self) -> bool:
         """Nothing changed at all."""
-        return self.before is self.after or self.before == self.after
+        return self.before is self.after or self.before.has_content_of(self.after)
 
     def local_changes(self, broker_id: int) -> LocalChanges:
         """The changes that a broker's replica manager makes for this delta.
@@ -260,8 +276,9 @@ class _LocalChangesBuilder:
             ]
             return
         old_rows = None if delta.before is None else delta.before.partitions
-        for index, new in delta.changed_partitions().items():
-            old = None if old_rows is None else old_rows.get(index)
+        changed = delta.changed_partitions()
+        for index in delta.changed_on(self.broker_id):
+            new, old = changed[index], None if old_rows is None else old_rows.get(index)
             if old is not None and self.broker_id not in old.replicas:
                 old = None
             key = TopicIdPartition(topic.name, index, topic.id)

@@ -143,6 +143,21 @@ class PartitionRegistration:
         return VersionedRecord(record, metadata_version.partition_record_version)
 
     @property
+    def without_epochs(self) -> tuple[object, ...]:
+        """All that a decision about the partition depends on."""
+        return (
+            self.replicas,
+            self.directories,
+            self.isr,
+            self.removing_replicas,
+            self.adding_replicas,
+            self.elr,
+            self.last_known_elr,
+            self.leader,
+            self.leader_recovery_state,
+        )
+
+    @property
     def has_leader(self) -> bool:
         """A broker leads the partition."""
         return self.leader != NO_LEADER

@@ -33,6 +33,7 @@ class BatchAccumulator:
         self._done: list[RecordBatch] = []
         self._done_ms: int | None = None  # the time of control records among what is done
         self._open: list[VersionedRecord | bytes] = []
+        self._open_values: list[bytes] = []  # of those that are encoded already
         self._open_base = next_offset
         self._open_ms = 0
         self._due_ms: int | None = None
@@ -54,13 +55,15 @@ class BatchAccumulator:
             raise IllegalArgument(f"append for epoch {epoch}: the leader is in {self.epoch}")
         if not 0 < len(records) <= MAX_RECORDS_PER_BATCH:
             raise IllegalArgument(f"append of {len(records)} records at once")
-        if (size := _bytes_needed(records)) > MAX_BATCH_BYTES:
+        values = _encoded(records)
+        if (size := sum(map(len, values))) > MAX_BATCH_BYTES:
             raise RecordBatchTooLarge(f"append of {size} bytes: a batch holds {MAX_BATCH_BYTES}")
         if self._open and len(self._open) + len(records) > MAX_RECORDS_PER_BATCH:
             self.complete_current_batch()
         if not self._open:
             self._open_base, self._open_ms = self.next_offset, now_ms
         self._open.extend(records)
+        self._open_values.extend(values)
         self.next_offset += len(records)
         if self._due_ms is None:
             self._due_ms = now_ms + self._linger_ms
@@ -90,6 +93,7 @@ class BatchAccumulator:
         if not self._open:
             return
         records, self._open = self._open, []
+        values, self._open_values = self._open_values, []
         if isinstance(records[0], bytes):
             raw = tuple(
                 Record(self._open_base + i, self._open_ms, None, value)
@@ -99,14 +103,16 @@ class BatchAccumulator:
             self._done.append(RecordBatch.of(raw, leader_epoch=self.epoch))
         else:
             typed = [record for record in records if isinstance(record, VersionedRecord)]
-            self._done.append(metadata_batch(self._open_base, self.epoch, self._open_ms, typed))
+            known = values if len(values) == len(typed) else None
+            batch = metadata_batch(self._open_base, self.epoch, self._open_ms, typed, known)
+            self._done.append(batch)
 
 
-def _bytes_needed(records: Sequence[VersionedRecord | bytes]) -> int:
-    """The size of the records, without what a batch adds; 0 for a few metadata records."""
+def _encoded(records: Sequence[VersionedRecord | bytes]) -> list[bytes]:
+    """The bytes of the records, without what a batch adds; none of a few metadata records."""
     if isinstance(records[0], VersionedRecord) and len(records) <= FEW_RECORDS:
-        return 0
-    return sum(
-        len(encode_record(record)) if isinstance(record, VersionedRecord) else len(record)
+        return []
+    return [
+        encode_record(record) if isinstance(record, VersionedRecord) else record
         for record in records
-    )
+    ]

@@ -69,7 +69,7 @@ def starting_snapshot(
         return None
     end, epoch, file = usable[0] if committed else usable[-1]
     snapshot = read_checkpoint(file, reference.files.limits)
-    return Start(end_offset=end, epoch=epoch, records=snapshot.records, file=file.name)
+    return Start(end_offset=end, epoch=epoch, snapshot=snapshot, file=file.name)
 
 
 def _key(batch: RecordBatch) -> _BatchKey:

@@ -16,7 +16,6 @@ from uuid import UUID
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
-from minicluster.log.checkpoint import read_checkpoint
 from minicluster.log.control import control_records
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import LogError
@@ -158,14 +157,9 @@ def _begin(fold: _Fold, run: Run) -> None:
     start = run.start
     fold.image = image_from_records(start.records, offset=start.end_offset - 1)
     fold.end_offset, fold.epoch = start.end_offset, start.epoch
-    for node in run.nodes:
-        for end_offset, epoch, file in node.snapshots:
-            if (end_offset, epoch, file.name) == (start.end_offset, start.epoch, start.file):
-                snapshot = read_checkpoint(file, node.files.limits)
-                fold.time_ms = snapshot.last_contained_log_timestamp
-                for message in snapshot.control:
-                    fold.control(message)
-                return
+    fold.time_ms = start.snapshot.last_contained_log_timestamp
+    for message in start.snapshot.control:
+        fold.control(message)
 
 
 def _epoch_of(files: MetadataFiles) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import Snapshot
 from minicluster.log.directory import MetadataFiles
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
@@ -35,8 +36,13 @@ class Start:
 
     end_offset: int
     epoch: int
-    records: tuple[VersionedRecord, ...]
+    snapshot: Snapshot
     file: str
+
+    @property
+    def records(self) -> tuple[VersionedRecord, ...]:
+        """The records of the snapshot, without those of its header."""
+        return self.snapshot.records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,6 @@ from minicluster.verify.what_if.outcome import (
     Triple,
 )
 
-Key = tuple[UUID, int]
-_GRAVE = (Level.AT_RISK, Level.UNDER_MIN_ISR, Level.NO_LEADER)
 LEFT_MAX = 50  # partitions that a stage names
 
 
@@ -54,12 +52,9 @@ class Availability:
         self._clock = clock
         self._default_min_isr = default_min_isr
         self._topics: dict[UUID, _Topic] = {}
-        self._levels: dict[Key, tuple[Level, int]] = {}  # with the time since when; FINE: absent
-        self._totals: dict[Key, list[int]] = {}  # ms at each level in this stage
-        self._on_broker: dict[int, set[Key]] = {}  # broker -> partitions with a replica there
-        self._replicas: dict[Key, tuple[int, ...]] = {}
-        self._unsettled: set[Key] = set()
-        self._min_isrs: dict[UUID, int] = {}  # since the configs or replicas changed
+        self._on_broker: dict[int, dict[UUID, set[int]]] = {}  # partitions with a replica there
+        self._unsettled = 0
+        self._judged: dict[tuple[object, ...], tuple[bool, Level]] = {}  # of alike partitions
         self._counts = [0, 0, 0, 0]
         self._series: list[tuple[int, Triple]] = []
         self._began_ms = clock()
@@ -73,14 +68,15 @@ class Availability:
         """Follow a committed batch."""
         for run in self._folds.runs(self.image, batch.metadata_records, batch.base_offset):
             self.image, message = run.after, run.message
-            for step in run.steps:
-                self._refresh(self.image.topics.by_id[step.topic_id], step.partition_id, step.new)
+            for topic_id, index, _, state in run.steps:
+                self._refresh(self._topics[topic_id], index, state)
             if isinstance(message, TopicRecord):
-                self._topics[message.topic_id] = _Topic(message.name)
+                self._topics[message.topic_id] = _Topic(message.topic_id, message.name)
             elif isinstance(message, RemoveTopicRecord):
-                self._remove(run.before.topics.get(message.topic_id))
+                self._remove(self._topics.get(message.topic_id))
             elif isinstance(message, ConfigRecord) and message.name == MIN_ISR:
-                self._min_isrs.clear()
+                for topic_seen in self._topics.values():
+                    topic_seen.min_isr = None
                 named = self.image.topics.named(message.resource_name)
                 for topic in (named,) if message.resource_type == TOPIC else self.image.topics:
                     if topic is not None:
@@ -94,10 +90,11 @@ class Availability:
         if runs == (broker in self._running):
             return
         (self._running.add if runs else self._running.discard)(broker)
-        for topic_id, index in list(self._on_broker.get(broker, ())):
-            topic = self.image.topics.get(topic_id)
-            if topic is not None:
-                self._refresh(topic, index, topic.partitions[index])
+        self._judged.clear()
+        for topic_id, indexes in self._on_broker.get(broker, {}).items():
+            rows, topic = self.image.topics.by_id[topic_id].partitions, self._topics[topic_id]
+            for index in indexes:
+                self._refresh(topic, index, rows[index])
 
     @property
     def is_settled(self) -> bool:
@@ -110,27 +107,23 @@ class Availability:
         """Measure from now on; what is not fine now counts from now."""
         now_ms = self._clock()
         self._began_ms = now_ms
-        self._totals = {}
-        self._levels = {key: (level, now_ms) for key, (level, _) in self._levels.items()}
         for topic in self._topics.values():
+            topic.totals = {}
+            topic.levels = {index: (level, now_ms) for index, (level, _) in topic.levels.items()}
             topic.most = list(topic.counts)
         self._series = [(now_ms, _triple(self._counts))]
 
     def end_stage(self, text: str) -> Stage:
         """The outcome of the stage that ends now."""
         now_ms = self._clock()
-        longest: dict[UUID, list[int]] = {}
-        for key, total in self._ended(now_ms):
-            of_topic = longest.setdefault(key[0], [0, 0, 0, 0])
-            for level in _GRAVE:
-                of_topic[level] = max(of_topic[level], total[level])
+        longest = {topic.id: topic.longest(now_ms) for topic in self._topics.values()}
         topics = tuple(
             TopicOutcome(
                 name=topic.name,
                 partitions=topic.partitions,
                 most=_triple(topic.most),
                 at_end=_triple(topic.counts),
-                longest_ms=_triple(longest.get(topic_id, (0, 0, 0, 0))),
+                longest_ms=_triple(longest[topic_id]),
             )
             for topic_id, topic in sorted(self._topics.items(), key=lambda item: item[1].name)
         )
@@ -153,17 +146,14 @@ class Availability:
             left=tuple(self._left()),
         )
 
-    def _ended(self, now_ms: int) -> Iterator[tuple[Key, list[int]]]:
-        """The totals of each partition that was not fine, up to now."""
-        totals = {key: list(total) for key, total in self._totals.items()}
-        for key, (level, since_ms) in self._levels.items():
-            totals.setdefault(key, [0, 0, 0, 0])[level] += now_ms - since_ms
-        return iter(totals.items())
-
     def _left(self) -> Iterator[PartitionLeft]:
         """The partitions that lack a leader or members of the ISR now, the gravest first."""
-        grave = [(k, level) for k, (level, _) in self._levels.items() if level > Level.AT_RISK]
-        named = sorted((-level, self._topics[key[0]].name, key[1], key[0]) for key, level in grave)
+        named = sorted(
+            (-level, topic.name, index, topic.id)
+            for topic in self._topics.values()
+            for index, (level, _) in topic.levels.items()
+            if level > Level.AT_RISK
+        )
         for level, name, index, topic_id in named[:LEFT_MAX]:
             state = self.image.topics.partition(topic_id, index)
             if state is not None:
@@ -179,24 +169,30 @@ class Availability:
     # One partition.
 
     def _refresh_topic(self, topic: TopicImage) -> None:
-        self._topics.setdefault(topic.id, _Topic(topic.name))
+        seen = self._topics.setdefault(topic.id, _Topic(topic.id, topic.name))
         for index, state in topic.partitions.items():
-            self._refresh(topic, index, state)
+            self._refresh(seen, index, state)
 
-    def _refresh(self, topic: TopicImage, index: int, state: PartitionRegistration) -> None:
-        key = topic.id, index
-        before = self._replicas.get(key)
-        if before != state.replicas:
-            self._min_isrs.pop(topic.id, None)
+    def _refresh(self, topic: _Topic, index: int, state: PartitionRegistration) -> None:
+        before = topic.replicas.get(index)
+        if before is not state.replicas and before != state.replicas:
+            topic.min_isr = None
             for replica in before or ():
-                self._on_broker[replica].discard(key)
+                self._on_broker[replica][topic.id].discard(index)
             for replica in state.replicas:
-                self._on_broker.setdefault(replica, set()).add(key)
-            if before is None:
-                self._topics[topic.id].partitions += 1
-            self._replicas[key] = state.replicas
-        (self._unsettled.discard if self._settled(state) else self._unsettled.add)(key)
-        self._set(key, self._level(state, self._min_isr(topic)))
+                self._on_broker.setdefault(replica, {}).setdefault(topic.id, set()).add(index)
+            topic.replicas[index] = state.replicas
+        min_isr = topic.min_isr
+        if min_isr is None:
+            min_isr = topic.min_isr = self._find_min_isr(topic)
+        alike = (state.leader, state.isr, state.elr, state.replicas, min_isr)
+        judged = self._judged.get(alike)
+        if judged is None:
+            judged = self._judged[alike] = self._settled(state), self._level(state, min_isr)
+        if judged[0] is (index in topic.unsettled):
+            self._unsettled += -1 if judged[0] else 1
+            (topic.unsettled.discard if judged[0] else topic.unsettled.add)(index)
+        self._set(topic, index, judged[1])
 
     def _settled(self, state: PartitionRegistration) -> bool:
         running = self._running
@@ -214,63 +210,89 @@ class Availability:
             return Level.UNDER_MIN_ISR
         return Level.AT_RISK if in_sync == max(min_isr, 1) else Level.FINE
 
-    def _min_isr(self, topic: TopicImage) -> int:
+    def _find_min_isr(self, topic: _Topic) -> int:
         """The effective min.insync.replicas; ClusterState.min_isr has the controller's."""
-        found = self._min_isrs.get(topic.id)
-        if found is None:
-            found = self._min_isrs[topic.id] = self._find_min_isr(topic)
-        return found
-
-    def _find_min_isr(self, topic: TopicImage) -> int:
         configs = self.image.configs
         text = configs.value(TOPIC, topic.name, MIN_ISR)
         if text is None:
             text = configs.value(BROKER, CLUSTER_DEFAULT, MIN_ISR)
         wanted = int(text) if text is not None and text.isdecimal() else self._default_min_isr
-        first = topic.partitions.get(0)
+        first = self.image.topics.partition(topic.id, 0)
         return wanted if first is None else min(wanted, len(first.replicas))
 
-    def _set(self, key: Key, level: Level) -> None:
-        old, since_ms = self._levels.get(key, (Level.FINE, 0))
+    def _set(self, topic: _Topic, index: int, level: Level) -> None:
+        old, since_ms = topic.levels.get(index, _FINE)
         if level is old:
             return
-        now_ms, topic = self._clock(), self._topics[key[0]]
+        now_ms = self._clock()
         if old:
-            self._totals.setdefault(key, [0, 0, 0, 0])[old] += now_ms - since_ms
-        for one, change in ((old, -1), (level, 1)):
-            topic.counts[one] += change
-            self._counts[one] += change
+            topic.totals.setdefault(index, [0, 0, 0, 0])[old] += now_ms - since_ms
+        for counts in (topic.counts, self._counts):
+            counts[old] -= 1
+            counts[level] += 1
         if level:
-            self._levels[key] = level, now_ms
+            topic.levels[index] = level, now_ms
             topic.most[level] = max(topic.most[level], topic.counts[level])
         else:
-            self._levels.pop(key)
+            topic.levels.pop(index)
         if self._series and self._series[-1][0] == now_ms:
             self._series[-1] = now_ms, _triple(self._counts)
         else:
             self._series.append((now_ms, _triple(self._counts)))
 
-    def _remove(self, topic: TopicImage | None) -> None:
-        for index in () if topic is None else topic.partitions:
-            assert topic is not None
-            key = topic.id, index
-            self._set(key, Level.FINE)
-            self._unsettled.discard(key)
-            for replica in self._replicas.pop(key, ()):
-                self._on_broker[replica].discard(key)
-        if topic is not None:
-            self._topics.pop(topic.id, None)
-            self._min_isrs.pop(topic.id, None)
+    def _remove(self, topic: _Topic | None) -> None:
+        if topic is None:
+            return
+        for index in topic.replicas:
+            self._set(topic, index, Level.FINE)
+        self._unsettled -= len(topic.unsettled)
+        for on_broker in self._on_broker.values():
+            on_broker.pop(topic.id, None)
+        self._topics.pop(topic.id)
+
+
+_FINE = (Level.FINE, 0)
 
 
 class _Topic:
-    """The counts of one topic's partitions by level, now and at most in the stage."""
+    """A topic's partitions: their replicas, and those that are not fine.
 
-    __slots__ = ("counts", "most", "name", "partitions")
+    Shapes:  counts, most: partitions by level, now and at most in the stage; levels: with the time
+             since when; totals: ms at each level in the stage; min_isr: None after a change.
+    """
 
-    def __init__(self, name: str) -> None:
-        self.name, self.partitions = name, 0
+    __slots__ = (
+        "counts",
+        "id",
+        "levels",
+        "min_isr",
+        "most",
+        "name",
+        "replicas",
+        "totals",
+        "unsettled",
+    )
+
+    def __init__(self, topic_id: UUID, name: str) -> None:
+        self.id, self.name = topic_id, name
         self.counts, self.most = [0, 0, 0, 0], [0, 0, 0, 0]
+        self.replicas: dict[int, tuple[int, ...]] = {}
+        self.levels: dict[int, tuple[Level, int]] = {}
+        self.totals: dict[int, list[int]] = {}
+        self.unsettled: set[int] = set()
+        self.min_isr: int | None = None
+
+    @property
+    def partitions(self) -> int:
+        """The number of its partitions."""
+        return len(self.replicas)
+
+    def longest(self, now_ms: int) -> list[int]:
+        """The longest time of one partition at each level, up to now."""
+        totals = {index: list(total) for index, total in self.totals.items()}
+        for index, (level, since_ms) in self.levels.items():
+            totals.setdefault(index, [0, 0, 0, 0])[level] += now_ms - since_ms
+        return [max((total[n] for total in totals.values()), default=0) for n in range(4)]
 
 
 def _triple(by_level: Iterable[int]) -> Triple:

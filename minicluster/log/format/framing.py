@@ -1,0 +1,63 @@
+"""The fields of a record inside of a batch, and records that are a value alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from minicluster.log.errors import InvalidBatch
+from minicluster.log.format.varint import read_varint, write_varint
+
+
+def value_frames(values: Iterable[bytes]) -> Iterator[bytes]:
+    """The records of a batch that have a value alone, all at the time of the batch."""
+    for offset_delta, value in enumerate(values):
+        frame = bytearray(2)  # attributes and time
+        write_varint(frame, offset_delta)
+        frame.append(1)  # no key
+        write_varint(frame, len(value))
+        prefix = bytearray()
+        write_varint(prefix, len(frame) + len(value) + 1)
+        yield b"".join((prefix, frame, value, b"\0"))  # no headers
+
+
+def write_bytes(out: bytearray, value: bytes | None) -> None:
+    """Append a field of bytes, which may be null."""
+    if value is None:
+        write_varint(out, -1)
+    else:
+        write_varint(out, len(value))
+        out += value
+
+
+def read_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
+    """The field of bytes at a position, and the position behind it.
+
+    Errors:  InvalidBatch.
+    """
+    length, position = read_varint(body, position)
+    if length < 0:
+        return None, position
+    if position + length > len(body):
+        raise InvalidBatch(f"a field of {length} bytes does not fit into its record")
+    return body[position : position + length], position + length
+
+
+def read_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    """The headers at a position, and the position behind them.
+
+    Errors:  InvalidBatch.
+    """
+    count, position = read_varint(body, position)
+    if count == 0:
+        return (), position
+    if not 0 <= count <= len(body) - position:
+        raise InvalidBatch(f"{count} headers do not fit into a record")
+    headers = []
+    for _ in range(count):
+        name, position = read_bytes(body, position)
+        value, position = read_bytes(body, position)
+        try:
+            headers.append(((name or b"").decode(), value))
+        except UnicodeDecodeError:
+            raise InvalidBatch("a header's name is not UTF-8") from None
+    return tuple(headers), position
