@@ -175,6 +175,11 @@ def java_int(text: str) -> int | None:
     return None
 
 
+def java_split(text: str) -> list[str]:
+    """The entries between commas; empty ones at the end do not count, but in an empty text."""
+    return text.rstrip(",").split(",") if text.strip(",") or not text else []
+
+
 def to_text(value: Value) -> str | None:
     """A value as Kafka writes it into a response."""
     if isinstance(value, list):

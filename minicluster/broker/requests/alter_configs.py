@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.state.api_state import ApiState
-from minicluster.configs.config_def import InvalidConfig, java_int
+from minicluster.configs.config_def import InvalidConfig, java_int, java_split
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.dynamic_broker import validate_broker_configs
 from minicluster.configs.loggers import check_logger_changes
@@ -29,6 +29,7 @@ from minicluster.metadata.image.configs import (
     TOPIC,
 )
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import (
     AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
@@ -48,15 +49,21 @@ class Preprocessed:
 
     def whole_response(self, response: Any | None) -> Any:
         """The controller's response with the refusals in their places."""
-        results = iter(() if response is None else response.responses)
+        found = () if response is None else response.responses
+        results = {(result.resource_type, result.resource_name): result for result in found}
+        kept = iter(self.request.resources)
         count = len(self.refused) + len(self.request.resources)
         kind = _response_type(self.request)
-        return kind(
-            responses=tuple(
-                self.refused[place] if place in self.refused else next(results)
-                for place in range(count)
-            )
-        )
+
+        def result(place: int) -> Any:
+            if place in self.refused:
+                return self.refused[place]
+            resource = next(kept)
+            key = resource.resource_type, resource.resource_name
+            missing = ErrorCode.UNKNOWN_SERVER_ERROR
+            return results.get(key) or _result(kind, resource, missing, TEXTS[missing])
+
+        return kind(responses=tuple(result(place) for place in range(count)))
 
 
 def preprocess(state: ApiState, request: Any) -> Preprocessed:
@@ -68,7 +75,7 @@ def preprocess(state: ApiState, request: Any) -> Preprocessed:
     """
     incremental = isinstance(request, IncrementalAlterConfigsRequest)
     times = Counter((r.resource_type, r.resource_name) for r in request.resources)
-    item = _response_type(request).AlterConfigsResourceResponse
+    kind = _response_type(request)
     left: list[Any] = []
     refused: dict[int, Any] = {}
     for place, resource in enumerate(request.resources):
@@ -84,12 +91,7 @@ def preprocess(state: ApiState, request: Any) -> Preprocessed:
         if not done:
             left.append(resource)
             continue
-        refused[place] = item(
-            error_code=error,
-            error_message=message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
+        refused[place] = _result(kind, resource, error, message)
     return Preprocessed(replace(request, resources=tuple(left)), refused)
 
 
@@ -97,6 +99,15 @@ def _response_type(request: Any) -> Any:
     if isinstance(request, IncrementalAlterConfigsRequest):
         return IncrementalAlterConfigsResponse
     return AlterConfigsResponse
+
+
+def _result(kind: Any, resource: Any, error: ErrorCode, message: str | None) -> Any:
+    return kind.AlterConfigsResourceResponse(
+        error_code=error,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def _check(state: ApiState, resource: Any, incremental: bool) -> None:
@@ -142,15 +153,15 @@ def _changed(state: ApiState, name: str, configs: Sequence[Any]) -> dict[str, st
     levels = state.broker_levels
     new = dict(levels.dynamic if name else levels.dynamic_default)
     for config in configs:
-        match config.config_operation:
-            case 0:
-                new[config.name] = config.value
-            case 1:
-                new.pop(config.name, None)
-            case 2 | 3:
-                new[config.name] = _changed_list(config, new.get(config.name))
-            case unknown:
-                raise InvalidConfig(f"Unknown operations type {unknown}")
+        if config.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
+            raise InvalidConfig(f"Unknown operations type {config.config_operation}")
+    for config in configs:
+        if config.config_operation == SET:
+            new[config.name] = config.value
+        elif config.config_operation == DELETE:
+            new.pop(config.name, None)
+        else:
+            new[config.name] = _changed_list(config, new.get(config.name))
     return new
 
 
@@ -165,8 +176,8 @@ def _changed_list(config: Any, old: str | None) -> str:
             f"Config value {verb} is not allowed for config key: {config.name}", refused
         )
     text = key.default if old is None else old
-    entries = text.split(",") if text else []
-    changes = config.value.split(",")
+    entries = java_split(text) if text else []
+    changes = java_split(config.value)
     if config.config_operation == APPEND:
         return ",".join([*entries, *(entry for entry in changes if entry not in entries)])
     for change in changes:  # an entry that is there twice stays once

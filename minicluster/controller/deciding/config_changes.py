@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
-from minicluster.configs.config_def import ConfigDef
+from minicluster.configs.config_def import ConfigDef, java_split
 from minicluster.configs.definitions import broker_configs, topic_configs
 from minicluster.controller.deciding.config_checks import Resource, check_config_changes
 from minicluster.controller.errors import ApiError
@@ -169,14 +169,9 @@ def _changed_list(resource_type: int, old: str | None, change: ConfigChange) -> 
     assert definitions is not None
     text = definitions.keys[change.name].default if old is None else old
     parts = [part for part in (text or "").split(",") if part]
-    for part in _java_split(change.value or ""):
+    for part in java_split(change.value or ""):
         if change.operation is ConfigOperation.APPEND and part not in parts:
             parts.append(part)
         elif change.operation is ConfigOperation.SUBTRACT and part in parts:
             parts.remove(part)
     return ",".join(parts)
-
-
-def _java_split(value: str) -> list[str]:
-    """The entries between commas; empty ones at the end do not count, but in an empty text."""
-    return value.rstrip(",").split(",") if value.strip(",") or not value else []
