@@ -116,6 +116,8 @@ class Rules:
     kraft_version_can_rise: bool = True
     # UpdateFeatures changes all its features or none (4.0, KIP-1022), or each for itself (3.9).
     features_change_together: bool = True
+    # A registered controller may have configs of its own (4.x), or a static voter only (3.9).
+    registered_controllers_have_configs: bool = True
     # Groups have dynamic configs (4.x), or are an unknown kind of resource (3.9).
     groups_have_configs: bool = True
     # A controller's registration has what it reports of a migration from ZooKeeper (3.9).
@@ -368,6 +370,7 @@ Rules.KAFKA_3_9 = Rules(
     create_topics_partitions_max=0,
     config_value_length_max=0,
     placement_errors_mention_cordoned=False,
+    registered_controllers_have_configs=False,
     groups_have_configs=False,
     zk_migration_ready_is_kept=True,
     alter_partition_version_lowest=0,

@@ -318,3 +318,15 @@ def test_full_batches_are_fatal(on: bool) -> None:
     response = cluster.request(m.UnregisterBrokerRequest(broker_id=2))
     assert response.error_code == (ErrorCode.UNKNOWN_SERVER_ERROR if on else ErrorCode.NONE)
     assert cluster.resigned == on
+
+
+@BOTH
+def test_registered_controllers_have_configs(on: bool) -> None:
+    """A static voter may have configs in any release; a node that is neither may not."""
+    cluster = Cluster(
+        rules=rules(registered_controllers_have_configs=on), settings={"static_voters": (7,)}
+    )
+    cluster.request(m.ControllerRegistrationRequest(controller_id=9))
+    codes = [cluster.set_config(4, node, "log.retention.ms", "5") for node in ("7", "8", "9")]
+    unknown = ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert codes == [ErrorCode.NONE, unknown, ErrorCode.NONE if on else unknown]

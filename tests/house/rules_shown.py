@@ -83,6 +83,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
     "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
     "full_batches_are_fatal": (f"{_RELEASES}full_batches_are_fatal",),
+    "registered_controllers_have_configs": (f"{_RELEASES}registered_controllers_have_configs",),
     "groups_have_configs": (f"{_RELEASES}groups_have_configs",),
     "zk_migration_ready_is_kept": (f"{_RELEASES}zk_migration_ready_is_kept",),
     "alter_partition_version_lowest": (

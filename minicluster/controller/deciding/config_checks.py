@@ -173,10 +173,14 @@ def _existence(state: ClusterState, resource: Resource) -> ApiError:
     if kind == TOPIC and state.image.topics.named(name) is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if kind == BROKER and name != CLUSTER_DEFAULT:
-        node_id = int(name)
+        node_id, cluster = int(name), state.image.cluster
         known = (
-            state.image.cluster.broker(node_id) is not None
-            or state.image.cluster.controllers.get(node_id) is not None
+            cluster.broker(node_id) is not None
+            or node_id in state.settings.static_voters
+            or (
+                state.rules.registered_controllers_have_configs
+                and cluster.controllers.get(node_id) is not None
+            )
         )
         if state.settings.brokers_with_configs_exist and not known:
             return ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
