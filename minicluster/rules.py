@@ -215,6 +215,9 @@ class Rules:
     unfencing_ignores_lost_dirs: bool = field(default=False, metadata={"bug": True})
     # A broker that lost its last directory keeps it on record.
     last_offline_dir_is_kept: bool = field(default=False, metadata={"bug": True})
+    # A config operation that there is not, or a list's without entries, brings the controller down
+    # (ConfigurationControlManager.incrementalAlterConfigResource).
+    malformed_config_change_is_fatal: bool = field(default=False, metadata={"bug": True})
     # An operation whose records fill batches of 10,000 to the last place ends with an empty batch,
     # over which the controller resigns (QuorumController.appendRecords; not where it is atomic).
     full_batches_are_fatal: bool = field(default=False, metadata={"bug": True})

@@ -330,3 +330,18 @@ def test_registered_controllers_have_configs(on: bool) -> None:
     codes = [cluster.set_config(4, node, "log.retention.ms", "5") for node in ("7", "8", "9")]
     unknown = ErrorCode.BROKER_ID_NOT_REGISTERED
     assert codes == [ErrorCode.NONE, unknown, ErrorCode.NONE if on else unknown]
+
+
+@BOTH
+@pytest.mark.parametrize(("operation", "value"), [(9, "x"), (2, None), (3, None)])
+def test_malformed_config_change_is_fatal(on: bool, operation: int, value: str | None) -> None:
+    cluster = Cluster(rules=rules(malformed_config_change_is_fatal=on))
+    cluster.start(1)
+    cluster.create("foo", (1,))
+    Request = m.IncrementalAlterConfigsRequest
+    change = Request.AlterableConfig(name="cleanup.policy", config_operation=operation, value=value)
+    resource = Request.AlterConfigsResource(resource_type=2, resource_name="foo", configs=(change,))
+    (result,) = cluster.request(Request(resources=(resource,))).responses
+    fatal = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert result.error_code == (fatal if on else ErrorCode.INVALID_REQUEST)
+    assert cluster.resigned == on

@@ -84,6 +84,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
     "full_batches_are_fatal": (f"{_RELEASES}full_batches_are_fatal",),
     "registered_controllers_have_configs": (f"{_RELEASES}registered_controllers_have_configs",),
+    "malformed_config_change_is_fatal": (f"{_RELEASES}malformed_config_change_is_fatal",),
     "groups_have_configs": (f"{_RELEASES}groups_have_configs",),
     "zk_migration_ready_is_kept": (f"{_RELEASES}zk_migration_ready_is_kept",),
     "alter_partition_version_lowest": (

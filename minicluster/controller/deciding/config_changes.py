@@ -166,10 +166,10 @@ def _changed_list(resource_type: int, old: str | None, change: ConfigChange) -> 
     Source:  ConfigurationControlManager.getParts.
     """
     definitions = _definitions(resource_type)
-    assert definitions is not None
+    assert definitions is not None and change.value is not None
     text = definitions.keys[change.name].default if old is None else old
     parts = [part for part in (text or "").split(",") if part]
-    for part in java_split(change.value or ""):
+    for part in java_split(change.value):
         if change.operation is ConfigOperation.APPEND and part not in parts:
             parts.append(part)
         elif change.operation is ConfigOperation.SUBTRACT and part in parts:

@@ -14,7 +14,7 @@ from minicluster.controller.deciding.config_changes import (
     clear_elr_records,
 )
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ApiError, refuse_too_many_records
+from minicluster.controller.errors import ApiError, ControllerFault, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -34,7 +34,8 @@ def incremental_alter_configs(
     """Change single configs; a resource is changed as a whole or not at all.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
-    Errors:  per resource. Refused with POLICY_VIOLATION for too many changes.
+    Errors:  per resource. Refused with POLICY_VIOLATION for too many changes. ControllerFault
+             where ``Rules.malformed_config_change_is_fatal``.
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
     records: list[VersionedRecord] = []
@@ -43,8 +44,12 @@ def incremental_alter_configs(
         key = (resource.resource_type, resource.resource_name)
         changes = _changes(resource.configs)
         new: list[VersionedRecord] = []
+        if changes is None and state.rules.malformed_config_change_is_fatal:
+            raise ControllerFault("a config operation that there is not, or one without a value")
         if changes is None:
-            error = ApiError(ErrorCode.INVALID_REQUEST, "Unknown config operation.")
+            error = ApiError(
+                ErrorCode.INVALID_REQUEST, "Unknown config operation, or one without a value."
+            )
         else:
             error, new = alter_resource(state, key, changes, forwarded=forwarded)
         records += new
@@ -68,10 +73,15 @@ def incremental_alter_configs(
 def _changes(
     configs: Sequence[IncrementalAlterConfigsRequest.AlterableConfig],
 ) -> list[ConfigChange] | None:
+    """The changes, or None where one has no known operation, or lacks the entries of a list."""
     try:
-        return [
+        changes = [
             ConfigChange(config.name, ConfigOperation(config.config_operation), config.value)
             for config in configs
         ]
     except ValueError:
         return None
+    of_lists = (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
+    if any(change.operation in of_lists and change.value is None for change in changes):
+        return None
+    return changes
