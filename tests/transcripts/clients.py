@@ -102,7 +102,7 @@ class RecordedClients(ClusterActor):
             sent, connection = message.exchange.context
             sent.response, sent.failure, sent.done = message.response, message.failure, True
             connection.busy = None
-            if message.failure not in (None, "unanswered"):
+            if message.failure not in (None, "no_response"):
                 connection.closed = True
                 connection.waiting.clear()
             self._next(connection)
@@ -255,7 +255,10 @@ class _Player:
             why = sent.failure or "no response"
             return Outcome(api, DIFFER, where, f"  {request}\n  {why}")
         got = with_batches(type(sent.response), to_json(sent.response, sent.version))
-        compared = Comparison(api, self.names).of(response["response"], _as_combined(api, got))
+        in_order = bool(getattr(sent.request, "topics", None))
+        compared = Comparison(api, self.names, in_order).of(
+            response["response"], _as_combined(api, got)
+        )
         shown = "\n".join([f"  {request}", *(str(d) for d in compared.differences[:8])])
         if compared.differences:
             return Outcome(api, DIFFER, where, shown)
