@@ -16,6 +16,8 @@ K = TypeVar("K")
 
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _LONG = (1 << 64) - 1
+SCALA_IN_ORDER_MAX = 4
+"""The most members of an immutable Scala map or set that keep the order of their arrival."""
 
 
 @lru_cache(maxsize=65_536)
@@ -129,7 +131,7 @@ def _trie(hashed: list[tuple[int, K]], shift: int) -> Iterator[K]:
 
 def scala_copy_order(keys: Sequence[K], hash_of: Callable[[K], int]) -> list[K]:
     """The keys of an immutable Scala map: up to four as they came, more in a trie."""
-    return list(keys) if len(keys) <= 4 else scala_trie_order(keys, hash_of)
+    return list(keys) if len(keys) <= SCALA_IN_ORDER_MAX else scala_trie_order(keys, hash_of)
 
 
 def concurrent_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:

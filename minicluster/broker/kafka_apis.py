@@ -153,14 +153,12 @@ class KafkaApis:
 
     def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond from the image, and create the topics that are missing, where that is on."""
-        effects: list[Effect] = [Respond(token, metadata(self.state, request, version, now_ms))]
-        if self.state.broker_levels.value(AUTO_CREATE_TOPICS) != "true":
-            return effects
-        missing = missing_topics(self.state, request, version)
-        names = tuple(name for name in missing if name not in self._creating)
-        if not names:
-            return effects
-        return effects + self._create_topics(names, now_ms)
+        names: tuple[str, ...] = ()
+        if self.state.broker_levels.value(AUTO_CREATE_TOPICS) == "true":
+            missing = missing_topics(self.state, request, version)
+            names = tuple(name for name in missing if name not in self._creating)
+        respond = Respond(token, metadata(self.state, request, version, names))
+        return [respond, *(self._create_topics(names, now_ms) if names else ())]
 
     def find_coordinator(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond from the image, and create the internal topic when it is first needed."""

@@ -9,10 +9,17 @@ Versions:  0-13. In 0 no topic means all topics; later null does. A partition's 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
 
 from minicluster.broker.state.api_state import ApiState
+from minicluster.java_order import (
+    SCALA_IN_ORDER_MAX,
+    scala_map_order,
+    scala_trie_order,
+    string_hash,
+    uuid_hash,
+)
 from minicluster.metadata.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -27,15 +34,20 @@ _LISTENER_NOT_FOUND = 6
 _CLUSTER_OPERATIONS = range(8, 11)
 _TOPIC_OPERATIONS = 8
 
+K = TypeVar("K")
 Topic = MetadataResponse.MetadataResponseTopic
 Partition = MetadataResponse.MetadataResponsePartition
 
 
 def metadata(
-    state: ApiState, request: MetadataRequest, version: int, now_ms: int
+    state: ApiState,
+    request: MetadataRequest,
+    version: int,
+    created: Collection[str],
 ) -> MetadataResponse:
     """Brokers that clients can reach, and the requested topics.
 
+    Shapes:  created: the topics that are not there, and created because of this request.
     Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; per
              partition LEADER_NOT_AVAILABLE and the like. INVALID_REQUEST for everything where the
              version has no topic ids and the request has one.
@@ -53,7 +65,7 @@ def metadata(
     if named is None or (version == 0 and not named):
         topics = [_topic(state, topic, version) for topic in state.image.topics]
     else:
-        topics = _requested(state, named, version)
+        topics = _requested(state, named, version, created)
     if request.include_topic_authorized_operations and version >= _TOPIC_OPERATIONS:
         topics = [_with_operations(topic) for topic in topics]
     of_cluster = request.include_cluster_authorized_operations and version in _CLUSTER_OPERATIONS
@@ -86,25 +98,50 @@ def missing_topics(state: ApiState, request: MetadataRequest, version: int) -> l
     ]
 
 
-def _requested(state: ApiState, items: Sequence[Any], version: int) -> list[Topic]:
+def _requested(
+    state: ApiState, items: Sequence[Any], version: int, created: Collection[str]
+) -> list[Topic]:
     """The topics in Kafka's order: unknown ids, then those that are there, then the others.
 
-    One topic id makes the names of all items count for nothing.
+    Each part has the order of a Scala set. Those that are about to be created come last. One topic
+    id makes the names of all items count for nothing.
     """
     topics = state.image.topics
-    ids = list(dict.fromkeys(item.topic_id for item in items if item.topic_id != ZERO_UUID))
-    if ids:
-        unknown = [
-            _no_topic(ErrorCode.UNKNOWN_TOPIC_ID, None, i) for i in ids if topics.get(i) is None
-        ]
-        known = [topic for i in ids if (topic := topics.get(i)) is not None]
-        return [*unknown, *(_topic(state, topic, version) for topic in known)]
+    ids = list(dict.fromkeys(item.topic_id for item in items))
+    if ids != [ZERO_UUID]:
+        return _by_id(state, ids, version)
     names = list(dict.fromkeys(item.name or "" for item in items))
-    found = [topic for name in names if (topic := topics.named(name)) is not None]
+    in_order = _in_set_order(names, names, string_hash)
+    found = [topic for name in in_order if (topic := topics.named(name)) is not None]
+    missing = [name for name in names if topics.named(name) is None and name not in created]
+    missing = _in_set_order(missing, names, string_hash)
+    missing += scala_map_order(created, string_hash)
     return [
         *(_topic(state, topic, version) for topic in found),
-        *(_no_such_name(name) for name in names if topics.named(name) is None),
+        *(_no_such_name(name) for name in missing),
     ]
+
+
+def _by_id(state: ApiState, ids: Sequence[uuid.UUID], version: int) -> list[Topic]:
+    topics = state.image.topics
+    wanted = [topic_id for topic_id in ids if topic_id != ZERO_UUID]
+    unknown = [topic_id for topic_id in wanted if topics.get(topic_id) is None]
+    known = {topic.name: topic for i in wanted if (topic := topics.get(i)) is not None}
+    return [
+        *(
+            _no_topic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+            for topic_id in _in_set_order(unknown, ids, uuid_hash)
+        ),
+        *(
+            _topic(state, known[name], version)
+            for name in _in_set_order(list(known), ids, string_hash)
+        ),
+    ]
+
+
+def _in_set_order(part: list[K], whole: Sequence[Any], hash_of: Callable[[K], int]) -> list[K]:
+    """A part of an immutable Scala set: a set of up to four keeps the order of arrival."""
+    return part if len(whole) <= SCALA_IN_ORDER_MAX else scala_trie_order(part, hash_of)
 
 
 def _no_such_name(name: str) -> Topic:
