@@ -45,10 +45,12 @@ class OnlineChecks:
     def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
         from minicluster.verify import OnlineChecker
         from minicluster.verify.online.quorum_checker import QuorumChecker
+        from minicluster.verify.online.replica_checker import ReplicaChecker
         from minicluster.verify.rules.promises import promises_of
 
         self.checker = OnlineChecker(run, rules=rules)
         self.quorum = QuorumChecker(run, promises_of(rules))
+        self.replicas = ReplicaChecker(run, promises_of(rules))
         self._rt, self._run = rt, run
         self._lock = threading.Lock()
         self._interrupted = False
@@ -64,9 +66,10 @@ class OnlineChecks:
             self._interrupt([*self.checker.commit(batch), *self.checker.clients.on_commit()])
 
     def on_partition_event(self, row: Mapping[str, Any]) -> None:
-        """Judge what a replica is, beside what clients received before."""
+        """Judge what a replica is, beside what clients received before and what others hold."""
         with self._lock:
-            self._interrupt(self.checker.clients.on_partition_event(row))
+            found = self.checker.clients.on_partition_event(row)
+            self._interrupt([*found, *self.replicas.on_partition_event(row)])
 
     def on_raft_event(self, row: Mapping[str, Any]) -> None:
         """Judge what the quorum counts as committed."""

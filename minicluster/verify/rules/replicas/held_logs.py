@@ -7,7 +7,7 @@ leader epochs along it: two logs with the same epoch at an offset are the same u
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
@@ -46,27 +46,27 @@ class _Log:
 
 def _taken_up(row: Row) -> _Log:
     """The log as a broker finds it on its disk."""
-    numbers = row["epochs"] or ()
+    numbers = row.get("epochs") or ()
     entries = tuple(zip(numbers[::2], numbers[1::2], strict=True))
-    return _Log(row["incarnation"], row["leo"] or 0, LeaderEpochs(entries))
+    return _Log(row.get("incarnation"), row.get("leo") or 0, LeaderEpochs(entries))
 
 
 def _follow(log: _Log | None, row: Row) -> _Log:
     """A replica's log after one of its events."""
     kind = row["kind"]
     if kind == "delete":
-        return _Log(row["incarnation"], 0, LeaderEpochs())
-    if log is None or log.incarnation != row["incarnation"]:
+        return _Log(row.get("incarnation"), 0, LeaderEpochs())
+    if log is None or log.incarnation != row.get("incarnation"):
         before, log = log, _taken_up(row)
         if before is not None:
             before.lost = None
             log.lost = before
     if kind == "append":
         log.lost = None
-        numbers = row["epochs"]
-        if row["offset"] is None:  # the log begins anew, further on
+        numbers = row.get("epochs") or ()
+        if row.get("offset") is None:  # the log begins anew, further on
             log.epochs.clear()
-        for epoch, start in zip((numbers or ())[::2], (numbers or ())[1::2], strict=True):
+        for epoch, start in zip(numbers[::2], numbers[1::2], strict=True):
             log.epochs.truncate_from_end(start)
             log.epochs.assign(epoch, start)
         log.end = row["leo"]
@@ -74,38 +74,63 @@ def _follow(log: _Log | None, row: Row) -> _Log:
         log.lost = None
         log.epochs.truncate_from_end(row["offset"])
         log.end = row["offset"]
-    log.leader_epoch = max(log.leader_epoch, row["leader_epoch"] or 0)
+    log.leader_epoch = max(log.leader_epoch, row.get("leader_epoch") or 0)
     return log
 
 
-def _held(read: Read) -> Iterator[Row]:
-    """Each advance of a leader's high watermark beside the logs of its maximal ISR.
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """An advance of a leader's high watermark beside the log of a member of its maximal ISR."""
+
+    member: int
+    lacks: bool
+
+
+class HeldLogs:
+    """The logs of all replicas, event by event.
 
     A member that follows a leader of a later epoch has left this one, which need not see it yet.
     """
-    logs: dict[tuple[str, int], dict[int, _Log]] = {}
-    for row in sorted(read("partition_event"), key=lambda row: row["seq"]):
-        replicas = logs.setdefault((row["topic_id"], row["part"]), {})
-        broker, advanced = row["broker"], row["hw_new"]
+
+    def __init__(self) -> None:
+        self._logs: dict[tuple[str, int], dict[int, _Log]] = {}
+
+    def on_event(self, row: Row) -> Sequence[Advance]:
+        """Take a row of ``partition_event``; what it advances is held against the other logs."""
+        place, broker = (row["topic_id"], row["part"]), row["broker"]
+        replicas = self._logs.get(place)
+        if replicas is None:
+            replicas = self._logs[place] = {}
         own = replicas[broker] = _follow(replicas.get(broker), row)
-        if row["kind"] != "hw" or row["maximal_isr"] is None or advanced <= row["hw_old"]:
-            continue
+        members = row.get("maximal_isr")
+        if row["kind"] != "hw" or members is None or row["hw_new"] <= row["hw_old"]:
+            return ()
+        advanced: int = row["hw_new"]
         epoch = own.epochs.epoch_of(advanced - 1)
-        for member in row["maximal_isr"]:
-            log = replicas.get(member)
-            if member == broker or log is None or log.leader_epoch > row["leader_epoch"]:
-                continue
-            lacks = not log.holds(advanced, epoch)
+        return [
+            Advance(member, not log.holds(advanced, epoch))
+            for member in members
+            if member != broker
+            and (log := replicas.get(member)) is not None
+            and log.leader_epoch <= row["leader_epoch"]
+        ]
+
+
+def _held(read: Read) -> Iterator[Row]:
+    """Each advance of a leader's high watermark beside the logs of its maximal ISR."""
+    logs = HeldLogs()
+    for row in sorted(read("partition_event"), key=lambda row: row["seq"]):
+        for advance in logs.on_event(row):
             yield {
                 "run": row["run"],
                 "seq": row["seq"],
                 "topic": row["topic"],
                 "part": row["part"],
-                "leader": broker,
-                "member": member,
-                "advanced": advanced,
+                "leader": row["broker"],
+                "member": advance.member,
+                "advanced": row["hw_new"],
                 "log_offset": None,
-                "lacks": lacks,
+                "lacks": advance.lacks,
             }
 
 

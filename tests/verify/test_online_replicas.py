@@ -1,0 +1,47 @@
+"""B2 while a cluster runs: on the hand-written runs that Spark judges, and on a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from minicluster.actors.play.player import play
+from minicluster.scenario import load_scenario
+from minicluster.verify.online.replica_checker import ReplicaChecker
+from minicluster.verify.rules.promises import Promises
+from tests.verify import trace_cases as cases
+from tests.verify import trace_cases_logs as logs
+from tests.verify.build_run import RunBuilder
+
+Case = Callable[[], RunBuilder]
+ZOO = Path(__file__).resolve().parents[1] / "zoo"
+BY_OWN_LOGS = {
+    *(cases.b2_shorter_log, cases.b2_truncated_log),
+    *(logs.b2_other_records, logs.b2_lost_and_fetched),
+}
+
+
+def broken(case: Case) -> set[str]:
+    checker = ReplicaChecker("run", Promises())
+    rows = sorted(case().rows["partition_event"], key=lambda row: row["seq"])
+    return {found.rule for row in rows for found in checker.on_partition_event(row)}
+
+
+@pytest.mark.parametrize("case", cases.BAD["B2"])
+def test_a_run_that_breaks_it_is_found(case: Case) -> None:
+    """What a leader believes of its followers is left to Spark."""
+    assert broken(case) == ({"B2"} if case in BY_OWN_LOGS else set())
+
+
+@pytest.mark.parametrize("case", cases.NEAR["B2"])
+def test_a_near_miss_passes(case: Case) -> None:
+    assert broken(case) == set()
+
+
+def test_a_leader_that_counts_what_is_not_held_ends_the_run(tmp_path: Path) -> None:
+    scenario = load_scenario(ZOO / "stopped_follower.yaml")
+    planted = play(replace(scenario, faults=("S56",)), runs=tmp_path)
+    assert planted.failure is not None and planted.failure.rule == "B2"
