@@ -204,6 +204,18 @@ class Faults:
     s58_member_without_partitions: bool = _switch(
         "S58", "a group coordinator leaves the first of several members without its partitions"
     )
+    s59_unflushed_counts: bool = _switch(
+        "S59", "a leader of the quorum counts what it has appended and not flushed"
+    )
+    s60_snapshot_has_time_of_writing: bool = _switch(
+        "S60", "a snapshot's header has the time of its writing, not that of its last batch"
+    )
+    s61_partition_epoch_stays: bool = _switch(
+        "S61", "a leader passes over what the controller changes within its leader epoch"
+    )
+    s62_acknowledged_with_the_next: bool = _switch(
+        "S62", "a record is acknowledged once the next one is committed, however late"
+    )
     s54_offset_of_transaction_forgotten: bool = _switch(
         "S54", "the coordinator of a group accepts the offsets of transactions and writes none"
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from minicluster.planting import plant
 from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
-from minicluster.quorum import listener_context, replication, transitions
+from minicluster.quorum import listener_context, replication, snapshots, transitions
 from minicluster.quorum.polling import leader
 from minicluster.quorum.requests import vote
 from minicluster.quorum.state.epoch_state import EpochState
@@ -93,6 +93,30 @@ def _s18(right: Callable[..., int | None], node: QuorumNode) -> int | None:
     if end > high_watermark:
         node.hit("S18")
     return end
+
+
+@plant(QuorumNode.flush, "s59_unflushed_counts")
+def _s59(right: Callable[..., None], node: QuorumNode) -> None:
+    if isinstance(node.role, LeaderState):
+        node.hit("S59")
+    else:
+        right(node)
+
+
+@plant(snapshots.create, "s60_snapshot_has_time_of_writing")
+def _s60(
+    right: Callable[..., bool],
+    node: QuorumNode,
+    snapshot_id: tuple[int, int],
+    records: Sequence[VersionedRecord],
+    last_contained_log_timestamp: int,
+    content: bytes | None,
+    now_ms: int,
+) -> bool:
+    created = right(node, snapshot_id, records, now_ms, content, now_ms)
+    if created and content is None and now_ms != last_contained_log_timestamp:
+        node.hit("S60")
+    return created
 
 
 @plant(replication.append, "z23_deletion_in_pieces")

@@ -14,12 +14,14 @@ from minicluster.log.checkpoint import (
     encode_snapshot,
 )
 from minicluster.log.log import SnapshotId, snapshot_order
+from minicluster.planting import step
 from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord
 from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.raft_log import Position
 
 
+@step
 def create(
     node: QuorumNode,
     snapshot_id: SnapshotId,

@@ -167,6 +167,16 @@ def _z17(right: Right, partition: Partition, registration: PartitionRegistration
     return stale
 
 
+@plant(leadership.is_stale, "s61_partition_epoch_stays")
+def _s61(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
+    leads_on = partition.is_leader and registration.leader_epoch == partition.leader_epoch
+    if leads_on and registration.partition_epoch > partition.partition_epoch:
+        partition.hit("S61")
+        return True
+    stale: bool = right(partition, registration)
+    return stale
+
+
 @plant(leadership.clear_remote_replicas, "s13_stale_acks_count")
 def _s13_keeps(right: Right, partition: Partition) -> None:
     """The fetch state of followers from an earlier leadership stays."""
@@ -260,6 +270,15 @@ def _s34(right: Right, partition: Partition, batch: RecordBatch, how: AppendChec
 @plant(leader_log.is_committed, "s32_acks_all_at_once")
 def _s32_at_once(right: Right, partition: Partition, required_offset: int) -> bool:
     return True
+
+
+@plant(leader_log.is_committed, "s62_acknowledged_with_the_next")
+def _s62(right: Right, partition: Partition, required_offset: int) -> bool:
+    if not right(partition, required_offset):
+        return False
+    if partition.high_watermark == required_offset:
+        partition.hit("S62")
+    return bool(partition.high_watermark > required_offset)
 
 
 @plant(leader_log.acknowledge, "s32_acks_all_at_once")

@@ -49,7 +49,7 @@ PLANTS = _plants(
     ("Z17", "tests/zoo/both_orders", "B7"),
     ("Z18", "tests/zoo/stopped_follower", "B8"),
     ("Z32", "tests/zoo/resumed", "E05"),
-    ("Z36", "tests/zoo/quick_elections", "F4"),
+    ("Z36", "tests/zoo/quick_elections", "F4 B2"),
     ("Z38", "tests/zoo/dark_leader", "F15"),
     ("Z40", "tests/zoo/under_min", "B10"),
     ("Z41", "tests/zoo/moved_away", "E11"),
@@ -105,6 +105,9 @@ PLANTS = _plants(
     ("S56", "tests/zoo/stopped_follower", "B2"),
     ("S57", "tests/zoo/handed_over", "G10"),
     ("S58", "tests/zoo/handed_over", "G12"),
+    ("S59", "tests/zoo/trickle", "E06"),
+    ("S61", "tests/zoo/trickle", "E36"),
+    ("S62", "tests/zoo/trickle", "G8"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 

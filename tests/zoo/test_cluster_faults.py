@@ -116,6 +116,7 @@ STORIES: dict[str, tuple[Story, str]] = {
     "Z23": (two_topics_are_deleted_by_one_request, "E29"),
     "Z24": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z25": (a_broker_comes_back_to_a_snapshot, "E34"),
+    "S60": (a_broker_comes_back_to_a_snapshot, "E34"),
     "Z43": (a_broker_comes_back_to_a_snapshot, "E35"),
     "Z55": (a_leaderless_partition_moves_away, "E13"),
     "Z59": (a_leader_receives_and_cannot_send, "E06"),

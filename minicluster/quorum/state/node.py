@@ -19,6 +19,7 @@ from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
+from minicluster.planting import step
 from minicluster.quorum.effects import Flushed, Persist, SendTo, VotersChanged
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.epoch_state import EpochState, UnattachedState
@@ -156,6 +157,7 @@ class QuorumNode:
         self.persisted = state
         self.emit(Persist(state))
 
+    @step
     def flush(self) -> None:
         """Write everything that is in the log to disk."""
         self.log.log.flush()
