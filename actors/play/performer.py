@@ -83,7 +83,7 @@ class Performer:
         try:
             outcome = yield from self._perform(step)
         except (StepFailed, UserError) as error:
-            done |= {"ended_ms": self.cluster.now_ms, "failed": str(error).splitlines()[0]}
+            done |= {"ended_ms": self.cluster.now_ms, "failed": _first_line(error)}
             raise
         resolved = {name: _plain(nodes) for name, nodes in outcome.resolved.items()}
         done |= {"ended_ms": self.cluster.now_ms, "resolved": resolved, "note": outcome.note}
@@ -213,3 +213,8 @@ def created_by(steps: Iterable[Step]) -> Callable[[int], Iterable[str]]:
         for step in steps
         if step.number < number and isinstance(step.action, CreateTopic)
     )
+
+
+def _first_line(error: BaseException) -> str:
+    """The reason of a failure without the state of the cluster, which is in the lines after it."""
+    return str(error).splitlines()[0].removesuffix(", but")

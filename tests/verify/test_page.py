@@ -183,3 +183,10 @@ def test_an_idle_hour_takes_no_room(report: Report) -> None:
     places = [scale.at(moment) for moment in range(0, 3_600_200, 997)]
     assert places == sorted(places) and places[0] == LEFT
     assert scale.at(3_600_200) == WIDTH - RIGHT
+
+
+def test_a_failed_scenario_is_no_broken_promise(report: Report) -> None:
+    kept = replace(report.rules[0], verdict=Verdict.VALID, findings=())
+    page = replace(report, rules=(kept,)).to_html()
+    assert "A scenario did not go as written; no promise was found broken." in page
+    assert "At least one promise is broken." in report.to_html()

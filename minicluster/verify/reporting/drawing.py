@@ -40,6 +40,7 @@ def legend() -> str:
     extra = (
         '<span><i class="key fenced"></i>broker fenced or gone</span>'
         '<span><i class="key shutdown"></i>shutting down</span>'
+        '<span><i class="key dead"></i>down</span>'
         '<span><i class="key recovering"></i>recovering</span>'
         '<span><i class="key mark"></i>finding</span>'
         '<span><i class="key band net"></i>network disturbed</span>'

@@ -67,9 +67,12 @@ def _banner(report: ReportData) -> str:
         if counts[verdict]
     )
     looked = sum(result.looked_at for result in report.rules)
+    meaning = _MEANINGS[report.verdict]
+    if report.verdict is Verdict.INVALID and not counts[Verdict.INVALID]:
+        meaning = "A scenario did not go as written; no promise was found broken."
     return (
         f'<header class="banner {report.verdict}"><h1>{word}</h1>'
-        f"<p>{_MEANINGS[report.verdict]} {looked:,} cases were judged under "
+        f"<p>{meaning} {looked:,} cases were judged under "
         f'{len(report.rules)} rules.</p><div class="tallies">{tallies}</div>{why}</header>'
         f'<section class="runs">{runs}</section>'
     )
