@@ -104,24 +104,25 @@ def test_what_a_killed_process_left_of_an_archive_goes(tmp_path: Path) -> None:
 def test_the_archive_of_java_can_be_switched_off_and_few_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def options() -> tuple[list[str], Path | None]:
+    def options() -> tuple[list[str], Path | None, bool]:
         return jvm._archive_options(Path("java"), 21, tmp_path, training=True)
 
     monkeypatch.setenv("MINICLUSTER_CACHE", "off")
-    assert options() == ([], None)
+    assert options() == ([], None, False)
     monkeypatch.setenv("MINICLUSTER_CACHE", str(tmp_path))
     for number in range(4):
         old = tmp_path / f"spark-java17-{number}.jsa"
         old.write_text("of another Java")
         os.utime(old, (number, number))
-    written, archive = options()
-    assert archive is not None and archive.parent == tmp_path and written
+    written, archive, trains = options()
+    assert archive is not None and archive.parent == tmp_path and written and trains
     kept = sorted(path.name for path in tmp_path.glob("spark-*.jsa"))
     assert kept == ["spark-java17-2.jsa", "spark-java17-3.jsa"], "the newest"
 
 
 def test_what_the_first_run_leaves_behind_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     class Training:
+        trains = True
         archive = Path("/home/user/.cache/minicluster/spark-java21.jsa")
 
     monkeypatch.setattr(session, "_jvm", Training())

