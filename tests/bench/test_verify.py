@@ -25,7 +25,8 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.scenario import load_scenario
 from minicluster.verify import register, verify
 from minicluster.verify.online.share import Share
-from minicluster.verify.spark import long_logs, session
+from minicluster.verify.spark import session
+from minicluster.verify.spark.long import logs as long_logs
 from tests.bench.fixed_work import fixed_work
 from tests.bench.verify_log import write_long_log
 from tests.verify import trace_cases

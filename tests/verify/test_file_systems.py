@@ -19,9 +19,9 @@ from minicluster.verify.evidence.file_systems import below, local_copy, opened, 
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.online.share import Share
 from minicluster.verify.rules import RULES
-from minicluster.verify.spark import long_logs
 from minicluster.verify.spark.data_source import KraftDataSource
 from minicluster.verify.spark.fold_job import Item, Judged, Task, _judge_one
+from minicluster.verify.spark.long import logs as long_logs
 from tests.verify.buckets import put_bucket
 from tests.verify.build import change, cluster
 from tests.verify.in_process import verified, without_spark

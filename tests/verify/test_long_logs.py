@@ -19,7 +19,8 @@ from minicluster.verify.online import shared_records
 from minicluster.verify.online.checker import OnlineChecker
 from minicluster.verify.online.share import Share
 from minicluster.verify.online.steps import transitions
-from minicluster.verify.spark import long_logs, routing
+from minicluster.verify.spark import routing
+from minicluster.verify.spark.long import logs as long_logs
 from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
 from tests.verify.in_process import verified

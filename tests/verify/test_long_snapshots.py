@@ -11,8 +11,8 @@ from minicluster.log.directory import locate
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.spark.images import image_rows, snapshot_ends, snapshot_rows
-from minicluster.verify.spark.long_logs import long_log
-from minicluster.verify.spark.long_snapshots import fold_up_to_snapshots
+from minicluster.verify.spark.long.logs import long_log
+from minicluster.verify.spark.long.snapshots import fold_up_to_snapshots
 
 LOGS = Path(__file__).resolve().parents[1] / "data" / "kafka-logs"
 

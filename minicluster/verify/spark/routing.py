@@ -19,8 +19,8 @@ from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.spark import fold_job
 from minicluster.verify.spark.fold_job import Item, Task, workers_of
-from minicluster.verify.spark.long_logs import LongLog, judge_logs, long_log
-from minicluster.verify.spark.long_snapshots import judge_snapshots
+from minicluster.verify.spark.long.logs import LongLog, judge_logs, long_log
+from minicluster.verify.spark.long.snapshots import judge_snapshots
 from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:

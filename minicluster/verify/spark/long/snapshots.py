@@ -25,7 +25,7 @@ from minicluster.verify.engine.checks import Held, Views
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.spark.fold_job import Task, in_workers
 from minicluster.verify.spark.images import expected_content, snapshot_content
-from minicluster.verify.spark.long_logs import LongLog, log_at_hand, log_batches
+from minicluster.verify.spark.long.logs import LongLog, log_at_hand, log_batches
 from minicluster.verify.spark.progress import Meter, Watch
 from minicluster.verify.spark.tables import SNAPSHOT_SCHEMA, table_columns
 from minicluster.verify.tally import Tallies
