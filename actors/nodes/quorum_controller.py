@@ -417,6 +417,7 @@ class QuorumController(QuorumShell):
         now_ms = self.now()
         self._pass_on(change)
         leader = change.leader_id if change.leader_id >= 0 else None
+        self.controller.latest_controller = leader
         self.perform(self._registration.channel.on_controller(leader, now_ms))
         if change.leader_id == self.node_id:
             if self.controller.is_active:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.controller.errors import Refused
 from minicluster.controller.refusal import Refusal
 from minicluster.effects import Effect, Respond
 from minicluster.lazy_dataclass import dataclass
@@ -57,6 +58,14 @@ class ReportRefusal(Effect):
     token: Any
     request: Any
     refusal: Refusal
+
+
+def report_refused(token: Any, request: Any, refused: Refused) -> list[Effect]:
+    """The report of a refused request; none where the refusal has no reason of its own."""
+    if refused.reason is None:
+        return []
+    refusal = Refusal(error=refused.error, reason=refused.reason, message=refused.message or "")
+    return [ReportRefusal(token, request, refusal)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,16 @@ class ControllerFault(MiniclusterError):
     """
 
 
+def wrong_controller(latest: int | None) -> str:
+    """The message of a controller that is not active, with the one that seems to be.
+
+    Source:  ControllerExceptions.newWrongControllerException.
+    """
+    if latest is None:
+        return "No controller appears to be active."
+    return f"The active controller appears to be node {latest}."
+
+
 @dataclass(frozen=True, slots=True)
 class ApiError:
     """The error of one item of a request, or none."""

@@ -42,9 +42,9 @@ from minicluster.controller.effects import (
     ReportRefusal,
     Resign,
     TaskFailed,
+    report_refused,
 )
-from minicluster.controller.errors import ControllerFault, Refused
-from minicluster.controller.refusal import Refusal
+from minicluster.controller.errors import ControllerFault, Refused, wrong_controller
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerHeartbeatManager,
@@ -102,6 +102,7 @@ class ControllerMachine:
         self.settings, self.rules = settings, rules
         self.kraft_version = 0  # of the quorum, and why it could not be raised, if so
         self.kraft_version_stays: str | None = None
+        self.latest_controller: int | None = None  # the leader that the quorum has now
         self._bootstrap = tuple(bootstrap)
         self._draw, self._new_topic_id = draw, new_topic_id
         self._max_records = max_records_per_batch
@@ -270,7 +271,8 @@ class ControllerMachine:
         for entry in self._deferred.take_all():
             fails = refused_offset is not None and refused_offset in entry.records_written
             error = ErrorCode.UNKNOWN_SERVER_ERROR if fails else ErrorCode.NOT_CONTROLLER
-            refused = error_response(entry.request, error, version=entry.version)
+            message = None if fails else wrong_controller(None)
+            refused = error_response(entry.request, error, message, version=entry.version)
             effects.append(self._response(entry.token, refused, entry.registered_epoch))
         return effects + self._timers.stop()
 
@@ -323,7 +325,7 @@ class ControllerMachine:
         if api.reads:
             return [self._response(token, api.decide(call).response, registered)]
         if not self.is_active:
-            return [refuse(ErrorCode.NOT_CONTROLLER)]
+            return [refuse(ErrorCode.NOT_CONTROLLER, wrong_controller(self.latest_controller))]
         if isinstance(request, BrokerHeartbeatRequest):
             # The contact counts before anything in the request is checked, and if it is refused.
             self.state.active_heartbeats().contact(request.broker_id, request.broker_epoch, now_ms)
@@ -331,7 +333,10 @@ class ControllerMachine:
             decision = api.decide(call)
             effects, offsets = self._carry_out(decision, now_ms)
         except Refused as refused:
-            return [*_report(token, request, refused), refuse(refused.error, refused.message)]
+            return [
+                *report_refused(token, request, refused),
+                refuse(refused.error, refused.message),
+            ]
         except (ControllerFault, ReplayError) as fault:
             failed = refuse(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
             return [failed, *self._fail(str(fault), now_ms)]
@@ -485,10 +490,3 @@ class ControllerMachine:
     def _response(self, token: Any, response: Any, registered: int | None) -> ControllerRespond:
         """A response without records."""
         return ControllerRespond(token, response, (), self._offsets.high_watermark, registered)
-
-
-def _report(token: Any, request: Any, refused: Refused) -> list[Effect]:
-    if refused.reason is None:
-        return []
-    refusal = Refusal(error=refused.error, reason=refused.reason, message=refused.message or "")
-    return [ReportRefusal(token, request, refusal)]

@@ -381,3 +381,18 @@ def test_the_last_producer_ids_are_given_and_no_more() -> None:
     assert cluster.request(request).producer_id_start == first_of_last
     assert cluster.request(request).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert not cluster.resigned
+
+
+def test_a_standby_names_the_active_controller_and_one_that_loses_it_none() -> None:
+    request = m.UnregisterBrokerRequest(broker_id=9)
+    standby = Cluster(active=False)
+    assert standby.request(request).error_message == "No controller appears to be active."
+    standby.machine.latest_controller = 3
+    named = standby.request(request).error_message
+    assert named == "The active controller appears to be node 3."
+    active = started(0)
+    active.held = True
+    token = active.send(m.UnregisterBrokerRequest(broker_id=0))
+    active.take(active.machine.on_renounce(0))
+    lost = active.responses[token].response
+    assert lost.error_message == "No controller appears to be active."
