@@ -34,9 +34,13 @@ def responded(request: Any, *records: Any, version: int = 0) -> Any:
     return effect.response
 
 
-def quota(name: str | None) -> ClientQuotaRecord:
-    entity = ClientQuotaRecord.EntityData(entity_type="user", entity_name=name)
-    return ClientQuotaRecord(entity=(entity,), key="producer_byte_rate", value=1.0)
+def quota(name: str | None, key: str = "producer_byte_rate", **others: str) -> ClientQuotaRecord:
+    kind = ClientQuotaRecord.EntityData
+    entity = tuple(
+        kind(entity_type=entity_type.replace("_", "-"), entity_name=value)
+        for entity_type, value in {"user": name, **others}.items()
+    )
+    return ClientQuotaRecord(entity=entity, key=key, value=1.0)
 
 
 def test_the_default_is_among_the_entities_of_a_specified_type() -> None:
@@ -47,6 +51,18 @@ def test_the_default_is_among_the_entities_of_a_specified_type() -> None:
     request = DescribeClientQuotasRequest(components=(component,), strict=True)
     found = responded(request, quota("alice"), quota(None))
     assert {entry.entity[0].entity_name for entry in found.entries} == {"alice", None}
+
+
+def test_quotas_come_in_the_order_of_hash_maps() -> None:
+    """Kafka 4.3.0 prints this for its own image of these records."""
+    keys = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+    users = [quota(name, key) for name in ("alice", None, "carol") for key in keys]
+    both = quota("bob", client_id="app")
+    found = responded(DescribeClientQuotasRequest(), *users, both).entries
+    shown = [[f"{e.entity_type}={e.entity_name}" for e in entry.entity] for entry in found]
+    of_both = ["client-id=app", "user=bob"]
+    assert shown == [["user=None"], ["user=alice"], of_both, ["user=carol"]]
+    assert [value.key for value in found[0].values] == [keys[1], keys[0], keys[2]]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minicluster.broker.state.api_state import ApiState
+from minicluster.java_order import hash_map_order, string_hash, string_map_hash
 from minicluster.metadata.image.quotas import Entity
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -44,7 +45,7 @@ def describe_client_quotas(
     quotas = state.image.client_quotas
     entries = [
         _entry(entity, quotas.table.group(entity))
-        for entity in quotas.table
+        for entity in hash_map_order(quotas.table, _code, room=1)
         if _matches(entity, exact, specified, request.strict)
     ]
     return Response(error_message="", entries=tuple(entries))
@@ -103,10 +104,19 @@ def _matches(
     )
 
 
+def _code(entity: Entity) -> int:
+    """Source:  ClientQuotaEntity.hashCode."""
+    return (31 + string_map_hash(dict(entity))) & 0xFFFFFFFF
+
+
 def _entry(entity: Entity, quotas: dict[str, float]) -> Any:
     return Response.EntryData(
         entity=tuple(
-            Response.EntityData(entity_type=kind, entity_name=name) for kind, name in entity
+            Response.EntityData(entity_type=kind, entity_name=name)
+            for kind, name in hash_map_order(entity, lambda pair: string_hash(pair[0]))
         ),
-        values=tuple(Response.ValueData(key=key, value=value) for key, value in quotas.items()),
+        values=tuple(
+            Response.ValueData(key=key, value=quotas[key])
+            for key in hash_map_order(quotas, string_hash, room=1)
+        ),
     )
