@@ -67,7 +67,7 @@ def test_a_replica_moves_with_its_records_and_its_offsets() -> None:
     before = cluster.partition(1).log
     assert move(cluster, "/new") == ErrorCode.NONE
     assert log_dirs(cluster) == {"/old": [(0, False)], "/new": [(2, True)]}
-    cluster.advance(10)
+    cluster.advance(110)
     assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
     assert assigned(cluster) == NEW
     partition = cluster.partition(1)

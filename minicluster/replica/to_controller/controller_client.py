@@ -76,8 +76,16 @@ class ControllerClient(ABC):
 class BackOffClient(ControllerClient):
     """A queue whose head is one request in flight; a failed request is sent again after a pause."""
 
-    def __init__(self, context: BrokerContext, *, name: str, timer: str) -> None:
+    def __init__(
+        self,
+        context: BrokerContext,
+        *,
+        name: str,
+        timer: str,
+        backoff_first_ms: int = BACKOFF_FIRST_MS,
+    ) -> None:
         super().__init__(context, name=name, timer=timer)
+        self._backoff_first_ms = backoff_first_ms
         self._in_flight = False
         self._waiting = False
         self._failures = 0
@@ -120,7 +128,7 @@ class BackOffClient(ControllerClient):
 
     def back_off(self, now_ms: int) -> None:
         """Wait, twice as long as after the previous failure."""
-        pause_ms = min(BACKOFF_FIRST_MS << min(self._failures, 20), BACKOFF_MOST_MS)
+        pause_ms = min(self._backoff_first_ms << min(self._failures, 20), BACKOFF_MOST_MS)
         self._failures += 1
         self.wait(now_ms + pause_ms)
 

@@ -1,10 +1,12 @@
 """AssignReplicasToDirs: the directories in which a broker's replicas lie (KIP-858).
 
-The newest directory of each partition counts. One request is in flight; a failed one is sent again
-after a growing pause.
+The newest directory of each partition counts. One request is in flight. Assignments are collected
+for a while before they are sent, and those that the controller refuses one by one wait as long. A
+request that fails as a whole is sent again after a growing pause.
 
 Versions: v0 only.
-Source:   KIP-858; AssignmentsManager, ReplicaManager.maybeUpdateTopicAssignment.
+Source:   KIP-858; AssignmentsManager, AssignmentsManagerDeadlineFunction,
+          ReplicaManager.maybeUpdateTopicAssignment.
 """
 
 from __future__ import annotations
@@ -17,17 +19,23 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AssignReplicasToDirsRequest
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import BrokerContext
-from minicluster.replica.to_controller.controller_client import BackOffClient
+from minicluster.replica.to_controller.controller_client import BACKOFF_FIRST_MS, BackOffClient
 
 MOST_PER_REQUEST = 2_250
 TIMER = "directory-assignments"
+COLLECT_MS = 100
 
 
 class DirectoryAssignments(BackOffClient):
     """The assignments that the controller has not confirmed."""
 
     def __init__(self, context: BrokerContext) -> None:
-        super().__init__(context, name="directory-assignments", timer=TIMER)
+        super().__init__(
+            context,
+            name="directory-assignments",
+            timer=TIMER,
+            backoff_first_ms=2 * BACKOFF_FIRST_MS,
+        )
         self._wanted: dict[Key, uuid.UUID] = {}
         self._sent: dict[Key, uuid.UUID] = {}
 
@@ -43,14 +51,18 @@ class DirectoryAssignments(BackOffClient):
         """
         if directories:
             self._wanted |= directories
-            self.send_pending(now_ms)
+            if len(self._wanted) > MOST_PER_REQUEST and not self._failures:
+                self._waiting = False
+                self.send_pending(now_ms)
+            else:
+                self.wait(now_ms + COLLECT_MS)
 
     def forget(self, key: Key) -> None:
         """The replica is gone, or lies where the metadata has it."""
         self._wanted.pop(key, None)
 
     def on_success(self, response: Any, now_ms: int) -> None:
-        """Take out what is confirmed; a partition with an error is sent again after a pause."""
+        """Take out what is confirmed; a partition with an error is sent again a little later."""
         done = {
             (topic.topic_id, partition.partition_index): directory.id
             for directory in response.directories
@@ -61,11 +73,9 @@ class DirectoryAssignments(BackOffClient):
         for key, directory in self._sent.items():
             if done.get(key) == directory == self._wanted.get(key):
                 del self._wanted[key]
-        if any(key not in done for key in self._sent if key in self._wanted):
-            self.back_off(now_ms)
-            return
         self.succeed()
-        self.send_pending(now_ms)
+        if self._wanted:
+            self.wait(now_ms + COLLECT_MS)
 
     def next_request(self) -> AssignReplicasToDirsRequest | None:
         """The oldest assignments, by directory and topic."""
