@@ -34,3 +34,17 @@ def test_a_refused_fetch_names_the_leader_only_where_the_version_can(version: in
     if data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         assert data.current_leader.leader_id == (1 if version >= 12 else -1)
     assert encode(cluster.response(token), version)
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+@pytest.mark.parametrize("replica_id", [-1, -2], ids=["consumer", "debugging"])
+def test_a_follower_serves_consumers_from_version_11_on(replica_id: int, version: int) -> None:
+    """Source: FetchParams.fetchOnlyLeader, FetchRequest.isConsumer; KIP-392."""
+    cluster = Cluster()
+    cluster.create_topic()
+    requested = FetchRequest.FetchPartition(partition=0, partition_max_bytes=1000)
+    topic = FetchRequest.FetchTopic(topic="orders", partitions=(requested,))
+    token = cluster.request(2, FetchRequest(replica_id=replica_id, topics=(topic,)), version)
+    data, _ = cluster.fetched(token)
+    refused = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert data.error_code == (ErrorCode.NONE if version >= 11 else refused)

@@ -26,6 +26,7 @@ from minicluster.replica.sessions.fetch_session import CachedPartition, Partitio
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 CONSUMER = -1
+_FUTURE_REPLICA = -3
 READ_COMMITTED = 1  # the isolation level
 _CURRENT_LEADER_FROM = 16
 _STORAGE_ERROR_FROM = 6
@@ -90,7 +91,8 @@ class FetchParams:
     @property
     def leader_only(self) -> bool:
         """Only a leader may serve this fetch."""
-        return self.is_from_follower or (self.replica_id == CONSUMER and self.rack is None)
+        is_consumer = self.replica_id < 0 and self.replica_id != _FUTURE_REPLICA
+        return self.is_from_follower or (is_consumer and self.rack is None)
 
 
 @dataclass(slots=True)
