@@ -133,6 +133,9 @@ class Rules:
     # A ListOffsets response has the order of a Scala map (4.x), or that of the request (3.9;
     # ReplicaManager.fetchOffset).
     list_offsets_in_hash_order: bool = True
+    # A pending transition of a transaction is looked at before the producer of AddPartitionsToTxn
+    # (4.x), or after it (3.9; TransactionCoordinator.handleAddPartitionsToTransaction).
+    pending_transition_comes_first: bool = True
     # The partitions of a produce are known by topic id and name (4.x), or by name (3.9;
     # KafkaApis.handleProduceRequest). The order in its response depends on that.
     produce_by_topic_id: bool = True
@@ -381,4 +384,5 @@ Rules.KAFKA_3_9 = Rules(
     proposals_wait_by_topic_id=False,
     list_offsets_in_hash_order=False,
     produce_by_topic_id=False,
+    pending_transition_comes_first=False,
 )

@@ -15,6 +15,7 @@ from minicluster.coordinator.transaction.state.transaction_metadata import (
 )
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.rules import Rules
 from tests.coordinator.transaction_bench import T0, T1, Bench
 
 S = TransactionState
@@ -153,3 +154,17 @@ def test_a_record_that_is_not_committed_in_time_ends_the_transition() -> None:
     assert bench.state() == "Empty"
     bench.log.mark = None
     assert bench.add(producer) == E.NONE
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [(Rules.KAFKA_4_3, CT), (Rules.KAFKA_3_9, E.INVALID_PRODUCER_ID_MAPPING)],
+    ids=["4.3", "3.9"],
+)
+def test_a_pending_transition_hides_another_producer(rules: Rules, error: ErrorCode) -> None:
+    """Source: TransactionCoordinator.handleAddPartitionsToTransaction."""
+    bench = Bench(rules=rules)
+    producer_id, epoch = bench.producer()
+    bench.transaction().pending_state = S.ONGOING
+    assert bench.add((producer_id + 1, epoch)) == error
+    assert bench.add((producer_id, epoch)) == CT

@@ -105,6 +105,9 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/replica/test_response_order.py::"
         "test_list_offsets_has_the_order_of_a_map_and_in_3_9_that_of_the_request",
     ),
+    "pending_transition_comes_first": (
+        "tests/coordinator/test_end_txn.py::test_a_pending_transition_hides_another_producer",
+    ),
     "produce_by_topic_id": (
         "tests/replica/test_response_order.py::test_in_3_9_a_produce_knows_partitions_by_name",
     ),

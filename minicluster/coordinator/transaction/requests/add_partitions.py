@@ -33,8 +33,8 @@ def add_partitions_to_transaction(
 ) -> None:
     """Add partitions, which begins a transaction; partitions that are in it need no record.
 
-    A pending transition comes before all other checks: the producer may have the id already that
-    this transition is to give it.
+    A pending transition comes before all other checks, but in 3.9: the producer may have the id
+    already that this transition is to give it.
 
     Errors:  by ``done``: INVALID_REQUEST, CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING,
              PRODUCER_FENCED, and those of the log.
@@ -44,9 +44,12 @@ def add_partitions_to_transaction(
             raise OperationError(ErrorCode.INVALID_REQUEST)
         shard, transaction = state.transaction_of(transactional_id)
         current = transaction.metadata
-        if transaction.pending_state is not None:
+        is_pending = transaction.pending_state is not None
+        if is_pending and state.rules.pending_transition_comes_first:
             raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
         _require_producer(current, producer)
+        if is_pending:
+            raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
     except OperationError as refusal:
         done(refusal.error)
         return

@@ -56,6 +56,7 @@ class CoordinatorState:
     ) -> None:
         self.broker_id = broker_id
         self.config = config
+        self.rules = rules
         self._log = log
         self.image = MetadataImage.EMPTY
         self._effects: list[Effect] = []
