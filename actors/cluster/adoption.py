@@ -150,6 +150,10 @@ def _address(endpoints: Sequence[Endpoint]) -> Address:
 
 
 def _snapshot(end: LogEnd, rules: Rules, folds: SharedFolds) -> bytes:
+    if end.checkpoint is not None:
+        folds.remember_snapshot(end.checkpoint.content, end.checkpoint)
+        folds.remember_image(end.checkpoint.records, end.end_offset - 1, end.image)
+        return end.checkpoint.content
     control: tuple[KRaftVersionRecord | VotersRecord, ...] = ()
     if end.kraft_version and end.voters is not None:
         version = KRaftVersionRecord(version=0, kraft_version=end.kraft_version)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from minicluster.log.control import control_batch, control_records
 from minicluster.log.errors import LogCorruption
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.log import SnapshotId
-from minicluster.log.segment import SegmentContent, read_batches, read_segment
+from minicluster.log.segment import SegmentContent, bytes_of, read_batches
 from minicluster.protocol.records import (
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
@@ -51,6 +52,7 @@ class Snapshot:
     records: tuple[VersionedRecord, ...]
     last_contained_log_timestamp: int
     control: tuple[Any, ...] = ()  # KRaftVersionRecord and VotersRecord, if any
+    content: bytes = field(default=b"", compare=False, repr=False)  # where it was read
 
 
 def encode_snapshot(snapshot: Snapshot, *, epoch: int, timestamp_ms: int) -> bytes:
@@ -77,7 +79,9 @@ def read_checkpoint(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> Snapshot
 
     Errors:  NotALog; LogCorruption for damaged bytes or a missing header or footer.
     """
-    return snapshot_of(read_segment(path, whole=True, limits=limits))
+    content = bytes_of(path)
+    snapshot = snapshot_of(read_batches(path, content, whole=True, limits=limits))
+    return replace(snapshot, content=content)
 
 
 def decode_snapshot(buffer: bytes, name: str = "snapshot") -> Snapshot:

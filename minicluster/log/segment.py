@@ -84,7 +84,7 @@ def read_segment(
     Errors:  NotALog (missing, a folder, no regular file, no batch at all), LogCorruption,
              TooLarge.
     """
-    return read_batches(path, _bytes_of(path), whole=whole, limits=limits)
+    return read_batches(path, bytes_of(path), whole=whole, limits=limits)
 
 
 def read_batches(
@@ -222,7 +222,7 @@ def write_segment(path: Path, batches: Iterable[RecordBatch]) -> int:
     return size
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     try:
         return read_bytes(path)
     except UnusableFile as error:

@@ -165,9 +165,12 @@ class QuietReplicas:
     # Partitions.
 
     def _place(self, key: Key, topic: str, state: PartitionRegistration, now_ms: int) -> None:
+        own = self._config.broker_id
+        is_followed = self._followed.get(key) == state.leader and own in state.replicas
+        if is_followed and not self._offline:
+            return
         before = self._led.get(key)
         self._leave(key)
-        own = self._config.broker_id
         if own not in state.replicas or state.leader < 0 or self._is_offline(state):
             return
         if state.leader != own:

@@ -22,6 +22,9 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
     """
     raw = shift = 0
     try:
+        byte = buffer[position]
+        if byte < 0x80:  # most of them
+            return (byte >> 1) ^ -(byte & 1), position + 1
         while True:
             byte = buffer[position]
             position += 1

@@ -118,7 +118,7 @@ class TopicDelta:
         return {
             index: partition
             for index in sorted(rows if self.touched is None else self.touched)
-            if (partition := rows[index]) is not (known := old.get(index)) and known != partition
+            if _differ(old.get(index), partition := rows[index])
         }
 
 
@@ -385,6 +385,12 @@ _TOUCHES: dict[type, Callable[[DeltaBuilder, Any, MetadataImage], None]] = {
     ConfigRecord: DeltaBuilder._touch_config,
 }
 """The keys that a record changes; for records that are missing here the sections are compared."""
+
+
+def _differ(old: PartitionRegistration | None, new: PartitionRegistration) -> bool:
+    if old is None or old.partition_epoch != new.partition_epoch:
+        return True
+    return old is not new and old != new
 
 
 def _keys(before: HashTrieMap[K, V], after: HashTrieMap[K, V]) -> list[K]:

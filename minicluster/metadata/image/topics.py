@@ -99,14 +99,18 @@ class PartitionStep(NamedTuple):
     new: PartitionRegistration
 
 
+Lists = dict[tuple[tuple[int, ...], ...], str]
+
+
 class TopicsBuilder:
     """Topics that change: what many records do to a topic is put into its image at once."""
 
-    __slots__ = ("_open", "_topics")
+    __slots__ = ("_lists", "_open", "_topics")
 
     def __init__(self, topics: TopicsImage) -> None:
         self._topics = topics
         self._open: dict[UUID, _OpenTopic] = {}
+        self._lists: Lists = {}
 
     def add_partition(self, record: PartitionRecord) -> PartitionStep:
         """Apply a PartitionRecord, which overwrites an existing partition, epochs and all.
@@ -140,17 +144,20 @@ class TopicsBuilder:
     def _opened(self, topic_id: UUID) -> _OpenTopic:
         topic = self._open.get(topic_id)
         if topic is None:
-            topic = self._open[topic_id] = _OpenTopic(_existing(self._topics, topic_id))
+            topic = self._open[topic_id] = _OpenTopic(
+                _existing(self._topics, topic_id), self._lists
+            )
         return topic
 
 
 class _OpenTopic:
     """A topic, and its partitions that are new or another."""
 
-    __slots__ = ("fingerprint", "image", "partitions")
+    __slots__ = ("_lists", "_name", "fingerprint", "image", "partitions")
 
-    def __init__(self, image: TopicImage) -> None:
+    def __init__(self, image: TopicImage, lists: Lists) -> None:
         self.image, self.fingerprint = image, image.fingerprint
+        self._name, self._lists = f"{image.id.int}:", lists
         self.partitions: dict[int, PartitionRegistration] = {}
 
     def get(self, index: int) -> PartitionRegistration | None:
@@ -160,12 +167,30 @@ class _OpenTopic:
     def put(
         self, index: int, old: PartitionRegistration | None, new: PartitionRegistration
     ) -> PartitionStep:
-        topic_id = self.image.id
-        self.fingerprint += _partition_fingerprint(topic_id, index, new)
+        name, directories = f"{self._name}{index}:", _bytes_of(new.directories)
+        self.fingerprint += self._fingerprint(name, new, directories)
         if old is not None:
-            self.fingerprint -= _partition_fingerprint(topic_id, index, old)
+            if old.directories is not new.directories:
+                directories = _bytes_of(old.directories)
+            self.fingerprint -= self._fingerprint(name, old, directories)
         self.partitions[index] = new
-        return PartitionStep(topic_id, index, old, new)
+        return PartitionStep(self.image.id, index, old, new)
+
+    def _fingerprint(self, name: str, p: PartitionRegistration, directories: bytes) -> int:
+        """The hash of a row; lists that many partitions have are written once."""
+        lists = (
+            p.replicas,
+            p.isr,
+            p.removing_replicas,
+            p.adding_replicas,
+            p.elr,
+            p.last_known_elr,
+        )
+        text = self._lists.get(lists)
+        if text is None:
+            text = self._lists[lists] = "".join(map(str, lists))
+        row = f"{name}{text}{p.leader}:{p.leader_recovery_state}:{p.leader_epoch}"
+        return fingerprint_of_bytes(f"{row}:{p.partition_epoch}:".encode() + directories)
 
     def build(self) -> TopicImage:
         image, total = self.image, self.fingerprint & FINGERPRINT_MASK
@@ -260,11 +285,5 @@ def _existing(topics: TopicsImage, topic_id: UUID) -> TopicImage:
     return topic
 
 
-def _partition_fingerprint(topic_id: UUID, index: int, p: PartitionRegistration) -> int:
-    lists = (
-        f"{topic_id.int}:{index}:{p.replicas}{p.isr}{p.removing_replicas}{p.adding_replicas}"
-        f"{p.elr}{p.last_known_elr}{p.leader}:{p.leader_recovery_state}:{p.leader_epoch}"
-        f":{p.partition_epoch}:"
-    )
-    directories = b"".join([directory.bytes for directory in p.directories])
-    return fingerprint_of_bytes(lists.encode() + directories)
+def _bytes_of(directories: tuple[UUID, ...]) -> bytes:
+    return b"".join([directory.int.to_bytes(16, "big") for directory in directories])

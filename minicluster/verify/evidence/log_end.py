@@ -16,12 +16,14 @@ from uuid import UUID
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import Snapshot
 from minicluster.log.control import control_records
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import LogError
 from minicluster.log.properties import META_PROPERTIES_NAME, read_properties
 from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.folded_run import fold_run, run_length
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol.records import (
     AbortTransactionRecord,
@@ -29,6 +31,7 @@ from minicluster.protocol.records import (
     EndTransactionRecord,
     KRaftVersionRecord,
     LeaderChangeMessage,
+    VersionedRecord,
     VotersRecord,
 )
 from minicluster.protocol.uuids import parse_uuid
@@ -42,7 +45,8 @@ class LogEnd:
     """The state of a cluster where its metadata log ends.
 
     Shapes:  voters: the record of a dynamic quorum's voters, None for a static quorum;
-             voter_ids: empty where nothing names them; directories: of the controllers' logs.
+             voter_ids: empty where nothing names them; directories: of the controllers' logs;
+             checkpoint: that with which the log ends, if it does.
     Units:   end_offset is exclusive, epoch that of the record before it; quorum_epoch: the highest
              epoch that a controller has seen; time_ms: the timestamp of the newest record.
     """
@@ -58,6 +62,7 @@ class LogEnd:
     voters: VotersRecord | None
     voter_ids: tuple[int, ...]
     directories: Mapping[int, UUID]
+    checkpoint: Snapshot | None
 
 
 def read_log_end(path: Path) -> LogEnd:
@@ -92,6 +97,7 @@ def read_log_end(path: Path) -> LogEnd:
         voters=fold.voters if fold.kraft_version else None,
         voter_ids=fold.voter_ids or _voters_outside(run),
         directories=_directories(fold.voters, properties),
+        checkpoint=_checkpoint_at(fold.end_offset, run),
     )
 
 
@@ -111,9 +117,11 @@ class _Fold:
         for control in control_records(batch):
             self.control(control.message)
         records = () if batch.is_control else batch.metadata_records
-        for offset, versioned in enumerate(records, batch.base_offset):
-            if offset >= self.end_offset:
-                self._apply(versioned.record, offset)
+        start = max(0, self.end_offset - batch.base_offset)
+        while start < len(records):
+            end = start + run_length(records, start)
+            self._apply(records[start:end], batch.base_offset + start)
+            start = end
         self.time_ms = max(self.time_ms, batch.max_timestamp)
         if batch.next_offset > self.end_offset:
             self.end_offset, self.epoch = batch.next_offset, batch.leader_epoch
@@ -128,7 +136,8 @@ class _Fold:
         elif isinstance(message, LeaderChangeMessage) and self.voters is None:
             self.voter_ids = tuple(sorted(voter.voter_id for voter in message.voters))
 
-    def _apply(self, record: Any, offset: int) -> None:
+    def _apply(self, run: tuple[VersionedRecord, ...], offset: int) -> None:
+        record = run[0].record
         if isinstance(record, BeginTransactionRecord):
             self._before = self.image, offset
         elif isinstance(record, EndTransactionRecord):
@@ -137,7 +146,7 @@ class _Fold:
             if self._before is not None:
                 self.image, self._before = self._before[0], None
         else:
-            self.image = apply(self.image, record, offset=offset)
+            self.image = fold_run(self.image, run, offset).after
 
     def end(self) -> None:
         """Drop what an open transaction has changed."""
@@ -160,6 +169,12 @@ def _begin(fold: _Fold, run: Run) -> None:
     fold.time_ms = start.snapshot.last_contained_log_timestamp
     for message in start.snapshot.control:
         fold.control(message)
+
+
+def _checkpoint_at(end_offset: int, run: Run) -> Snapshot | None:
+    """The snapshot that the log begins with, if nothing follows it."""
+    start = run.start
+    return None if start is None or start.end_offset != end_offset else start.snapshot
 
 
 def _epoch_of(files: MetadataFiles) -> int:
