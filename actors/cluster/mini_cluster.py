@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -342,7 +343,7 @@ class MiniCluster(ClusterRoles):
 
         self.check_started("save")
         place = _path(path, "save")
-        with self.rt.exclusive():
+        with self.rt.exclusive(), _writing("save", place):
             return write_run(self, place)
 
     def export(self, kafka: str | Path, *, port: int = DEFAULT_PORT) -> Exported:
@@ -356,7 +357,8 @@ class MiniCluster(ClusterRoles):
         place = _path(kafka, "export")
         with temporary_folder("run") as folder:
             run = self.save(folder.path / "runs" / self.run_id)
-            return export_run(run, place, port=port, now_ms=int(time.time() * 1000))
+            with _writing("export", place):
+                return export_run(run, place, port=port, now_ms=int(time.time() * 1000))
 
     def ingest(self, path: str | Path, form: str = "parquet") -> Path:
         """Write the committed metadata log to disk while the cluster runs, from its start on.
@@ -365,7 +367,9 @@ class MiniCluster(ClusterRoles):
                  and one at the end; form log: a segment that grows, for ``readStream``. -> where.
         Errors:  UserError for another form.
         """
-        follower = stream(form, _path(path, "ingest"))
+        place = _path(path, "ingest")
+        with _writing("ingest", place):
+            follower = stream(form, place)
         with self.rt.exclusive():
             sink = self.rt.actor("metadata-sink")
             if sink is None:
@@ -384,8 +388,10 @@ class MiniCluster(ClusterRoles):
         from minicluster.verify import verify
 
         if path is not None:
-            self.report = verify(self.save(path))
-            self.report.leave(Path(path))
+            run = self.save(_path(path, "verify"))
+            self.report = verify(run)
+            with _writing("verify", run):
+                self.report.leave(run)
             return self.report
         with temporary_folder("run") as folder:
             place = folder.path / "runs" / self.run_id
@@ -403,3 +409,17 @@ def _path(value: object, what: str) -> Path:
     if not isinstance(value, str | os.PathLike):
         raise UserError(f"{what}: {shown(value)} is no path")
     return Path(value)
+
+
+@contextmanager
+def _writing(what: str, path: Path) -> Iterator[None]:
+    """Give an error of the file system the words of a method that writes to a path.
+
+    Errors:  Unwritable for it, with the path that the caller gave.
+    """
+    try:
+        yield
+    except OSError as error:
+        from minicluster.actors.recording.run_place import Unwritable
+
+        raise Unwritable(f"{what}: {path}: cannot be written: {error.strerror or error}") from None
