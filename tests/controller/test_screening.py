@@ -1,4 +1,4 @@
-"""What any controller refuses of a request, before the active one decides about the rest.
+"""Refusals that any controller gives, before the active one decides about the rest of a request.
 
 Source:  ControllerApis; QuorumController, where a request about nothing completes at once.
 """

@@ -36,6 +36,7 @@ TITLES = {
     392: "Fetch from the closest replica",
     394: "Member id required for the initial join",
     405: "Tiered storage",
+    412: "Dynamic log levels of a node",
     447: "Exactly once with consumer groups",
     455: "Administrative API for replica reassignment",
     460: "Admin leader election RPC",

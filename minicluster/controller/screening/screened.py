@@ -10,7 +10,7 @@ from minicluster.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """What is left of a request for the active controller.
+    """The part of a request that is left for the active controller.
 
     Shapes:  complete makes the response to the whole request from the response to what is left.
     """
