@@ -90,9 +90,9 @@ class Group:
         )
         return ErrorCode(self.send(request, 4).error_code)
 
-    def commit(self, offset: int) -> ErrorCode:
+    def commit(self, offset: int, metadata: str = "here") -> ErrorCode:
         partition = m.OffsetCommitRequest.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_metadata="here"
+            partition_index=0, committed_offset=offset, committed_metadata=metadata
         )
         topic = m.OffsetCommitRequest.OffsetCommitRequestTopic(
             name="orders", partitions=(partition,)
@@ -230,6 +230,15 @@ def test_a_retention_past_the_largest_long_wraps_around(cluster: MiniCluster) ->
     request = m.OffsetCommitRequest(group_id="g", retention_time_ms=(1 << 63) - 1, topics=(topic,))
     response = group.send(request, 2)
     assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def test_a_commit_that_is_refused_by_partition_still_makes_the_group(cluster: MiniCluster) -> None:
+    """Source: OffsetMetadataManager.validateOffsetCommit creates it before it looks at offsets."""
+    group = Group(cluster)
+    assert group.commit(5, "x" * 4097) == ErrorCode.OFFSET_METADATA_TOO_LARGE
+    request = m.DeleteGroupsRequest(groups_names=("g",))
+    errors = [group.send(request, 2).results[0].error_code for _ in range(2)]
+    assert errors == [ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
 
 
 def test_offsets_of_a_deleted_topic_go_with_it(cluster: MiniCluster) -> None:

@@ -140,7 +140,8 @@ def _validate(
     group = shard.groups.get(request.group_id)
     generation_id = request.generation_id_or_member_epoch
     if group is None:
-        if generation_id < 0:  # a consumer that assigns itself: its group comes with the record
+        if generation_id < 0:  # a consumer that assigns itself, whatever becomes of its offsets
+            shard.new_classic_group(request.group_id, now_ms)
             return None
         if version >= _GROUP_NOT_FOUND_FROM:
             shard.group(request.group_id)

@@ -56,7 +56,7 @@ def handle_txn_offset_commit(
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
         try:
-            committer = _committer(shard, request, version)
+            committer = _committer(shard, request, version, at_ms)
             records, errors = offset_records(
                 shard,
                 request.group_id,
@@ -106,7 +106,7 @@ def _known_topics(
 
 
 def _committer(
-    shard: GroupShard, request: TxnOffsetCommitRequest, version: int
+    shard: GroupShard, request: TxnOffsetCommitRequest, version: int, now_ms: int
 ) -> ConsumerGroupMember | None:
     """Check the member; one whose partitions are still to be checked is returned.
 
@@ -120,6 +120,7 @@ def _committer(
     if group is None:
         if epoch >= 0:
             raise OperationError(ErrorCode.ILLEGAL_GENERATION)
+        shard.new_classic_group(request.group_id, now_ms)
     elif isinstance(group, ConsumerGroup):
         return committing_member(
             group, member_id, instance_id, epoch, transactional=True, version=version
