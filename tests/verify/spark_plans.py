@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Item = tuple[Rule, Check]
-RUNS_TOGETHER = 20  # as many as Java's memory holds the views of
-# What is quicker for small data is slower for the rows of twenty runs.
+_BYTES_TOGETHER = 8 << 20  # of logs and traces: Java's memory holds the views of so much
+_MANY_BYTES = 1 << 20
+# What is quicker for small data is slower for the rows of many runs.
 _FOR_MANY_ROWS = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -41,24 +42,33 @@ _FOR_MANY_ROWS = {
 
 
 def report_of_plans(
-    spark: SparkSession,
-    paths: Sequence[Path],
-    rules: Sequence[Rule] = RULES,
-    *,
-    together: int = RUNS_TOGETHER,
+    spark: SparkSession, paths: Sequence[Path], rules: Sequence[Rule] = RULES
 ) -> Report:
     """The report on these runs, whose rules Spark plans and computes."""
     tallies = Tallies()
     judged: list[Run] = []
-    named = named_paths(paths)
-    with _set(spark, _FOR_MANY_ROWS if len(named) > 2 else {}):
-        for start in range(0, len(named), together):
-            read = [read_run(*one, DEFAULT_LIMITS) for one in named[start : start + together]]
+    for size, group in _groups(named_paths(paths)):
+        with _set(spark, _FOR_MANY_ROWS if size > _MANY_BYTES else {}):
+            read = [read_run(path, name) for path, name in group]
             tables, runs = spark_tables.gather(read, rules)
             _judge(spark, tables, runs, rules, tallies)
             judged += map(without_contents, runs)
     sources = [Source(run.path, run.name, DEFAULT_LIMITS, is_long=True) for run in judged]
     return _report(judged, rules, tallies, sources)
+
+
+def _groups(named: Sequence[tuple[Path, str]]) -> Iterator[tuple[int, list[tuple[Path, str]]]]:
+    """Runs that are computed together, with the size of their logs and traces."""
+    size, group = 0, []
+    for path, name in named:
+        group.append((path, name))
+        files = (file for kind in ("*.log", "*.parquet") for file in path.rglob(kind))
+        size += sum(file.stat().st_size for file in files)
+        if size > _BYTES_TOGETHER:
+            yield size, group
+            size, group = 0, []
+    if group:
+        yield size, group
 
 
 @contextmanager

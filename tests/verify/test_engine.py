@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from minicluster.actors.play.campaign import play_seed
+from minicluster.faults import Faults
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Report, verify
 from minicluster.verify.engine.parser import SqlError, parse_expression, parse_query
 from minicluster.verify.engine.queries import plan_of
-from minicluster.verify.rules import BY_ID, RULES, VIEWS, Rule
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.rules import BY_ID, RULES, Rule
 from minicluster.verify.spark import routing
 from minicluster.verify.spark.fold_job import Item, Judged, Task, _judge_one
 from tests.verify import test_spark_rules, test_trace_rules
+from tests.verify.damage import Damage
+from tests.verify.damaged_runs import FILE_DAMAGE, saved_run
 from tests.verify.spark_plans import report_of_plans
+from tests.verify.test_damaged_logs import SOURCES
+from tests.verify.test_damaged_runs import damaged
+from tests.verify.test_spark_rules import KAFKA_LOGS
 from tests.verify.trace_cases import b2_bad, c6_near
 
 COLUMNS = {"t": ("k", "s", "v", "a"), "u": ("k", "w")}
@@ -132,11 +141,7 @@ def test_an_error_in_a_query_names_its_place(text: str, word: str) -> None:
 
 
 def check(spark: Any, paths: list[Path], rules: Sequence[Rule] = RULES) -> Report:
-    """Workers, each with a share of the views, find what Spark's own plans find.
-
-    Spark plans SQL; a view that a Python function folds has the same rows either way.
-    """
-    rules = [rule for rule in rules if all(VIEWS[view].fold is None for view in rule.views)]
+    """Workers, each with a share of the views, find what Spark's own plans find."""
     planned = report_of_plans(spark, paths, rules)
     folded = verify(*paths, rules=[rule.id for rule in rules])
 
@@ -184,15 +189,36 @@ def test_expressions_and_queries_are_spark_s(spark: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize(("seed", "faults"), [(1, ("S17",)), (2, ())])
-def test_workers_find_in_chaos_what_spark_plans_find(
-    seed: int, faults: tuple[str, ...], tmp_path: Path, spark: object
-) -> None:
-    """Each run by itself: Spark plans joins over the rows of all runs together."""
-    path = play_seed(seed, faults, runs=tmp_path).path
-    assert path is not None
+def test_workers_find_in_chaos_what_spark_plans_find(tmp_path: Path, spark: object) -> None:
+    """Every other run has a fault of the zoo. MINICLUSTER_CHAOS_RUNS=200 takes two hours."""
+    count = int(os.environ.get("MINICLUSTER_CHAOS_RUNS", "6"))
+    zoo = [field.metadata["zoo"] for field in fields(Faults)]
+    paths = []
+    for seed in range(1, count + 1):
+        faults = () if seed % 2 else (zoo[seed // 2 % len(zoo)],)
+        path = play_seed(seed, faults, runs=tmp_path).path
+        assert path is not None
+        paths.append(path)
 
-    check(spark, [path])
+    assert len([rule for rule in check(spark, paths).rules if rule.looked_at]) > 80
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_workers_find_in_damaged_copies_what_spark_plans_find(
+    tmp_path: Path, spark: object
+) -> None:
+    paths = []
+    for source in SOURCES:
+        batches = read_run(KAFKA_LOGS / source, source).committed
+        for seed in range(20):
+            paths.append(tmp_path / f"{source}-{seed}")
+            Damage(batches, f"{source}/{seed}").write(paths[-1])
+    whole = saved_run(tmp_path / "whole")
+    for name, damage in FILE_DAMAGE.items():
+        paths.append(damaged(whole, tmp_path / name, damage))
+
+    assert len({finding.rule for finding in check(spark, paths).findings}) > 10
 
 
 @pytest.mark.slow

@@ -27,12 +27,12 @@ def committed_log(
         only = nodes[0] if nodes else None
         return (only.batches if only else ()), only, 0
     needed = min(len(_voters(nodes)) // 2 + 1, len(nodes))
-    holders = Counter(_key(batch) for node in nodes for batch in node.batches)
+    holders = Counter(batch_key(batch) for node in nodes for batch in node.batches)
     starts = sorted(node.start for node in nodes)
 
     def held(batch: RecordBatch) -> bool:
         later = sum(1 for start in starts if start > batch.base_offset)
-        return holders[_key(batch)] + later >= needed
+        return holders[batch_key(batch)] + later >= needed
 
     prefixes: list[tuple[tuple[RecordBatch, ...], NodeLog]] = []
     for node in nodes:
@@ -43,12 +43,12 @@ def committed_log(
     ends = [prefix[-1].last_offset if prefix else -1 for prefix, _ in prefixes]
     usable = [one for one, end in zip(prefixes, ends, strict=True) if end == max(ends)]
     best, reference = min(usable, key=lambda one: (not one[1].begins_well, one[1].start))
-    certain = {_key(batch) for batch in best}
+    certain = {batch_key(batch) for batch in best}
     beyond: dict[_BatchKey, int] = {}
     for node in nodes:
         for batch in node.batches:
-            if _key(batch) not in certain and batch.base_offset >= reference.start:
-                beyond[_key(batch)] = batch.count
+            if batch_key(batch) not in certain and batch.base_offset >= reference.start:
+                beyond[batch_key(batch)] = batch.count
     return best, reference, sum(beyond.values())
 
 
@@ -72,9 +72,14 @@ def starting_snapshot(
     return Start(end_offset=end, epoch=epoch, snapshot=snapshot, file=file.name)
 
 
-def _key(batch: RecordBatch) -> _BatchKey:
+def batch_key(batch: RecordBatch) -> _BatchKey:
     """Equal for the same batch on two nodes."""
     return batch.base_offset, batch.leader_epoch, batch.crc
+
+
+def uncommitted_note(count: int) -> str:
+    """The note about records beyond the committed log."""
+    return f"{count} records at the end of some log were never committed"
 
 
 def _voters(nodes: Sequence[NodeLog]) -> list[int]:

@@ -22,7 +22,11 @@ from minicluster.log.segment import check_contents, read_alone, read_segment
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
 from minicluster.trace import OPTIONAL_TABLES, TABLES
-from minicluster.verify.evidence.committed_log import committed_log, starting_snapshot
+from minicluster.verify.evidence.committed_log import (
+    committed_log,
+    starting_snapshot,
+    uncommitted_note,
+)
 from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.run import NodeLog, Problem, Run
 from minicluster.verify.evidence.run_header import DamagedHeader, NotARun, RunHeader, read_header
@@ -139,7 +143,7 @@ def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
     if start is not None and start.end_offset:
         notes.append(f"judged from the snapshot that ends at offset {start.end_offset}")
     if uncommitted:
-        notes.append(f"{uncommitted} records at the end of some log were never committed")
+        notes.append(uncommitted_note(uncommitted))
     return Run(
         name=name,
         path=path,

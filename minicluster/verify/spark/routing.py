@@ -20,6 +20,7 @@ from minicluster.verify.evidence.source import Source
 from minicluster.verify.spark import fold_job
 from minicluster.verify.spark.fold_job import Item, Task, workers_of
 from minicluster.verify.spark.long.logs import LongLog, judge_logs, long_log
+from minicluster.verify.spark.long.quorums import LongQuorum, compare_quorums
 from minicluster.verify.spark.long.snapshots import judge_snapshots
 from minicluster.verify.tally import Tallies
 
@@ -38,7 +39,7 @@ class Route:
 
     Shapes:  origin: its URI on another file system, of which the path is a copy. is_short: one
              worker judges it. is_long: it is not drawn. long: its log, if shares of partitions
-             judge it.
+             judge it; quorum: its logs, which are compared before.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class Route:
     is_short: bool = True
     is_long: bool = False
     long: LongLog | None = None
+    quorum: LongQuorum | None = None
 
 
 def routes_of(
@@ -68,10 +70,13 @@ def _route(path: Path, name: str, limits: ReadLimits, origin: str | None) -> Rou
     if max(logs, default=0) <= SHORT_LOG_BYTES and trace <= SHORT_TRACE_BYTES:
         return Route(path, name, origin)
     is_long = max(logs, default=0) > SHORT_LOG_BYTES or trace > DRAWN_TRACE_BYTES
-    long = None
-    if located.run_json is None and len(located.logs) == 1 and not trace:
-        long = long_log(path, name, located.logs[0], origin)
-    return Route(path, name, origin, is_short=False, is_long=is_long, long=long)
+    long, quorum = None, None
+    if located.run_json is None and not trace and not located.missing:
+        if len(located.logs) == 1:
+            long = long_log(path, name, located.logs[0], origin)
+        else:
+            quorum = LongQuorum(path.absolute(), name, located.logs, origin)
+    return Route(path, name, origin, is_short=False, is_long=is_long, long=long, quorum=quorum)
 
 
 def judge_routes(
@@ -83,20 +88,23 @@ def judge_routes(
     """
     by_name: dict[str, Run] = {}
     logs = [route.long for route in routes if route.long is not None]
+    quorums = [route.quorum for route in routes if route.quorum is not None]
+    logs += [log for log in compare_quorums(spark, quorums, task) if log is not None]
+    by_shares = {log.name for log in logs}
     of_all = task
     if logs and task.user is not None:  # shares of partitions have no rules of a user's
         items = [Item(log.path, log.name, origin=log.origin) for log in logs]
         fold_job.judge_runs(spark, items, replace(task, rules=task.user.rules), tallies)
         task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
-    judge_snapshots(spark, logs, task, tallies)
     for log, judged in zip(logs, judge_logs(spark, logs, task, tallies), strict=True):
         if judged is not None:
             by_name[log.name] = judged
+    judge_snapshots(spark, [log for log in logs if log.name in by_name], task, tallies)
     workers = workers_of(spark)
     is_alone = len(routes) < workers  # else every worker has its own
     for some, its_task in (
-        ([route for route in routes if route.long is None], of_all),
-        ([route for route in routes if route.long and route.name not in by_name], task),
+        ([route for route in routes if route.name not in by_shares], of_all),
+        ([route for route in routes if route.name in by_shares - by_name.keys()], task),
     ):
         items = [
             Item(route.path, route.name, share, count, route.origin)

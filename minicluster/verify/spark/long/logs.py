@@ -9,17 +9,19 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
-from minicluster.log.directory import MetadataFiles, locate
+from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import InvalidBatch, LogError
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.heads import batch_heads, byte_ranges
 from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_piece
 from minicluster.protocol.errors import ProtocolError
+from minicluster.verify.evidence.committed_log import uncommitted_note
 from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.run import Extent, Problem, Run
 from minicluster.verify.online.checker import OnlineChecker
@@ -33,12 +35,35 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+OF_QUORUM = ("E01", "E02", "E03", "E05", "E09")
+"""The rules about the logs of all controllers, which a comparison of them judges (``quorums``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The comparison of the logs of several controllers.
+
+    Shapes:  first, end, records: of the part that is committed. uncommitted: records on any log
+             that are not in it. torn: the tails that are left off.
+    """
+
+    first: int
+    end: int
+    records: int
+    uncommitted: int
+    logs: int
+    looked_at: dict[str, int]
+    findings: tuple[Finding, ...]
+    torn: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class LongLog:
     """One controller's log that begins at 0, or where a snapshot ends.
 
     Shapes:  start: the snapshot from which it is judged, with its end offset and epoch. origin: the
-             URI of which the path is a copy.
+             URI of which the path is a copy. others: the logs of other controllers, with which it
+             was ``compared``.
     """
 
     path: Path
@@ -46,6 +71,13 @@ class LongLog:
     files: MetadataFiles
     start: tuple[int, int, Path] | None
     origin: str | None = None
+    others: tuple[MetadataFiles, ...] = ()
+    compared: Compared | None = None
+
+    @property
+    def end(self) -> int | None:
+        """Where its committed part ends, None for all of it."""
+        return None if self.compared is None else self.compared.end
 
 
 @dataclass(slots=True)
@@ -118,10 +150,29 @@ def log_at_hand(log: LongLog) -> Iterator[LongLog]:
         if path == log.path:
             yield log
             return
-        (files,) = locate(path, limits=log.files.limits).logs
-        here = long_log(path, log.name, files)
-        assert here is not None, f"{log.origin}: changed while it was read"
-        yield here
+        start = log.start
+        if start is not None:
+            start = (*start[:2], path / start[2].relative_to(log.path))
+        files = moved(log.files, log.path, path)
+        others = tuple(moved(other, log.path, path) for other in log.others)
+        yield replace(log, path=path, files=files, others=others, start=start)
+
+
+def moved(files: MetadataFiles, old: Path, new: Path) -> MetadataFiles:
+    """The files of a log, where a copy of the path in which they are is."""
+    if old == new:
+        return files
+
+    def place(file: Path) -> Path:
+        return new / file.relative_to(old)
+
+    return replace(
+        files,
+        path=place(files.path),
+        segments=tuple(map(place, files.segments)),
+        checkpoints=tuple(map(place, files.checkpoints)),
+        bootstrap=None if files.bootstrap is None else place(files.bootstrap),
+    )
 
 
 def _judge_share(log: LongLog, share: Share, limits: ReadLimits, meter: Meter) -> _Shared:
@@ -135,6 +186,8 @@ def _judge_share(log: LongLog, share: Share, limits: ReadLimits, meter: Meter) -
         torn: list[str | None] = []
         for path, placed in log_batches(log.files, limits, meter, torn.append):
             batch = placed.batch
+            if log.end is not None and batch.base_offset >= log.end:
+                break
             try:
                 checker.commit(batch)
             except (InvalidBatch, ProtocolError):
@@ -180,20 +233,29 @@ def log_batches(
 def _run(log: LongLog, shares: Sequence[_Shared], task: Task, tallies: Tallies) -> Run | None:
     """Add up the shares of one log."""
     first = shares[0]
-    if not first.ascends:
+    problems = dict.fromkeys(shared.problem for shared in shares if shared.problem is not None)
+    compared = log.compared
+    if not first.ascends or (compared is not None and problems):
         return None
     chosen = {rule.id for rule in task.rules}
+    of_shares = chosen - set(() if compared is None else OF_QUORUM)
     for shared in shares:
-        for rule_id in chosen & shared.looked_at.keys():
+        for rule_id in of_shares & shared.looked_at.keys():
             found = [finding for finding in shared.findings if finding.rule == rule_id]
             counts = shared.looked_at[rule_id], shared.not_promised[rule_id]
             tallies.add(rule_id, log.name, *counts, found)
-    if first.first > 0 and "E09" in chosen:  # its start is in a snapshot, as ``long_log`` has seen
+    if compared is not None:
+        for rule_id in chosen & compared.looked_at.keys():
+            found = [finding for finding in compared.findings if finding.rule == rule_id]
+            tallies.add(rule_id, log.name, compared.looked_at[rule_id], 0, found)
+    elif first.first > 0 and "E09" in chosen:  # its start is in a snapshot, as ``long_log`` saw
         tallies.add("E09", log.name, 1, 0)
-    problems = dict.fromkeys(shared.problem for shared in shares if shared.problem is not None)
-    notes = [] if first.torn is None else [first.torn]
+    torn = (first.torn,) if compared is None else compared.torn
+    notes = [one for one in torn if one is not None]
     if log.start is not None:
         notes.append(f"judged from the snapshot that ends at offset {log.start[0]}")
+    if compared is not None and compared.uncommitted:
+        notes.append(uncommitted_note(compared.uncommitted))
     return Run(
         name=log.name,
         path=log.path,
@@ -201,11 +263,14 @@ def _run(log: LongLog, shares: Sequence[_Shared], task: Task, tallies: Tallies) 
         nodes=(),
         committed=(),
         start=None,
-        uncommitted=0,
+        uncommitted=0 if compared is None else compared.uncommitted,
         lost=bool(problems),
         problems=tuple(Problem(evidence=Evidence.LOG, why=why) for why in problems),
         notes=tuple(notes),
         known_extent=Extent(
-            records=first.records, first_offset=max(first.first, 0), end_offset=first.end, logs=1
+            records=first.records,
+            first_offset=max(first.first, 0),
+            end_offset=first.end,
+            logs=1 if compared is None else compared.logs,
         ),
     )

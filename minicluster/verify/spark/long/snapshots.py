@@ -42,7 +42,7 @@ def judge_snapshots(
 ) -> None:
     """Judge the snapshots beside these logs in one job."""
     checks = [(rule, check) for rule in task.rules for check in rule.checks if check.view == _VIEW]
-    logs = [log for log in logs if log.files.checkpoints]
+    logs = [log for log in logs if any(of.checkpoints for of in (log.files, *log.others))]
     if not checks or not logs:
         return
     watch = Watch("folding logs up to their snapshots", task.on_progress, len(logs))
@@ -83,12 +83,15 @@ def fold_up_to_snapshots(item: bytes) -> bytes:
 def _rows(log: LongLog, limits: ReadLimits, meter: Meter) -> list[_Row]:
     fold = _Fold(log, limits)
     expected: dict[int, _Row] = {}
-    named = {file: parse_checkpoint_name(file.name) for file in log.files.checkpoints}
+    beside = {file: log_of for log_of in (log.files, *log.others) for file in log_of.checkpoints}
+    named = {file: parse_checkpoint_name(file.name) for file in beside}
     ends = {name[0] for name in named.values() if name is not None}
     first: int | None = None
     try:
         for _, placed in log_batches(log.files, limits, meter):
             batch = placed.batch
+            if log.end is not None and batch.base_offset >= log.end:
+                break
             first = batch.last_offset if first is None else first
             fold.take(batch)
             if batch.next_offset in ends:
@@ -99,7 +102,7 @@ def _rows(log: LongLog, limits: ReadLimits, meter: Meter) -> list[_Row]:
     rows: list[_Row] = []
     for file, name in sorted(named.items()):
         if name is not None and (name[0] in ends or name[0] <= begins):
-            node = -1 if log.files.node_id is None else log.files.node_id
+            node = -1 if beside[file].node_id is None else beside[file].node_id
             row = {"run": log.name, "node": node, "offset": name[0], "epoch": name[1]}
             row |= {"in_log": name[0] > begins} | expected.get(name[0], {})
             rows.append(row | snapshot_content(file, limits))
