@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from minicluster.actors.export.kafka_folder import Exported
     from minicluster.actors.listeners.endpoints import Endpoints
     from minicluster.actors.listeners.server import Listeners
+    from minicluster.actors.recording.followers import LogStream
     from minicluster.verify import Report
+    from minicluster.verify.spark.sink import ParquetSink
 
 START_WITHIN_MS = 120_000
 DECIDED_BY_LOG = (
@@ -71,6 +73,7 @@ class MiniCluster(ClusterRoles):
     online_checks: OnlineChecks | None = None
     znode_checks: OnlineZnodeChecks | None = None  # on ZooKeeper
     report: Report | None = None  # of the latest verify()
+    _ingesting: tuple[LogStream | ParquetSink, ...] = ()  # the places of ``ingest``
 
     # Actions: functions of a cluster, each declared once as a step (minicluster/scenario/actions).
 
@@ -376,7 +379,13 @@ class MiniCluster(ClusterRoles):
                 self.checks = (*self.checks, follower)
             else:
                 sink.deliver(Follow(follower))
+        self._ingesting = (*self._ingesting, follower)
         return follower.path
+
+    @property
+    def ingestion_lag(self) -> int:
+        """The committed records that ``ingest`` has not written yet, in all of its places."""
+        return sum(follower.lag for follower in self._ingesting)
 
     def verify(self, path: str | Path | None = None) -> Report:
         """Let Spark judge this run up to now.

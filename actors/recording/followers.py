@@ -151,6 +151,8 @@ class OnlineZnodeChecks:
 class LogStream:
     """Writes the log as one growing segment in Kafka's format, which ``readStream`` can follow."""
 
+    lag = 0  # each batch is written as it is committed
+
     def __init__(self, folder: Path) -> None:
         self.path = folder / METADATA_DIRECTORY
         self.path.mkdir(parents=True, exist_ok=True)

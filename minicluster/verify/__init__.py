@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from minicluster.verify.rules.model import Verdict as Verdict
     from minicluster.verify.shown.frames import views as views
     from minicluster.verify.spark.data_source import register as register
+    from minicluster.verify.spark.sink import follow as follow
+    from minicluster.verify.spark.sink import lag as lag
     from minicluster.verify.verifying import verify as verify
 
 _HOMES = {
@@ -23,12 +25,24 @@ _HOMES = {
     "OnlineChecker": "minicluster.verify.online.checker",
     "Report": "minicluster.verify.reporting.report",
     "Verdict": "minicluster.verify.rules.model",
+    "follow": "minicluster.verify.spark.sink",
+    "lag": "minicluster.verify.spark.sink",
     "register": "minicluster.verify.spark.data_source",
     "verify": "minicluster.verify.verifying",
     "views": "minicluster.verify.shown.frames",
 }
 
-__all__ = ["Finding", "OnlineChecker", "Report", "Verdict", "register", "verify", "views"]
+__all__ = [
+    "Finding",
+    "OnlineChecker",
+    "Report",
+    "Verdict",
+    "follow",
+    "lag",
+    "register",
+    "verify",
+    "views",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -62,6 +62,9 @@ def test_the_log_streams_into_parquet_with_the_columns_of_the_kraft_source(tmp_p
         cluster.create_topic("orders", min_isr=2)
         path = cluster.ingest(tmp_path / "rows")
         cluster.run_for("5s")
+        waiting = cluster.ingestion_lag
+    assert waiting > 20, "a file has a thousand records"
+    assert cluster.ingestion_lag == 0
     table = pq.read_table(path)
     assert table.column_names == [name for name, _ in COLUMNS]
     offsets = table["offset"].to_pylist()

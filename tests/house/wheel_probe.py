@@ -17,6 +17,7 @@ def main() -> None:
     """Play a tiny cluster from the installed wheel."""
     assert importlib.util.find_spec("fixtures") is None, "the wheel installs a top-level fixtures"
     assert importlib.util.find_spec("actors") is None, "the wheel installs a top-level actors"
+    assert importlib.util.find_spec("pyspark_kraft") is not None, "Spark finds the format by it"
     scripts = {e.name for e in importlib.metadata.entry_points(group="console_scripts")}
     assert "minicluster" in scripts
     plugins = {e.name for e in importlib.metadata.entry_points(group="pytest11")}

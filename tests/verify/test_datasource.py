@@ -16,7 +16,7 @@ from minicluster.log.segment import segment_name, write_segment
 from minicluster.protocol import records as r
 from minicluster.verify.spark import data_source as datasource
 from minicluster.verify.spark.rows import COLUMNS, Rows
-from minicluster.verify.spark.sink import ParquetSink, follow
+from minicluster.verify.spark.sink import ParquetSink, follow, lag
 from tests.verify.build import LogBuilder, change, cluster
 
 pytestmark = pytest.mark.spark
@@ -181,6 +181,38 @@ def test_a_sound_batch_with_an_unreadable_record_names_file_and_offset(tmp_path:
     place = rf"\.log: damaged at byte \d+, batch of offset {bad.base_offset}"
     with pytest.raises(LogCorruption, match=place):
         rows_of(tmp_path)
+
+
+def test_an_ordinary_session_finds_the_format_by_itself(spark: Any, tmp_path: Path) -> None:
+    ordinary = spark.newSession()
+    assert ordinary.conf.get("spark.sql.python.filterPushdown.enabled") == "false"
+    log = cluster().op(change((1, 2)))
+    rows = ordinary.read.format("kraft").load(str(log.write(tmp_path / "log")))
+
+    assert rows.count() == log.offset
+    assert rows.where("offset >= 3").count() == log.offset - 3
+
+
+def test_a_stream_goes_on_from_its_checkpoint_over_a_new_segment_and_a_snapshot(
+    kraft: Any, tmp_path: Path
+) -> None:
+    log = cluster()
+    home = log.write(tmp_path / "log") / "__cluster_metadata-0"
+    for step in range(2):  # each with a query of its own, as after a restart
+        query = follow(kraft, tmp_path / "log", tmp_path / "out")
+        query.processAllAvailable()
+        assert lag(query, tmp_path / "log") == 0
+        query.stop()
+        if step == 0:
+            base, held = log.offset, len(log.batches)
+            log.op(change((1, 2))).op(change((1, 2, 3)))
+            assert lag(query, tmp_path / "log") == 0
+            write_segment(home / segment_name(base), log.batches[held:])
+            write_segment(home / f"{base:020d}-{1:010d}.checkpoint", log.batches[:2])
+            assert lag(query, tmp_path / "log") == log.offset - base
+
+    rows = kraft.read.parquet(str(tmp_path / "out")).orderBy("offset").collect()
+    assert [row.offset for row in rows] == list(range(log.offset))
 
 
 def test_a_stream_follows_a_growing_log_exactly_once(kraft: Any, tmp_path: Path) -> None:

@@ -168,6 +168,23 @@ class TestParquetSink:
         assert (second.lag, second.gaps) == (0, [])
         assert not list(tmp_path.glob(".*"))
 
+    def test_a_last_file_that_lost_a_part_is_written_anew(
+        self, tmp_path: Path, batches: list[RecordBatch]
+    ) -> None:
+        first = ParquetSink(tmp_path, file_rows=4)
+        for batch in batches:
+            first.on_committed(batch)
+        first.close()
+        last = max(tmp_path.glob("*.parquet"))
+        last.write_bytes(last.read_bytes()[:-20])
+        second = ParquetSink(tmp_path, file_rows=4)
+        for batch in batches:
+            second.on_committed(batch)
+        second.close()
+
+        assert 0 < second.rows_written < first.rows_written
+        assert self.offsets(tmp_path) == list(range(end_of(batches)))
+
     def test_a_late_start_and_a_gap_are_shown(
         self, tmp_path: Path, batches: list[RecordBatch]
     ) -> None:

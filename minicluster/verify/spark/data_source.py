@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -50,6 +50,8 @@ from minicluster.verify.spark.travel import Fetched, ship_package
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+_Reader = TypeVar("_Reader", bound="KraftReader")
 
 
 def register(spark: SparkSession) -> None:
@@ -130,7 +132,11 @@ class KraftDataSource(DataSource):
 
     def reader(self, schema: StructType) -> KraftReader:
         """Read the files that are there now."""
-        return KraftReader(_path(self.options), _columns(schema), _limits(self.options))
+        return self.reader_of(KraftReader, schema)
+
+    def reader_of(self, kind: type[_Reader], schema: StructType) -> _Reader:
+        """A reader of a class."""
+        return kind(_path(self.options), _columns(schema), _limits(self.options))
 
     def streamReader(self, schema: StructType) -> KraftStream:
         """Follow a log as it grows."""

@@ -6,6 +6,7 @@ at the folder at any time. ``follow`` does the same from the files of a log, as 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,14 +83,20 @@ class ParquetSink:
 
 
 def _end_of(folder: Path) -> int:
-    """The offset after the last record in the files, -1 if there are none."""
+    """The offset after the last record in the files, -1 if there are none.
+
+    A last file that a machine lost a part of as it went down is removed; its records come again.
+    """
+    import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import parquet
 
-    files = sorted(folder.glob("*.parquet"))
-    if not files:
-        return -1
-    return int(pc.max(parquet.read_table(files[-1], columns=["offset"])["offset"]).as_py()) + 1
+    for file in sorted(folder.glob("*.parquet"), reverse=True):
+        try:
+            return int(pc.max(parquet.read_table(file, columns=["offset"])["offset"]).as_py()) + 1
+        except (pa.ArrowInvalid, OSError):
+            file.unlink()
+    return -1
 
 
 def follow(spark: SparkSession, log: Path, folder: Path) -> Any:
@@ -105,3 +112,15 @@ def follow(spark: SparkSession, log: Path, folder: Path) -> Any:
         .option("path", str(folder))
         .start()
     )
+
+
+def lag(query: Any, log: Path) -> int:
+    """The records of a log that a stream of ``follow`` has not written yet."""
+    from minicluster.log.format.limits import DEFAULT_LIMITS
+    from minicluster.verify.spark.data_source import KraftStream
+
+    stream = KraftStream(str(log), (), DEFAULT_LIMITS)
+    progress = query.lastProgress or {"sources": []}
+    ends = [json.loads(source["endOffset"])["offset"] for source in progress["sources"]]
+    done = max(ends, default=stream.initialOffset()["offset"])
+    return int(stream.latestOffset()["offset"] - done)
