@@ -396,3 +396,14 @@ def test_a_standby_names_the_active_controller_and_one_that_loses_it_none() -> N
     active.take(active.machine.on_renounce(0))
     lost = active.responses[token].response
     assert lost.error_message == "No controller appears to be active."
+
+
+def test_brokers_whose_configs_conflict_let_topics_without_configs_be_created() -> None:
+    """The configs of a topic are checked with those of the brokers, unless there are none."""
+    cluster = started(0)
+    lags = {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "5"}
+    for name, value in lags.items():
+        assert cluster.set_config(BROKER, "", name, value) == ErrorCode.NONE
+    assert cluster.create("plain", (0,)).error_code == ErrorCode.NONE
+    refused = cluster.create("special", (0,), configs={"retention.ms": "1"})
+    assert refused.error_code == ErrorCode.INVALID_CONFIG

@@ -146,15 +146,7 @@ def _create_topic(
     draw: Draw,
     new_topic_id: Callable[[], UUID],
 ) -> TopicResult:
-    values = {config.name: config.value for config in topic.configs}
-    changes = [
-        ConfigChange(name, ConfigOperation.SET, values[name])
-        for name in hash_map_order(values, string_hash)
-    ]
-    error, configs = alter_resource(state, (TOPIC, topic.name), changes, newly_created=True)
-    if error:
-        raise Refused(error.error, error.message or "")
-    configs += clear_elr_records(state, configs)
+    configs = _config_records(state, topic)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic, draw)
     policy = state.settings.topic_policy
     named = {config.name: config.value or "" for config in topic.configs}
@@ -177,6 +169,21 @@ def _create_topic(
         replication_factor=len(partitions[0].replicas),
         configs=_described_configs(state, topic),
     )
+
+
+def _config_records(state: ClusterState, topic: CreatableTopic) -> list[VersionedRecord]:
+    """The configs of a topic; without any the broker's own values are not looked at."""
+    if not topic.configs:
+        return []
+    values = {config.name: config.value for config in topic.configs}
+    changes = [
+        ConfigChange(name, ConfigOperation.SET, values[name])
+        for name in hash_map_order(values, string_hash)
+    ]
+    error, records = alter_resource(state, (TOPIC, topic.name), changes, newly_created=True)
+    if error:
+        raise Refused(error.error, error.message or "")
+    return records + clear_elr_records(state, records)
 
 
 @step
