@@ -12,10 +12,11 @@ from minicluster.actors.runtime import chance
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 
-Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold"]
+Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold", "record"]
 Distribution = Literal["fixed", "uniform", "exponential"]
 
 PEER_LINKS_MAX = 10_000  # without a disturbance
+RECORDED_MAX = 1_000  # requests of one condition
 OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
 
 
@@ -35,6 +36,12 @@ class Packet:
         self.is_response = is_response
         self.epoch = 0
         self.link: Link | None = None
+
+    def copy(self) -> Packet:
+        """The same packet, to be delivered once more."""
+        copied = Packet(self.exchange, self.body, self.is_response)
+        copied.link = self.link
+        return copied
 
     @property
     def src(self) -> int:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any, Protocol
 
-from minicluster.actors.links import Condition, Link, Links, Packet, is_client
+from minicluster.actors.links import RECORDED_MAX, Condition, Link, Links, Packet, is_client
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
@@ -226,7 +226,8 @@ class Network:
                     self.conditions.remove(condition)
                     self.links.between(condition.src, condition.dst).conditions.remove(condition)
             for condition in conditions:
-                self.release(condition)
+                if condition.kind != "record":
+                    self.release(condition)
             ended, self._unreset = self._unreset, []
             for exchange in ended:
                 self._later(self._disconnected, exchange)
@@ -234,7 +235,7 @@ class Network:
                 self.on_lift()
 
     def release(self, condition: Condition) -> None:
-        """Deliver the packets that a condition has held, in the order in which they were sent."""
+        """Deliver what a condition has held or recorded, in the order in which it was sent."""
         with self._lock:
             held = list(condition.held)
             condition.held.clear()
@@ -294,6 +295,9 @@ class Network:
                 case "hold":
                     condition.held.append(packet)
                     return "held"
+                case "record":
+                    if not packet.is_response and len(condition.held) < RECORDED_MAX:
+                        condition.held.append(packet.copy())
                 case "delay":
                     delay_ms += condition.delay_ms(chance.fraction(link.key, luck))
                 case "loss":

@@ -91,7 +91,10 @@ class Producer:
 
 @dataclass(slots=True, kw_only=True)
 class ProduceOperation(Operation):
-    """One record to a partition; ``offset`` is where it was acknowledged."""
+    """One record to a partition; ``offset`` is where it was acknowledged.
+
+    Shapes:  batch: the records behind it in the same batch, which are sent and end with it.
+    """
 
     id: int
     topic: str
@@ -103,6 +106,7 @@ class ProduceOperation(Operation):
     invoke_seq: int = 0
     offset: int | None = None
     then: ProduceOperation | None = None  # the operation that follows this one
+    batch: tuple[ProduceOperation, ...] = ()
     producer: Producer | None = None  # an idempotent one, if any
     unsure: bool = False  # a failed try may have appended it
 
@@ -126,6 +130,7 @@ class Load:
     until_ms: int
     acks: AcksWord
     key: str | None = None
+    batch: int = 1
     operations: list[ProduceOperation] = field(default_factory=list)
     stopped: bool = False
 
@@ -153,30 +158,18 @@ class Client(ClusterActor):
         self.directory = directory
         self._ids = itertools.count(1)
 
-    def new_operation(
-        self,
-        topic: str,
-        partition: int,
-        *,
-        acks: AcksWord,
-        deadline_ms: int,
-        key: str | None = None,
-        to: int | None = None,
-        producer: Producer | None = None,
-    ) -> ProduceOperation:
-        """An operation that produces one record with a unique value."""
-        number = next(self._ids)
-        return ProduceOperation(
-            deadline_ms=deadline_ms,
-            id=number,
-            topic=topic,
-            partition=partition,
-            value=f"{topic}-{partition}/{number}",
-            acks=acks,
-            key=key,
-            to=to,
-            producer=producer,
-        )
+    def new_batch(
+        self, topic: str, partition: int, size: int = 1, **how: Any
+    ) -> list[ProduceOperation]:
+        """Operations that each produce one record with a unique value; the first one sends all."""
+        made: list[ProduceOperation] = []
+        for number in itertools.islice(self._ids, size):
+            value = f"{topic}-{partition}/{number}"
+            made.append(
+                ProduceOperation(id=number, topic=topic, partition=partition, value=value, **how)
+            )
+        made[0].batch = tuple(made[1:])
+        return made
 
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Completion):
@@ -239,23 +232,26 @@ class Client(ClusterActor):
         while (
             load.next_ms < load.until_ms and load.next_ms <= now_ms
         ):  # above 1,000 per second: several in one millisecond
-            operation = self.new_operation(
+            batch = self.new_batch(
                 load.topic,
                 load.partition,
+                load.batch,
                 acks=load.acks,
                 deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS,
                 key=load.key,
             )
-            load.operations.append(operation)
-            self._produce(operation)
+            load.operations.extend(batch)
+            self._produce(batch[0])
         if load.next_ms < load.until_ms:
             self.after(load.next_ms - now_ms, load)
         else:
             load.stopped = True
 
     def _produce(self, operation: ProduceOperation) -> None:
+        records = (operation, *operation.batch)
         if operation.invoke_seq == 0:
-            operation.invoke_seq = self.recorder.event("invoke", operation.id, operation.value)
+            for one in records:
+                one.invoke_seq = self.recorder.event("invoke", one.id, one.value)
         leader = operation.to
         if leader is None:
             leader = self.directory.leader(operation.topic, operation.partition)
@@ -271,10 +267,10 @@ class Client(ClusterActor):
         if producer is not None:
             numbered = producer.id, producer.epoch, producer.sequence
         key = None if operation.key is None else operation.key.encode()
-        acks = _ACKS[operation.acks]
+        acks, time_ms = _ACKS[operation.acks], self.rt.record_time_ms()
         request = produce_request(
             (operation.topic, operation.partition),
-            Record(0, self.rt.record_time_ms(), key, operation.value.encode()),
+            *(Record(n, time_ms, key, one.value.encode()) for n, one in enumerate(records)),
             acks=acks,
             timeout_ms=ATTEMPT_TIMEOUT_MS,
             numbered=numbered,
@@ -324,9 +320,10 @@ class Client(ClusterActor):
         partition = response.responses[0].partition_responses[0]
         error = ErrorCode.for_code(partition.error_code)
         if error is ErrorCode.NONE:
-            operation.offset = partition.base_offset
+            for offset, one in enumerate((operation, *operation.batch), partition.base_offset):
+                one.offset = offset
             if producer is not None:
-                producer.sequence += 1
+                producer.sequence += 1 + len(operation.batch)
             self._end(operation, "ok", None)
         elif error in _NOT_DONE:
             self._again(operation, error.name)
@@ -341,6 +338,12 @@ class Client(ClusterActor):
         producer = operation.producer
         if producer is not None and kind != "ok":
             producer.id = -1  # the outcome is unknown, so a new id starts a new sequence
+        for one in (operation, *operation.batch):
+            self._record_end(one, kind, error)
+        if operation.then is not None:
+            self._produce(operation.then)
+
+    def _record_end(self, operation: ProduceOperation, kind: str, error: str | None) -> None:
         sequence = self.recorder.event("complete", operation.id, kind, error)
         self.recorder.trace(
             "history",
@@ -357,12 +360,10 @@ class Client(ClusterActor):
                 "offset": operation.offset,
                 "value": operation.value,
                 "error": error,
-                "idempotent": producer is not None,
+                "idempotent": operation.producer is not None,
             },
         )
         operation.finish(None, error)
-        if operation.then is not None:
-            self._produce(operation.then)
 
 
 def has_error(response: Any, error: ErrorCode) -> bool:

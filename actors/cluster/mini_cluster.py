@@ -86,6 +86,8 @@ class MiniCluster(ClusterRoles):
     reorder = network.reorder
     hold = network.hold
     release = network.release
+    record = network.record
+    replay = network.replay
     heal = network.heal
     held = network.held
 
@@ -127,6 +129,7 @@ class MiniCluster(ClusterRoles):
     set_config = topics.set_config
     elect = topics.elect
     unregister = topics.unregister
+    delete_records = records.delete_records
 
     produce = records.produce
     pause_load = records.pause_load

@@ -1,4 +1,4 @@
-"""The Produce request of one record, with the number that a producer with an id gives it."""
+"""The Produce request of one batch, with the number that a producer with an id gives it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ NUMBERLESS = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
 def produce_request(
     place: TopicPartition,
-    record: Record,
-    *,
+    *records: Record,
     acks: int,
     timeout_ms: int,
     numbered: tuple[int, int, int] = NUMBERLESS,
     transactional_id: str | None = None,
 ) -> ProduceRequest:
-    """A batch of one record for one partition.
+    """A batch of records for one partition.
 
     Shapes:  numbered: producer id, producer epoch, sequence (KIP-98).
     """
     producer_id, epoch, sequence = numbered
     batch = RecordBatch.of(
-        [record],
+        records,
         leader_epoch=-1,
         producer_id=producer_id,
         producer_epoch=epoch,

@@ -14,6 +14,7 @@ PARTITIONS_MAX = 9_999  # of one topic: with its own record, as many as Kafka wr
 REPLICAS_MAX = BROKERS_MAX
 MEMBERS_MAX = 100  # of one consume
 RECORDS_MAX = 1_000_000  # of one produce
+BATCH_MAX = 1_000  # records of one batch
 RATE_MAX = 100_000  # records per second of one produce
 DIRECTORIES_MAX = 100  # of one broker
 SEED_MAX = 2**63 - 1

@@ -91,15 +91,21 @@ def hold(cluster: ClusterRoles, do: declared.Hold) -> None:
 
 @performs(declared.Release)
 def release(cluster: ClusterRoles, do: declared.Release) -> None:
-    _lift(
-        cluster,
-        [
-            condition
-            for condition in _conditions(cluster, do.src, do.dst)
-            if condition.kind == "hold" and (not do.api or condition.apis == do.api)
-        ],
-        "release",
-    )
+    _lift(cluster, _of_kind(cluster, "hold", do), "release")
+
+
+@performs(declared.Record)
+def record(cluster: ClusterRoles, do: declared.Record) -> None:
+    _refuse_clients(cluster, "record", do)
+    _disturb(cluster, "record", _pairs(cluster, do.src, do.dst), api=do.api)
+
+
+@performs(declared.Replay)
+def replay(cluster: ClusterRoles, do: declared.Replay) -> None:
+    recorded = _of_kind(cluster, "record", do)
+    for condition in recorded:
+        cluster.network.release(condition)
+    _lift(cluster, recorded, "replay")
 
 
 @performs(declared.Heal)
@@ -118,7 +124,9 @@ def held(cluster: ClusterRoles, src: Nodes | None = None, dst: Nodes | None = No
 
 
 def _refuse_clients(
-    cluster: ClusterRoles, word: str, do: declared.Duplicate | declared.Reorder
+    cluster: ClusterRoles,
+    word: str,
+    do: declared.Duplicate | declared.Reorder | declared.Record,
 ) -> None:
     """Refuse what no connection of TCP does.
 
@@ -141,6 +149,16 @@ def _conditions(cluster: ClusterRoles, src: Nodes | None, dst: Nodes | None) -> 
         if (sources is None or condition.src in sources)
         and (targets is None or condition.dst in targets)
         and condition not in pauses
+    ]
+
+
+def _of_kind(
+    cluster: ClusterRoles, kind: Kind, do: declared.Release | declared.Replay
+) -> list[Condition]:
+    return [
+        condition
+        for condition in _conditions(cluster, do.src, do.dst)
+        if condition.kind == kind and (not do.api or condition.apis == do.api)
     ]
 
 

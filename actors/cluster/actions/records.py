@@ -1,18 +1,21 @@
-"""The action that produces records: a count of them, or a load in the background."""
+"""The actions on records: produce a count of them or a load in the background, delete them."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
-from minicluster.actors.cluster.actions.requests import finish
+from minicluster.actors.cluster.actions.requests import RequestRefused, finish, refuse, send
 from minicluster.actors.cluster.client import Load, ProduceOperation, Producer
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.durations import LONGEST_MS
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
 from minicluster.scenario.actions import topics as declared
 from minicluster.scenario.actions.arguments import Duration, read_duration
 
 WITHIN = "30s"
+ALL_COMMITTED = -1  # an offset of DeleteRecords
 DELIVERY_WITHIN = "2m"  # delivery.timeout.ms
 
 
@@ -25,23 +28,47 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
     target = None if do.to is None else cluster.ids(do.to)[0]
     operations: list[ProduceOperation] = []
     producer = Producer() if do.idempotent else None
-    for _ in range(1 if do.count is None else do.count):
-        operation = cluster.own_client.new_operation(
+    left, before = 1 if do.count is None else do.count, None
+    while left:
+        batch = cluster.own_client.new_batch(
             str(do.topic),
             do.partition,
+            min(left, do.batch),
             acks=cast(declared.AcksWord, do.acks),
             deadline_ms=deadline_ms,
             key=do.key,
             to=target,
             producer=producer,
         )
-        if operations:
-            operations[-1].then = operation
-        operations.append(operation)
+        if before is not None:
+            before.then = batch[0]
+        before = batch[0]
+        operations += batch
+        left -= len(batch)
     if operations:
         cluster.own_client.deliver(operations[0])
     finish(cluster, operations, deadline_ms + 60_000)
     return operations
+
+
+@performs(declared.DeleteRecords)
+def delete_records(cluster: ClusterRoles, do: declared.DeleteRecords) -> dict[str, int]:
+    request = m.DeleteRecordsRequest
+    before = ALL_COMMITTED if do.before is None else do.before
+    low: dict[str, int] = {}
+    for topic, index in cast(tuple[tuple[str, int], ...], do.partitions):
+        what = f"delete records of {topic}-{index}"
+        leader = cluster.own_client.directory.leader(topic, index)
+        if leader is None:
+            raise RequestRefused(what, ErrorCode.LEADER_NOT_AVAILABLE, None)
+        wanted = request.DeleteRecordsPartition(partition_index=index, offset=before)
+        of_topic = request.DeleteRecordsTopic(name=topic, partitions=(wanted,))
+        given = request(topics=(of_topic,), timeout_ms=ms(do.within))
+        [response] = send(cluster, what, given, do.within, to=leader).topics
+        [result] = response.partitions
+        refuse(what, result.error_code)
+        low[f"{topic}-{index}"] = result.low_watermark
+    return low
 
 
 def pause_load(cluster: ClusterRoles) -> None:
@@ -61,6 +88,7 @@ def _start_load(cluster: ClusterRoles, do: declared.Produce, rate: float) -> lis
         until_ms=cluster.now_ms + lasting_ms,
         acks=cast(declared.AcksWord, do.acks),
         key=do.key,
+        batch=do.batch,
     )
     cluster.loads.append(load)
     cluster.own_client.deliver(load)

@@ -133,3 +133,26 @@ class Release(Action):
     dst: Nodes | None = None
     _: KW_ONLY
     api: Apis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Action):
+    """Keep a copy of each request that src sends to dst, for replay."""
+
+    src: Nodes
+    dst: Nodes
+    _: KW_ONLY
+    api: Apis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay(Action):
+    """Deliver again the requests that were recorded, in their order, and record no more.
+
+    Each comes as a late duplicate: its sender ignores the response.
+    """
+
+    src: Nodes | None = None
+    dst: Nodes | None = None
+    _: KW_ONLY
+    api: Apis | None = None

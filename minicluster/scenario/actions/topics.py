@@ -33,6 +33,7 @@ Replicas = Annotated[int, whole(1, bounds.REPLICAS_MAX)]
 PartitionCount = Annotated[int, whole(1, bounds.PARTITIONS_MAX)]
 PartitionIndex = Annotated[int, whole(0, bounds.PARTITIONS_MAX - 1)]
 Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
+BatchSize = Annotated[int, whole(1, bounds.BATCH_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,23 @@ class Elect(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteRecords(Action):
+    """Delete the first records of partitions (DeleteRecords): those below an offset, or all.
+
+    Shapes:  before: an offset at or below the high watermark, which is what none names. -> the low
+             watermark of each partition, by its name.
+    Errors:  RequestRefused with the leader's reason; NoResponse.
+    Source:  KIP-107.
+    """
+
+    refusable: ClassVar[bool] = True
+    partitions: Partitions
+    before: Records | None = None
+    _: KW_ONLY
+    within: Duration = ADMIN_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
 class Unregister(Action):
     """Remove the registration of brokers that are down (UnregisterBroker)."""
 
@@ -160,6 +178,7 @@ class Produce(Action):
              they can be sent again without coming twice (KIP-98). Each try has 30s; a record has as
              long, or 2m if it is sent again, or ``within``. ``key`` is the key of every record,
              which a compacted topic needs. ``to`` names a node to send to, leader or not.
+             ``batch``: so many of the records at a time, in one batch.
     """
 
     topic: TopicName | OfTopic
@@ -167,6 +186,7 @@ class Produce(Action):
     _: KW_ONLY
     count: Records | None = None
     rate: Rate | None = None
+    batch: BatchSize = 1
     acks: Acks = "all"
     key: Text | None = None
     idempotent: Flag = False

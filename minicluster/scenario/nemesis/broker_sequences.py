@@ -1,6 +1,6 @@
 """Sequences around registrations, topics and eligible leader replicas.
 
-Topics of their own hold no records, so that any of their replicas may go.
+Topics of their own hold no record that was promised to stay, so that any of their replicas may go.
 
 Source:  KAFKA-18106, -16952, -16757, -13083, -19497, -16892, -14616; the faults of Kafka 4.3.0
          with ELRs.
@@ -18,12 +18,10 @@ from minicluster.scenario.nemesis.draws import (
     World,
     fixed_delay,
     for_ms,
+    has_directories,
+    own_topic,
     some_brokers,
 )
-
-
-def _own_topic(name: str, letter: str = "") -> str:
-    return f"{name.replace(' ', '-').replace('/', '-')}{letter}"
 
 
 def _bounce(node: str, down_ms: int) -> Step:
@@ -63,7 +61,7 @@ def _fenced_at_creation(draws: Draws, name: str, world: World) -> Events:
     at_ms = world.session_ms + draws.between(f"{name}/at", 1_000, 3_000)
     silent = {"do": "cut", "src": fenced, "dst": "controllers"}
     yield 0, {**silent, **for_ms(at_ms + draws.between(f"{name}/for", 1_000, 5_000))}
-    topic = _own_topic(name)
+    topic = own_topic(name)
     yield at_ms, {"do": "create_topic", "name": topic, "assignment": [assignment], **MAY_FAIL}
     if draws.flip(f"{name}/more", 0.4):
         more = {"total": 2, "assignment": [assignment]}
@@ -73,10 +71,12 @@ def _fenced_at_creation(draws: Draws, name: str, world: World) -> Events:
 def _changed_while_away(draws: Draws, name: str, world: World) -> Events:
     """A broker misses that topics come, go or come anew, and has to load a snapshot, perhaps."""
     (number,) = some_brokers(draws, name, world, 1)
-    broker, old, new = f"broker({number})", _own_topic(name, "-old"), _own_topic(name, "-new")
+    broker, old, new = f"broker({number})", own_topic(name, "-old"), own_topic(name, "-new")
     create: Step = {"do": "create_topic", "partitions": 2, "replicas": 3, **MAY_FAIL}
     yield 0, {**create, "name": old}
     yield 100, {**create, "name": new}
+    load: Step = {"do": "produce", "topic": new, "rate": 20, "acks": "1", **for_ms(800)}
+    yield 200, load
     away_ms = 1_500
     lasting_ms = draws.between(f"{name}/for", 3_000, 12_000)
     match draws.below(f"{name}/how", 3):
@@ -93,7 +93,7 @@ def _changed_while_away(draws: Draws, name: str, world: World) -> Events:
         yield away_ms + 500, {"do": "delete_topic", "name": old, **MAY_FAIL}
         how = "recreate_topic" if draws.flip(f"{name}/anew", 0.6) else "delete_topic"
         yield away_ms + 700, {"do": how, "name": new, **MAY_FAIL}
-    short = _own_topic(name, "-short")
+    short = own_topic(name, "-short")
     yield away_ms + 900, {**create, "name": short, "replicas": 2}
     yield away_ms + 1_100, {"do": "delete_topic", "name": short, **MAY_FAIL}
     if draws.flip(f"{name}/snapshot", 0.6):
@@ -104,7 +104,7 @@ def _changed_while_away(draws: Draws, name: str, world: World) -> Events:
 def _eligible_replicas(draws: Draws, name: str, world: World) -> Events:
     """Members of an ISR fall below its minimum, and what makes them eligible changes."""
     first, second, third = some_brokers(draws, name, world, 3)
-    topic, other = _own_topic(name, "-a"), _own_topic(name, "-b")
+    topic, other = own_topic(name, "-a"), own_topic(name, "-b")
     create: Step = {"do": "create_topic", "assignment": [[first, second]], "min_isr": 2, **MAY_FAIL}
     yield 0, {**create, "name": topic}
     yield 100, {**create, "name": other}
@@ -158,5 +158,5 @@ BROKER_SEQUENCES = (
     Kind("fenced at creation", 0.4, _fenced_at_creation),
     Kind("changed while away", 0.6, _changed_while_away),
     Kind("eligible replicas", 0.6, _eligible_replicas),
-    Kind("directories fail", 0.5, _directories_fail),
+    Kind("directories fail", 0.5, _directories_fail, has_directories),
 )

@@ -18,6 +18,10 @@ SHAPE = frozenset({"controllers", "brokers", "log dirs", "victim", "dynamic"})
 Step = dict[str, Any]
 Events = Iterator[tuple[int, Step]]  # (milliseconds after the event began, step)
 
+LATE = format_duration(120_000)  # later than any sequence ends
+WEEK_MS = 7 * 24 * 3_600_000  # retention.ms
+QUICK_LAG_MS = 10_000  # of replica.lag.time.max.ms: an ISR shrinks while disturbances go on
+
 MAY_FAIL = {"may_fail": True, "within": "2s"}
 """Arguments of a step that a disturbance may hold up."""
 
@@ -98,6 +102,7 @@ class World:
     log_dirs: int
     victim: int  # the broker whose crashes take what it has not flushed
     dynamic: bool  # kraft.version 1: the last controller may leave the voters
+    clients: bool = False  # groups and transactions
     session_ms: int = 9_000
     lag_ms: int = 30_000
     request_ms: int = 30_000
@@ -123,13 +128,39 @@ class World:
         return f"controller({which})" if which < self.controllers else "active_controller()"
 
 
+def any_world(world: World) -> bool:
+    """True for every cluster."""
+    return True
+
+
+def is_quick(world: World) -> bool:
+    """True for a cluster whose ISRs shrink while disturbances go on."""
+    return world.lag_ms <= QUICK_LAG_MS
+
+
+def has_directories(world: World) -> bool:
+    """True for brokers with several log directories."""
+    return world.log_dirs > 1
+
+
+def has_quorum(world: World) -> bool:
+    """True where a controller may be lost."""
+    return world.controllers >= 3
+
+
+def is_dynamic(world: World) -> bool:
+    """True where voters change."""
+    return world.dynamic
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of fault: how often per minute, and what one such event is."""
+    """One kind of fault: how often per minute, what one such event is, and where it changes any."""
 
     name: str
     per_minute: float
     steps: Callable[[Draws, str, World], Events]
+    fits: Callable[[World], bool] = any_world
 
 
 def controller_ids(world: World) -> range:
@@ -157,6 +188,11 @@ def some_brokers(draws: Draws, name: str, world: World, count: int) -> list[int]
     """So many different brokers, in any order."""
     left = list(range(1, world.brokers + 1))
     return [left.pop(draws.below(f"{name}/{n}", len(left))) for n in range(count)]
+
+
+def own_topic(name: str, letter: str = "") -> str:
+    """The name of a topic of one event alone."""
+    return f"{name.replace(' ', '-').replace('/', '-')}{letter}"
 
 
 def for_ms(milliseconds: int) -> Step:

@@ -9,8 +9,9 @@ and a script are the same kind of thing and a step that is left out changes no o
 Limits of the disturbances (the fault atlas): one broker alone, always the same, may lose what
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
 copies lost; controllers flush before anything counts, so each may lose its tail; one of three or
-more controllers may leave the voters, and lose its disk, where voters can change; no lasting fault
-outlives the run.
+more controllers may leave the voters, and lose its disk, where voters can change; a controller's
+disk says that it has flushed what it has not only while all others have everything; no lasting
+fault outlives the run.
 
 Source:  FoundationDB's swarm testing, TigerBeetle's VOPR, Jepsen's nemesis packages.
 """
@@ -22,10 +23,13 @@ from typing import Any
 
 from minicluster.durations import format_duration
 from minicluster.scenario.nemesis.broker_sequences import BROKER_SEQUENCES
+from minicluster.scenario.nemesis.client_sequences import CLIENT_SEQUENCES
 from minicluster.scenario.nemesis.controller_sequences import CONTROLLER_SEQUENCES
 from minicluster.scenario.nemesis.draws import (
     LOSSY_TOPIC,
+    MAY_FAIL,
     TOPICS,
+    WEEK_MS,
     Draws,
     Kind,
     Step,
@@ -33,6 +37,7 @@ from minicluster.scenario.nemesis.draws import (
     replicated_load,
     seed_text,
 )
+from minicluster.scenario.nemesis.partition_sequences import PARTITION_SEQUENCES
 from minicluster.scenario.nemesis.replica_sequences import REPLICA_SEQUENCES
 from minicluster.scenario.nemesis.sequences import SEQUENCES
 from minicluster.scenario.nemesis.single import LASTING_EFFECTS, SINGLE
@@ -46,8 +51,13 @@ LIVENESS_BOUND = "180s"
 CLIENTS = 0.3  # how many seeds have groups and transactions
 TRANSFORMS = 0.5  # how many of those have both as one: consume, transform, produce
 TRANSFORMED_TOPIC = "delta"
+CALM = 0.3  # how many seeds with short timeouts go on after they have healed
+CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
-KINDS = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
+KINDS = (
+    *(*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *PARTITION_SEQUENCES),
+    *(*BROKER_SEQUENCES, *CONTROLLER_SEQUENCES, *CLIENT_SEQUENCES),
+)
 FOCUSED = tuple(kind for kind in KINDS if kind not in SINGLE or kind.name in LASTING_EFFECTS)
 FOCUSED_PER_MINUTE = 3.0
 SHORT_PACE = 2.0  # how many times as often disturbances come with short timeouts
@@ -64,9 +74,10 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
     events.sort(key=lambda event: event[0])  # stable: what was drawn first comes first
     steps: list[Step] = [*_load(draws), *_clients(draws)]
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
-    steps.append(
-        {"at": format_duration(WARM_UP_MS + chaos_ms), "do": "liveness", "bound": LIVENESS_BOUND}
-    )
+    liveness: Step = {"do": "liveness", "bound": LIVENESS_BOUND}
+    steps.append({"at": format_duration(WARM_UP_MS + chaos_ms), **liveness})
+    if quick and draws.flip("calm", CALM):
+        steps += [*_in_calm(draws, world), liveness]
     text = seed_text(seed, variation)
     return Scenario(
         name="-".join(["nemesis", *map(str, variation)]),
@@ -77,6 +88,26 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
         config=_config_of(draws, world, quick),
         steps=steps_of(steps, f"nemesis {text}"),
     )
+
+
+def _in_calm(draws: Draws, world: World) -> Iterator[Step]:
+    """One disturbance alone, when all that came before has healed, and the time it may take."""
+    calm_ms = 2 * world.session_ms + CALM_MS
+    if world.controllers >= 3 and draws.flip("calm/disk", 0.4):
+        active = "active_controller()"
+        yield {"after": format_duration(draws.between("calm/at", 500, 5_000)), "do": "wait"}
+        yield {"do": "flush_off", "node": active}
+        for n in range(1 + draws.below("calm/decisions", 3)):
+            value = {"key": "retention.ms", "value": WEEK_MS + n, **MAY_FAIL}
+            yield {"after": "200ms", "do": "set_config", "topic": TOPICS[0], **value}
+        down = format_duration(draws.between("calm/down", 20, 300))
+        lost: Step = {"do": "bounce", "node": active, "down": down, "lose_tail": "unflushed"}
+        yield {"after": "100ms", **lost}
+        yield {"after": "10s", "do": "wait"}
+    else:
+        broker = f"broker({1 + draws.below('calm/broker', world.brokers)})"
+        yield {"after": format_duration(calm_ms), "do": "controlled_shutdown", "node": broker}
+        yield {"after": format_duration(2 * world.session_ms + 2_000), "do": "wait"}
 
 
 def _world(draws: Draws, quick: bool) -> World:
@@ -93,7 +124,8 @@ def _world(draws: Draws, quick: bool) -> World:
         controllers=controllers,
         log_dirs=2 if draws.flip("log dirs", 0.3) else 1,
         victim=1 + draws.below("victim", 3),
-        dynamic=controllers >= 3 and draws.flip("dynamic", 0.4),
+        dynamic=controllers >= 3 and draws.flip("dynamic", 0.5),
+        clients=_has_clients(draws),
         **timeouts,
     )
 
@@ -176,7 +208,7 @@ def _disturbances(
     """Everything that happens after the warm-up; minutes: what the rates count by."""
     rates = _rates(draws)
     if rates is None:
-        rates = [(kind, FOCUSED_PER_MINUTE) for kind in _focus(draws)]
+        rates = [(kind, FOCUSED_PER_MINUTE) for kind in _focus(draws, world)]
     else:
         yield from _background(draws)
     for kind, per_minute in rates:
@@ -201,8 +233,8 @@ def _rates(draws: Draws) -> list[tuple[Kind, float]] | None:
     ]
 
 
-def _focus(draws: Draws) -> list[Kind]:
+def _focus(draws: Draws, world: World) -> list[Kind]:
     """Two or three sequences."""
-    left = list(FOCUSED)
+    left = [kind for kind in FOCUSED if kind.fits(world)]
     count = 2 + draws.below("focus", 2)
     return [left.pop(draws.below(f"focus/{n}", len(left))) for n in range(count)]

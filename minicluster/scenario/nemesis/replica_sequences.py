@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from minicluster.durations import format_duration
 from minicluster.scenario.nemesis.draws import (
+    LATE,
     LOSSY_TOPIC,
     MAY_FAIL,
     Draws,
@@ -22,8 +23,6 @@ from minicluster.scenario.nemesis.draws import (
     for_ms,
     topic_of,
 )
-
-LATE = format_duration(120_000)  # later than any sequence ends
 
 
 def _fenced_and_fetching(draws: Draws, name: str, world: World) -> Events:

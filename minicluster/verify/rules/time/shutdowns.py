@@ -2,7 +2,8 @@
 
 Other than the rest of these promises it counts in the middle of a run, since a broker that is down
 is itself a disturbance. It counts from the shutdown on, or from when the others must be back after
-what disturbed them last; what disturbs them meanwhile begins the wait anew.
+what disturbed them last; what disturbs them meanwhile begins the wait anew, and what disturbs the
+broker itself ends it.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ def shutdowns(
                     yield from waited(node, at_ms)
                     lasting.add(("down", json.dumps(node)))
             continue
-        if phase not in ("start", "stop") or action in _OWN:
+        if phase not in ("start", "stop") or action in _OWN or not targets:
             continue
         if action == "controlled_shutdown" and of_brokers.issuperset(targets):
             waiting |= dict.fromkeys(targets, at_ms)
             continue
+        for node in [target for target in targets if isinstance(target, int)]:
+            if node in waiting:
+                yield from waited(node, at_ms)
         ready_ms = at_ms + alive_ms
         for target in targets:
-            if isinstance(target, int):
-                waiting.pop(target, None)
             _disturb(lasting, action, phase, target)
     for broker in list(waiting):
         yield from waited(broker, ended_ms)
