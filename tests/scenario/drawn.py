@@ -17,10 +17,11 @@ def methods(scenario: Scenario) -> set[str]:
 
 
 def is_short(scenario: Scenario) -> bool:
-    """It is played within a second or two: short timeouts, few nodes, no groups."""
+    """It is played within a second or two: short timeouts, no groups, nothing after liveness."""
     ends_ms = max(step.at_ms or 0 for step in scenario.steps)
     quick = "broker.session.timeout.ms" in scenario.config
-    return quick and ends_ms <= SHORT_MS and "consume" not in methods(scenario)
+    ends_at_rest = scenario.steps[-1].at_ms is not None
+    return quick and ends_at_rest and ends_ms <= SHORT_MS and "consume" not in methods(scenario)
 
 
 def seeds_of(wanted: Callable[[Scenario], bool], number: int = 1, first: int = 0) -> list[int]:

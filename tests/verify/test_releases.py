@@ -9,7 +9,7 @@ import pytest
 
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.rules import Rules
-from minicluster.scenario.nemesis import generate
+from minicluster.scenario.reading import load_scenario
 from tests.verify.build import change, cluster
 from tests.verify.in_process import verified
 from tests.verify.test_online_rules import judged, rules_of
@@ -28,12 +28,15 @@ def test_under_3_9_a_new_incarnation_may_be_in_its_isrs_until_it_is_fenced_again
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("seed", "faults"),
-    [(310, ()), (34, tuple(f"Z{number}" for number in range(52, 62)))],
+    ("name", "faults"),
+    [
+        ("incarnation_stays", ()),
+        ("member_loses_log", tuple(f"Z{number}" for number in range(52, 62))),
+    ],
 )
-def test_seeds_that_3_9_failed(seed: int, faults: tuple[str, ...], tmp_path: Path) -> None:
-    """310: a new incarnation stays in its ISRs. 34: a member of an ISR loses its log."""
-    outcome = outcome_of(replace(generate(seed), rules="kafka-3.9", faults=faults), runs=tmp_path)
+def test_scenarios_that_3_9_failed(name: str, faults: tuple[str, ...], tmp_path: Path) -> None:
+    scenario = load_scenario(Path(__file__).with_name("releases") / f"{name}.yaml")
+    outcome = outcome_of(replace(scenario, rules="kafka-3.9", faults=faults), runs=tmp_path)
 
     assert outcome.failure is None
     assert outcome.path is not None

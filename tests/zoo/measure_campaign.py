@@ -27,6 +27,7 @@ from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.campaign import broken_at_end
 from minicluster.actors.play.player import play_once
 from minicluster.rules import Rules
+from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.rules import BY_ID, RULES
@@ -117,10 +118,17 @@ class Played:
 
 def play(seed: int, planted: Iterable[str]) -> Played:
     """Play one seed with some faults."""
-    scenario = replace(generate(seed), faults=tuple(planted))
+    return played_with(generate(seed), planted)
+
+
+def played_with(scenario: Scenario, planted: Iterable[str]) -> Played:
+    """Play a scenario with some faults."""
+    scenario = replace(scenario, faults=tuple(planted))
     cluster, failure = play_once(scenario, at_end=broken_at_end)
     hits = cluster.recorder.fault_hits
-    return Played(cluster, failure, frozenset(fault for fault in planted if hits.get(fault)))
+    return Played(
+        cluster, failure, frozenset(fault for fault in scenario.faults if hits.get(fault))
+    )
 
 
 @cache

@@ -139,50 +139,6 @@ def _late_acknowledgement(draws: Draws, name: str, world: World) -> Events:
     yield back_ms, {"do": "add_voter", "node": last, **VOTERS_MAY_FAIL}
 
 
-def _candidates_meet(draws: Draws, name: str, world: World) -> Events:
-    """Controllers are candidates in one epoch, and a voter restarts between their requests.
-
-    Nobody receives what it votes, so that both send their requests once more.
-    """
-    ids = controller_ids(world)
-    if len(ids) < 3:
-        return
-    votes: Step = {"src": "controllers", "dst": "controllers", "api": "Vote"}
-    node = f"controller({draws.below(f'{name}/node', len(ids))})"
-    meet_ms = draws.between(f"{name}/meet", 100, 1_000)
-    silent_ms = draws.between(f"{name}/silent", 100, 900)
-    yield 0, {"do": "hold", **votes}
-    yield 0, {"do": "cut", **votes, "src": node, **for_ms(meet_ms + silent_ms)}
-    yield 10, {"do": "resign"}
-    yield meet_ms, {"do": "release", **votes}
-    after_ms = meet_ms
-    for n in range(1 + draws.below(f"{name}/count", 3)):
-        after_ms += draws.between(f"{name}/{n}/gap", 20, 400)
-        down = format_duration(draws.between(f"{name}/{n}/down", 10, 60))
-        yield after_ms, {"do": "bounce", "node": node, "down": down}
-
-
-def _epoch_without_commit(draws: Draws, name: str, world: World) -> Events:
-    """A leader commits nothing of its epoch, and comes back when the log begins above that.
-
-    The others write a snapshot meanwhile, and drop what is before it once the next one leads.
-    """
-    if world.controllers < 3:
-        return
-    lasting_ms = draws.between(f"{name}/for", 2_500, 5_000)
-    fetches: Step = {"do": "cut", "src": "controllers", "dst": "controllers", "api": "Fetch"}
-    yield 0, {**fetches, **for_ms(lasting_ms)}
-    yield 50, {"do": "resign"}
-    alone_ms = draws.between(f"{name}/alone", 600, 1_800)
-    back_ms = lasting_ms + draws.between(f"{name}/back", 4_000, 9_000)
-    node = f"controller({draws.below(f'{name}/node', world.controllers)})"  # it leads, perhaps
-    alone = {"do": "cut", "src": node, "dst": "controllers", "both": True}
-    yield alone_ms, {**alone, **for_ms(back_ms - alone_ms)}
-    yield lasting_ms - 400, {"do": "snapshot", "node": "controllers"}
-    for at_ms in (lasting_ms + 2_500, back_ms - 200):
-        yield at_ms, {"do": "compact", "node": "controllers"}
-
-
 CONTROLLER_SEQUENCES = (
     Kind("decides in vain", 0.4, _decides_in_vain, has_quorum),
     Kind("restarts at once", 0.4, _restarts_at_once),
@@ -190,6 +146,4 @@ CONTROLLER_SEQUENCES = (
     Kind("lagging candidate", 0.4, _lagging_candidate, has_quorum),
     Kind("receives and cannot send", 0.3, _receives_and_cannot_send, has_quorum),
     Kind("late acknowledgement", 0.5, _late_acknowledgement, is_dynamic),
-    Kind("candidates meet", 0.5, _candidates_meet, has_quorum),
-    Kind("epoch without commit", 0.5, _epoch_without_commit, has_quorum),
 )

@@ -1,7 +1,9 @@
 """A scenario from a seed: disturbances within what Kafka promises to survive, then ``liveness``.
 
-Three seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and
-its rate is drawn. Three have a focus: two or three sequences alone, again and again. Half of the
+Half of the seeds have the usual kinds, the others more of them: sequences of partitions and clients
+of their own, and of elections; then some of them go on in calm after they have healed. Three seeds
+of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its rate is
+drawn. Three have a focus: two or three sequences alone, again and again. Half of the
 seeds have short timeouts, so that more follows from a disturbance within a minute. All is drawn
 before anything runs, and each draw hangs only on the seed and its own name, so that a random run
 and a script are the same kind of thing and a step that is left out changes no other.
@@ -37,6 +39,7 @@ from minicluster.scenario.nemesis.draws import (
     replicated_load,
     seed_text,
 )
+from minicluster.scenario.nemesis.election_sequences import ELECTION_SEQUENCES
 from minicluster.scenario.nemesis.partition_sequences import PARTITION_SEQUENCES
 from minicluster.scenario.nemesis.replica_sequences import REPLICA_SEQUENCES
 from minicluster.scenario.nemesis.sequences import SEQUENCES
@@ -51,13 +54,13 @@ LIVENESS_BOUND = "180s"
 CLIENTS = 0.3  # how many seeds have groups and transactions
 TRANSFORMS = 0.5  # how many of those have both as one: consume, transform, produce
 TRANSFORMED_TOPIC = "delta"
-CALM = 0.3  # how many seeds with short timeouts go on after they have healed
+MORE_KINDS = 0.5  # how many seeds have the sequences of partitions and clients of their own
+CALM = 0.4  # how many of those with short timeouts go on after they have healed
 CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
-KINDS = (
-    *(*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *PARTITION_SEQUENCES),
-    *(*BROKER_SEQUENCES, *CONTROLLER_SEQUENCES, *CLIENT_SEQUENCES),
-)
+USUAL = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
+MORE = (*PARTITION_SEQUENCES, *ELECTION_SEQUENCES, *CLIENT_SEQUENCES)
+KINDS = (*USUAL, *MORE)
 FOCUSED = tuple(kind for kind in KINDS if kind not in SINGLE or kind.name in LASTING_EFFECTS)
 FOCUSED_PER_MINUTE = 3.0
 SHORT_PACE = 2.0  # how many times as often disturbances come with short timeouts
@@ -76,7 +79,7 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
     liveness: Step = {"do": "liveness", "bound": LIVENESS_BOUND}
     steps.append({"at": format_duration(WARM_UP_MS + chaos_ms), **liveness})
-    if quick and draws.flip("calm", CALM):
+    if quick and _has_more_kinds(draws) and draws.flip("calm", CALM):
         steps += [*_in_calm(draws, world), liveness]
     text = seed_text(seed, variation)
     return Scenario(
@@ -88,6 +91,10 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
         config=_config_of(draws, world, quick),
         steps=steps_of(steps, f"nemesis {text}"),
     )
+
+
+def _has_more_kinds(draws: Draws) -> bool:
+    return draws.flip("more kinds", MORE_KINDS)
 
 
 def _in_calm(draws: Draws, world: World) -> Iterator[Step]:
@@ -124,7 +131,7 @@ def _world(draws: Draws, quick: bool) -> World:
         controllers=controllers,
         log_dirs=2 if draws.flip("log dirs", 0.3) else 1,
         victim=1 + draws.below("victim", 3),
-        dynamic=controllers >= 3 and draws.flip("dynamic", 0.5),
+        dynamic=controllers >= 3 and draws.flip("dynamic", 0.4),
         clients=_has_clients(draws),
         **timeouts,
     )
@@ -221,20 +228,26 @@ def _disturbances(
 
 def _rates(draws: Draws) -> list[tuple[Kind, float]] | None:
     """The kinds of a seed and their rates per minute; None for a seed with a focus."""
+    kinds = KINDS if _has_more_kinds(draws) else USUAL
     mode = draws.below("mode", 10)
     if mode < 3:
         return None
     if mode < 6:
-        return [(kind, kind.per_minute) for kind in KINDS]
+        return [(kind, kind.per_minute) for kind in kinds]
     return [
         (kind, 3 * draws.fraction(f"{kind.name}/rate") * kind.per_minute)
-        for kind in KINDS
+        for kind in kinds
         if draws.flip(f"{kind.name}/in")
     ]
 
 
 def _focus(draws: Draws, world: World) -> list[Kind]:
-    """Two or three sequences."""
-    left = [kind for kind in FOCUSED if kind.fits(world)]
-    count = 2 + draws.below("focus", 2)
-    return [left.pop(draws.below(f"focus/{n}", len(left))) for n in range(count)]
+    """Two or three sequences; where a seed has more kinds, one of those is the first."""
+    left = [kind for kind in FOCUSED if kind in USUAL]
+    chosen = []
+    if _has_more_kinds(draws):
+        more = [kind for kind in MORE if kind.fits(world)]
+        chosen.append(more[draws.below("focus/more", len(more))])
+        left = [kind for kind in FOCUSED if kind.fits(world) and kind not in chosen]
+    count = 2 + draws.below("focus", 2) - len(chosen)
+    return [*chosen, *(left.pop(draws.below(f"focus/{n}", len(left))) for n in range(count))]

@@ -25,6 +25,8 @@ from minicluster.scenario.nemesis.draws import (
     topic_of,
 )
 
+FETCH_BACKOFF_MS = 1_100  # a little more than replica.fetch.backoff.ms
+
 
 def _created(topic: str, replicas: list[int], min_isr: int = 1) -> Step:
     how: Step = {"assignment": [replicas], "min_isr": min_isr, **MAY_FAIL}
@@ -57,7 +59,7 @@ def _leads_with_less(draws: Draws, name: str, world: World) -> Events:
     topic = own_topic(name)
     yield 0, _created(topic, [first, second, third])
     behind_ms = draws.between(f"{name}/behind", 200, 800)
-    stays_ms = draws.between(f"{name}/stays", 300, min(1_500, world.lag_ms // 3))
+    stays_ms = draws.between(f"{name}/stays", FETCH_BACKOFF_MS, FETCH_BACKOFF_MS + 800)
     away_ms = 1_500 + behind_ms
     again_ms = away_ms + stays_ms
     yield 300, _load(topic, 30, again_ms + 2_000)
@@ -176,6 +178,21 @@ def _requests_again(draws: Draws, name: str, world: World) -> Events:
     yield later_ms, {"do": "replay", **link}
 
 
+def _made_anew_while_away(draws: Draws, name: str, world: World) -> Events:
+    """A broker comes back with the log of a topic that was deleted and made again by its name."""
+    brokers = some_brokers(draws, name, world, 3)
+    topic = own_topic(name)
+    yield 0, _created(topic, brokers)
+    yield 300, _load(topic, 20, 800)
+    down_ms = world.session_ms + draws.between(f"{name}/down", 500, 4_000)
+    away = {"do": "bounce", "node": brokers[draws.below(f"{name}/away", 3)]}
+    yield 1_500, {**away, "down": format_duration(down_ms)}
+    at_ms = 1_500 + draws.between(f"{name}/at", 300, world.session_ms)
+    yield at_ms, {"do": "recreate_topic", "name": topic, **MAY_FAIL}
+    if draws.flip(f"{name}/again"):
+        yield 1_500 + down_ms, _load(topic, 20, 1_000)
+
+
 PARTITION_SEQUENCES = (
     Kind("leads with less", 0.5, _leads_with_less),
     Kind("leads again unseen", 0.5, _leads_again_unseen),
@@ -183,4 +200,5 @@ PARTITION_SEQUENCES = (
     Kind("empty while fenced", 0.5, _empty_while_fenced),
     Kind("records deleted", 0.5, _records_deleted),
     Kind("requests again", 0.5, _requests_again),
+    Kind("made anew while away", 0.5, _made_anew_while_away),
 )
