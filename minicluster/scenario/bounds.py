@@ -17,7 +17,7 @@ RECORDS_MAX = 1_000_000  # of one produce
 BATCH_MAX = 1_000  # records of one batch
 RATE_MAX = 100_000  # records per second of one produce
 DIRECTORIES_MAX = 100  # of one broker
-SEED_MAX = 2**63 - 1
+SEED_MAX = OFFSET_MAX = 2**63 - 1
 NAME_MAX = 200  # characters of a scenario's name
 TEXT_MAX = 10_000  # characters of any other text
 STEPS_MAX = 10_000

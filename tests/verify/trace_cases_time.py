@@ -6,6 +6,7 @@ Every run is healed at 0 ms and ends at 1,000 ms; each promise has a bound of 50
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
@@ -226,12 +227,12 @@ def g11_near() -> RunBuilder:
     return later(run, LATE_MS + 50, r.RemoveTopicRecord(topic_id=TOPIC))
 
 
-def _shutting_down(*faults: tuple[int, str, str, object]) -> RunBuilder:
+def _shutting_down(*faults: tuple[Any, ...]) -> RunBuilder:
     """Broker 3 shuts down at 200 ms; the others come back within 100 ms of a disturbance."""
     bounds = {**dict.fromkeys(PROMISES, BOUND_MS), "G1": 100}
     run = timed(cluster(), healed_ms=None, bounds_ms=bounds)
-    for at_ms, action, phase, target in ((200, "controlled_shutdown", "start", 3), *faults):
-        row = {"action": action, "phase": phase, "targets": as_json([target])}
+    for at_ms, action, phase, *targets in ((200, "controlled_shutdown", "start", 3), *faults):
+        row = {"action": action, "phase": phase, "targets": as_json(targets)}
         run.row("fault", {**row, "seq": at_ms})
     return run
 
@@ -248,6 +249,16 @@ def g10_after_disturbance() -> RunBuilder:
     """It counts from when the others must be back."""
     cut = (210, "cut", "start", [1, 2]), (250, "cut", "stop", [1, 2])
     return _shutting_down(*cut, (950, "exit", "note", 3))
+
+
+def g10_ended_by_a_kill() -> RunBuilder:
+    """It is too late when somebody else ends it."""
+    return _shutting_down((200 + LATE_MS, "kill", "start", 3))
+
+
+def g10_near_killed() -> RunBuilder:
+    """Somebody else ends it in time; healing what is whole disturbs nobody."""
+    return _shutting_down((250, "heal", "stop"), (200 + SOON_MS, "kill", "start", 3))
 
 
 def g10_near() -> RunBuilder:
@@ -312,7 +323,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "G7": (g7_bad, g7_recovers),
     "G8": (g8_bad, g8_never, g8_late_acknowledgement),
     "G9": (g9_bad,),
-    "G10": (g10_bad, g10_late, g10_after_disturbance),
+    "G10": (g10_bad, g10_late, g10_after_disturbance, g10_ended_by_a_kill),
     "G11": (g11_bad,),
     "G12": (g12_bad, g12_no_owner, g12_late),
 }
@@ -326,7 +337,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "G7": (g7_near,),
     "G8": (g8_near, g8_near_acknowledgement),
     "G9": (g9_near,),
-    "G10": (g10_near, g10_near_disturbed),
+    "G10": (g10_near, g10_near_disturbed, g10_near_killed),
     "G11": (g11_near,),
     "G12": (g12_near, g12_near_ended),
 }

@@ -33,6 +33,7 @@ Replicas = Annotated[int, whole(1, bounds.REPLICAS_MAX)]
 PartitionCount = Annotated[int, whole(1, bounds.PARTITIONS_MAX)]
 PartitionIndex = Annotated[int, whole(0, bounds.PARTITIONS_MAX - 1)]
 Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
+Offset = Annotated[int, whole(0, bounds.OFFSET_MAX)]
 BatchSize = Annotated[int, whole(1, bounds.BATCH_MAX)]
 
 
@@ -153,7 +154,7 @@ class DeleteRecords(Action):
 
     refusable: ClassVar[bool] = True
     partitions: Partitions
-    before: Records | None = None
+    before: Offset | None = None
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
 
