@@ -3,10 +3,11 @@
 Half of the seeds have the usual kinds, the others more of them: sequences of partitions and clients
 of their own, and of elections; then some of them go on in calm after they have healed. Three seeds
 of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its rate is
-drawn. Three have a focus: two or three sequences alone, again and again. Half of the
-seeds have short timeouts, so that more follows from a disturbance within a minute. All is drawn
-before anything runs, and each draw hangs only on the seed and its own name, so that a random run
-and a script are the same kind of thing and a step that is left out changes no other.
+drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone, again and
+again. Half of the seeds have short timeouts, so that more follows from a disturbance within a
+minute. All is drawn before anything runs, and each draw hangs only on the seed and its own name, so
+that a random run and a script are the same kind of thing and a step that is left out changes no
+other.
 
 Limits of the disturbances (the fault atlas): one broker alone, always the same, may lose what
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
@@ -55,6 +56,7 @@ CLIENTS = 0.3  # how many seeds have groups and transactions
 TRANSFORMS = 0.5  # how many of those have both as one: consume, transform, produce
 TRANSFORMED_TOPIC = "delta"
 MORE_KINDS = 0.5  # how many seeds have the sequences of partitions and clients of their own
+MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of ten
 CALM = 0.4  # how many of those with short timeouts go on after they have healed
 CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
@@ -63,6 +65,7 @@ MORE = (*PARTITION_SEQUENCES, *ELECTION_SEQUENCES, *CLIENT_SEQUENCES)
 KINDS = (*USUAL, *MORE)
 FOCUSED = tuple(kind for kind in KINDS if kind not in SINGLE or kind.name in LASTING_EFFECTS)
 FOCUSED_PER_MINUTE = 3.0
+MORE_PER_MINUTE = 5.0
 SHORT_PACE = 2.0  # how many times as often disturbances come with short timeouts
 
 
@@ -215,7 +218,10 @@ def _disturbances(
     """Everything that happens after the warm-up; minutes: what the rates count by."""
     rates = _rates(draws)
     if rates is None:
-        rates = [(kind, FOCUSED_PER_MINUTE) for kind in _focus(draws, world)]
+        rates = [
+            (kind, MORE_PER_MINUTE if kind in MORE else FOCUSED_PER_MINUTE)
+            for kind in _focus(draws, world)
+        ]
     else:
         yield from _background(draws)
     for kind, per_minute in rates:
@@ -228,7 +234,11 @@ def _disturbances(
 
 def _rates(draws: Draws) -> list[tuple[Kind, float]] | None:
     """The kinds of a seed and their rates per minute; None for a seed with a focus."""
-    kinds = KINDS if _has_more_kinds(draws) else USUAL
+    kinds = USUAL
+    if _has_more_kinds(draws):
+        kinds = KINDS
+        if draws.flip("more focus", MORE_FOCUS):
+            return None
     mode = draws.below("mode", 10)
     if mode < 3:
         return None
@@ -242,12 +252,13 @@ def _rates(draws: Draws) -> list[tuple[Kind, float]] | None:
 
 
 def _focus(draws: Draws, world: World) -> list[Kind]:
-    """Two or three sequences; where a seed has more kinds, one of those is the first."""
+    """Two or three sequences; where a seed has more kinds, one or two of those come first."""
     left = [kind for kind in FOCUSED if kind in USUAL]
-    chosen = []
+    chosen: list[Kind] = []
     if _has_more_kinds(draws):
         more = [kind for kind in MORE if kind.fits(world)]
-        chosen.append(more[draws.below("focus/more", len(more))])
-        left = [kind for kind in FOCUSED if kind.fits(world) and kind not in chosen]
+        for n in range(1 + draws.below("focus/more", 2)):
+            chosen.append(more.pop(draws.below(f"focus/more/{n}", len(more))))
+        left = [kind for kind in left if kind.fits(world)]
     count = 2 + draws.below("focus", 2) - len(chosen)
     return [*chosen, *(left.pop(draws.below(f"focus/{n}", len(left))) for n in range(count))]
