@@ -58,6 +58,7 @@ TRANSFORMED_TOPIC = "delta"
 MORE_KINDS = 0.5  # how many seeds have the sequences of partitions and clients of their own
 MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of ten
 CALM = 0.4  # how many of those with short timeouts go on after they have healed
+LAST_MS = 15_000  # the longest that such a seed goes on after its last disturbance
 CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
 USUAL = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
@@ -65,7 +66,6 @@ MORE = (*PARTITION_SEQUENCES, *ELECTION_SEQUENCES, *CLIENT_SEQUENCES)
 KINDS = (*USUAL, *MORE)
 FOCUSED = tuple(kind for kind in KINDS if kind not in SINGLE or kind.name in LASTING_EFFECTS)
 FOCUSED_PER_MINUTE = 3.0
-MORE_PER_MINUTE = 5.0
 SHORT_PACE = 2.0  # how many times as often disturbances come with short timeouts
 
 
@@ -80,8 +80,11 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
     events.sort(key=lambda event: event[0])  # stable: what was drawn first comes first
     steps: list[Step] = [*_load(draws), *_clients(draws)]
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
+    ends_ms = WARM_UP_MS + chaos_ms
+    if events and _has_more_kinds(draws):  # a sequence needs the time to its end
+        ends_ms = max(ends_ms, events[-1][0] + min(2 * world.lag_ms, LAST_MS))
     liveness: Step = {"do": "liveness", "bound": LIVENESS_BOUND}
-    steps.append({"at": format_duration(WARM_UP_MS + chaos_ms), **liveness})
+    steps.append({"at": format_duration(ends_ms), **liveness})
     if quick and _has_more_kinds(draws) and draws.flip("calm", CALM):
         steps += [*_in_calm(draws, world), liveness]
     text = seed_text(seed, variation)
@@ -218,10 +221,7 @@ def _disturbances(
     """Everything that happens after the warm-up; minutes: what the rates count by."""
     rates = _rates(draws)
     if rates is None:
-        rates = [
-            (kind, MORE_PER_MINUTE if kind in MORE else FOCUSED_PER_MINUTE)
-            for kind in _focus(draws, world)
-        ]
+        rates = [(kind, FOCUSED_PER_MINUTE) for kind in _focus(draws, world)]
     else:
         yield from _background(draws)
     for kind, per_minute in rates:
