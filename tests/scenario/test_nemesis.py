@@ -112,12 +112,11 @@ def test_sequences_wait_for_the_timeouts_of_their_cluster() -> None:
     for kind in FOCUSED:
         for seed in range(10):
             world = World(brokers=3, controllers=3, log_dirs=2, victim=1, dynamic=True)
-            if not kind.fits(world):
-                continue
             slow = list(kind.steps(Draws(seed), kind.name, world))
             quick = replace(world, session_ms=2_000, lag_ms=3_000, request_ms=2_000)
             times = [at_ms for at_ms, _ in kind.steps(Draws(seed), kind.name, quick)]
-            assert sum(times) <= sum(at_ms for at_ms, _ in slow), kind.name
+            if len(times) == len(slow):  # else the pace decides what comes at all
+                assert sum(times) <= sum(at_ms for at_ms, _ in slow), kind.name
 
 
 def test_every_drawn_scenario_ends_in_liveness() -> None:

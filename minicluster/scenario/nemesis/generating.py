@@ -1,8 +1,8 @@
 """A scenario from a seed: disturbances within what Kafka promises to survive, then ``liveness``.
 
-Half of the seeds have the usual kinds, the others more of them: sequences of partitions and clients
-of their own, and of elections; then some of them go on in calm after they have healed. Three seeds
-of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its rate is
+Two seeds of three have the usual kinds, the others more of them: sequences of partitions and
+clients of their own, and of elections; some of these go on in calm after they have healed. Three
+seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its rate is
 drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone, again and
 again. Half of the seeds have short timeouts, so that more follows from a disturbance within a
 minute. All is drawn before anything runs, and each draw hangs only on the seed and its own name, so
@@ -55,7 +55,7 @@ LIVENESS_BOUND = "180s"
 CLIENTS = 0.3  # how many seeds have groups and transactions
 TRANSFORMS = 0.5  # how many of those have both as one: consume, transform, produce
 TRANSFORMED_TOPIC = "delta"
-MORE_KINDS = 0.5  # how many seeds have the sequences of partitions and clients of their own
+MORE_KINDS = 0.35  # how many seeds have the sequences of partitions and clients of their own
 MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of ten
 CALM = 0.4  # how many of those with short timeouts go on after they have healed
 LAST_MS = 15_000  # the longest that such a seed goes on after its last disturbance
@@ -100,7 +100,8 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
 
 
 def _has_more_kinds(draws: Draws) -> bool:
-    return draws.flip("more kinds", MORE_KINDS)
+    # The number leaves the seeds as they are at which docs/zoo.md has found a fault.
+    return draws.flip("more kinds 5914", MORE_KINDS)
 
 
 def _in_calm(draws: Draws, world: World) -> Iterator[Step]:
