@@ -2,12 +2,12 @@
 
 Two seeds of three have the usual kinds, the others more of them: sequences of partitions and
 clients of their own, and of elections; some of these go on in calm after they have healed. Three
-seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its rate is
-drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone, again and
-again. Half of the seeds have short timeouts, so that more follows from a disturbance within a
-minute. All is drawn before anything runs, and each draw hangs only on the seed and its own name, so
-that a random run and a script are the same kind of thing and a step that is left out changes no
-other.
+seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its
+rate is drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone,
+again and again. Half of the seeds have short timeouts, so that more follows from a disturbance
+within a minute. All is drawn before anything runs, and each draw hangs only on the seed and its own
+name, so that a random run and a script are the same kind of thing and a step that is left out
+changes no other.
 
 Limits of the disturbances (the fault atlas): one broker alone, always the same, may lose what
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
