@@ -235,7 +235,7 @@ def _disturbances(
 
 def _rates(draws: Draws) -> list[tuple[Kind, float]] | None:
     """The kinds of a seed and their rates per minute; None for a seed with a focus."""
-    kinds = USUAL
+    kinds: tuple[Kind, ...] = USUAL
     if _has_more_kinds(draws):
         kinds = KINDS
         if draws.flip("more focus", MORE_FOCUS):
