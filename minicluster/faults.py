@@ -13,6 +13,8 @@ from typing import ClassVar
 from minicluster.errors import UserError
 from minicluster.lazy_dataclass import dataclass
 
+NO_FAULT = "is no planted fault; see minicluster list faults"
+
 
 def _switch(zoo_id: str, text: str) -> bool:
     return field(default=False, metadata={"zoo": zoo_id, "text": text})
@@ -308,7 +310,7 @@ class Faults:
         names, known = {}, cls.switches()
         for zoo_id in ids:
             if zoo_id not in known:
-                raise UserError(f"faults: {zoo_id!r} is no switch; known: {', '.join(known)}")
+                raise UserError(f"faults: {zoo_id!r} {NO_FAULT}")
             names[known[zoo_id]] = True
         return replace(cls.NONE, **names)
 

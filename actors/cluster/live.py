@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from minicluster.errors import UserError
-from minicluster.faults import Faults
+from minicluster.faults import NO_FAULT, Faults
 
 
 class LiveFaults(Faults):
@@ -25,7 +25,7 @@ class LiveFaults(Faults):
         """
         names = Faults.switches()
         if zoo_id not in names:
-            raise UserError(f"faults: {zoo_id!r} is no switch; known: {', '.join(names)}")
+            raise UserError(f"faults: {zoo_id!r} {NO_FAULT}")
         object.__setattr__(self, names[zoo_id], on)
         if on:
             self._ever_on[zoo_id] = None  # type: ignore[attr-defined]

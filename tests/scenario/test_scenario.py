@@ -99,7 +99,7 @@ def test_a_wrong_step_is_named_with_what_to_write(steps: str, message: str) -> N
         ("cluster: {listeners: 3}\nsteps: [{do: heal}]", "listeners: 3 is not true or false"),
         ("cluster: {pace: 0}\nsteps: [{do: heal}]", "pace: 0 is not a number from 0.01 to 1000"),
         ("cluster: {runtime: threaded, pace: 1}\nsteps: [{do: heal}]", "pace: threads run in real"),
-        ("faults: [Z99]\nsteps: [{do: heal}]", "'Z99' is no switch"),
+        ("faults: [Z99]\nsteps: [{do: heal}]", "'Z99' is no planted fault"),
         ("topology: 3\nsteps: [{do: heal}]", "'topology' is not known here"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
 
 from minicluster.durations import LONGEST_MS, format_duration, parse_duration_ms
 from minicluster.errors import UserError, instead
-from minicluster.faults import Faults
+from minicluster.faults import NO_FAULT, Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.api_keys import BY_NAME
 from minicluster.rules import Rules
@@ -294,7 +294,7 @@ def _fault(value: object, where: str) -> str:
     if value in Rules.zoo():
         why = "is a bug of Kafka's own: it is there from the start; name it in faults"
     else:
-        why = f"is no planted fault; known: {', '.join(sorted(Faults.switches()))}"
+        why = NO_FAULT
     raise UserError(f"{where}: {shown(value)} {why}")
 
 
