@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.coverage import Sight
 from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
+from minicluster.uncollected import uncollected
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.rules.model import Verdict, gravest
 
@@ -118,22 +118,10 @@ def play_seed(
 ) -> Outcome:
     """Play the scenario of one seed; its run folder stays if there is a place for it."""
     scenario = replace(draw(seed, variation), faults=tuple(faults))
-    with _collected_at_the_end():
+    with uncollected():
         outcome = outcome_of(scenario, runs=runs, with_sights=True, with_hash=False)
+        gc.collect()  # the cluster, once
     return replace(outcome, variation=variation)
-
-
-@contextmanager
-def _collected_at_the_end() -> Iterator[None]:
-    """Collect garbage once, when the cluster is garbage itself: it keeps its objects until then."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.collect()
-        if collecting:
-            gc.enable()
 
 
 def outcome_of(

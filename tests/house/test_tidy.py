@@ -32,6 +32,7 @@ BOTTOM = (
     "planting",
     "rules",
     "trace",
+    "uncollected",
     "version",
 )
 MAY_IMPORT = {

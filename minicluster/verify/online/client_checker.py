@@ -17,8 +17,8 @@ from minicluster.protocol.uuids import parse_uuid
 from minicluster.verify.online.findings import Findings
 from minicluster.verify.online.log_state import LogState
 from minicluster.verify.online.producer_epochs import ProducerEpochs
-from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import Finding
+from minicluster.verify.rules.online import online_rule
 from minicluster.verify.rules.trace.client_records import WATERMARKS_OF_CLIENTS
 
 Row = Mapping[str, Any]
@@ -28,7 +28,7 @@ RULE_IDS = ("F1", "F6", "F9", "F18", "H5", "H7")
 _OF_PARTITIONS = ("send", "read", "fetch", "list")
 _TRACE_ONLY = -1  # the offset of a finding that no record of the metadata log shows
 _SENT_BY_FENCED = 1  # the second check of H7
-_FALL = BY_ID["F18"].checks.index(WATERMARKS_OF_CLIENTS)
+_FALL = online_rule("F18").checks.index(WATERMARKS_OF_CLIENTS)
 
 
 @dataclass(slots=True)

@@ -6,21 +6,15 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from minicluster.lazy_dataclass import dataclass
-from minicluster.verify.rules import BY_ID, RULES
-from minicluster.verify.rules.model import Evidence, Finding, finding_message
+from minicluster.verify.rules.model import Finding, finding_message
+from minicluster.verify.rules.online import LOG_RULES, online_rule
 from minicluster.verify.rules.promises import Promises
-
-_COUNTING = frozenset(
-    (rule.id, index) for rule in RULES for index, check in enumerate(rule.checks) if check.counts
-)
-
 
 Counts = dict[str, int]
 
 
 def _no_cases() -> Counts:
-    of_logs = (rule for rule in RULES if rule.evidence is not Evidence.ZNODES)
-    return {rule.id: 0 for rule in of_logs if rule.online}
+    return {rule.id: 0 for rule in LOG_RULES if rule.online}
 
 
 @dataclass(slots=True)
@@ -46,7 +40,7 @@ class Findings:
     def _holds(self, rule_id: str, mv: int | None) -> bool:
         if rule_id == "C5" and not self.promises.failures_in_log:
             return False
-        level = BY_ID[rule_id].promised_from
+        level = online_rule(rule_id).promised_from
         if rule_id == "A8":
             level = self.promises.new_incarnation_leaves_from
         return level is None or (mv is not None and mv >= level)
@@ -54,7 +48,8 @@ class Findings:
     def counter(self, rule_id: str, index: int, mv: int | None) -> tuple[Counts | None, bool]:
         """Where a check counts its cases, None if nowhere, and its rule promises something."""
         promised = self.promised(rule_id, mv)
-        if (rule_id, index) in self.left_out or (rule_id, index) not in _COUNTING:
+        counts = online_rule(rule_id).checks[index].counts
+        if (rule_id, index) in self.left_out or not counts:
             return None, promised
         return (self.looked_at if promised else self.not_promised), promised
 
@@ -83,7 +78,7 @@ class Findings:
             return
         at = self.offset if offset is None else offset
         message = finding_message(
-            BY_ID[rule_id].checks[index],
+            online_rule(rule_id).checks[index],
             offset=at,
             topic=topic,
             partition=part,

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.verify.online.findings import Findings
-from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import Finding
+from minicluster.verify.rules.online import online_rule
 from minicluster.verify.rules.promises import Promises
 from minicluster.verify.rules.trace.quorum import GOES_BACK, HELD_BY_A_MAJORITY
 
 _RULE = "E06"
-_GOES_BACK, _MAJORITY = map(BY_ID[_RULE].checks.index, (GOES_BACK, HELD_BY_A_MAJORITY))
+_GOES_BACK, _MAJORITY = map(online_rule(_RULE).checks.index, (GOES_BACK, HELD_BY_A_MAJORITY))
 
 
 class QuorumChecker:

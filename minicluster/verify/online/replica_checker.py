@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.verify.online.findings import Findings
-from minicluster.verify.rules import BY_ID
 from minicluster.verify.rules.model import Finding
+from minicluster.verify.rules.online import online_rule
 from minicluster.verify.rules.promises import Promises
 from minicluster.verify.rules.replicas.held_logs import HELD_BY_ISR, HeldLogs
 
 _RULE = "B2"
-_HELD = BY_ID[_RULE].checks.index(HELD_BY_ISR)
+_HELD = online_rule(_RULE).checks.index(HELD_BY_ISR)
 _TRACE_ONLY = -1  # the offset of a finding that no record of the metadata log shows
 
 

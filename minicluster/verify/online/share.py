@@ -11,7 +11,7 @@ from uuid import UUID
 from zlib import crc32
 
 from minicluster.lazy_dataclass import dataclass
-from minicluster.verify.rules import RULES
+from minicluster.verify.rules.online import LOG_RULES
 
 _OF_NO_PARTITION = ("broker_states", "topic_states", "batch_states", "transaction_states")
 
@@ -39,7 +39,7 @@ class Share:
         registered_directories = ("D5", 1)
         return frozenset(
             (rule.id, index)
-            for rule in RULES
+            for rule in LOG_RULES
             for index, check in enumerate(rule.checks)
             if check.view in _OF_NO_PARTITION or (rule.id, index) == registered_directories
         )

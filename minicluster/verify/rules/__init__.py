@@ -1,116 +1,44 @@
-"""Every rule, each declared once, with the views that its checks are computed on."""
+"""The rules of verification; their table is loaded on first use, since a running cluster needs few.
+
+every    all rules, and the views that their checks are computed on
+online   those of the rules over metadata logs and clients that are judged while a cluster runs
+"""
 
 from __future__ import annotations
 
-from minicluster.verify.rules.log import (
-    active_brokers,
-    batches,
-    broker_registrations,
-    eligible_leaders,
-    leader_recovery,
-    log_directories,
-    partitions,
-    snapshots,
-    topics,
-    transactions,
-)
-from minicluster.verify.rules.model import Check, Evidence, Finding, Rule, Verdict, View
-from minicluster.verify.rules.replicas import held_logs, replica_events, replica_logs
-from minicluster.verify.rules.time import bounds
-from minicluster.verify.rules.trace import (
-    alter_partition,
-    applied_metadata,
-    broker_requests,
-    client_records,
-    controller_requests,
-    groups,
-    header,
-    histories,
-    leader_isrs,
-    producers,
-    publishing,
-    quorum,
-    transforms,
-)
-from minicluster.verify.rules.znodes import others as znode_others
-from minicluster.verify.rules.znodes import states as znode_states
+import importlib
+from typing import TYPE_CHECKING, Any
 
-_LOG_VIEWS: tuple[View, ...] = (
-    *partitions.VIEWS,
-    *broker_registrations.VIEWS,
-    *active_brokers.VIEWS,
-    *log_directories.VIEWS,
-    *topics.VIEWS,
-    *batches.VIEWS,
-    *transactions.VIEWS,
-    *snapshots.VIEWS,
-)
-_TRACE_VIEWS: tuple[View, ...] = (
-    *controller_requests.VIEWS,
-    *alter_partition.VIEWS,
-    *leader_isrs.VIEWS,
-    *replica_events.VIEWS,
-    *applied_metadata.VIEWS,
-    *replica_logs.VIEWS,
-    *held_logs.VIEWS,
-    *broker_requests.VIEWS,
-    *client_records.VIEWS,
-    *groups.VIEWS,
-    *producers.VIEWS,
-    *histories.VIEWS,
-    *transforms.VIEWS,
-    *publishing.VIEWS,
-    *header.VIEWS,
-    *quorum.VIEWS,
-    *bounds.VIEWS,
-)
-_ZNODE_VIEWS: tuple[View, ...] = (*znode_states.VIEWS, *znode_others.VIEWS)
-VIEWS = {view.name: view for view in (*_LOG_VIEWS, *_TRACE_VIEWS, *_ZNODE_VIEWS)}
-LOG_VIEWS = frozenset(view.name for view in _LOG_VIEWS)
-ZNODE_VIEWS = frozenset(view.name for view in _ZNODE_VIEWS)
-ZNODE_RULES = (*znode_states.RULES, *znode_others.RULES)
+if TYPE_CHECKING:
+    from minicluster.verify.rules.every import ALSO_ON_ZOOKEEPER as ALSO_ON_ZOOKEEPER
+    from minicluster.verify.rules.every import BY_ID as BY_ID
+    from minicluster.verify.rules.every import LOG_VIEWS as LOG_VIEWS
+    from minicluster.verify.rules.every import RULES as RULES
+    from minicluster.verify.rules.every import VIEWS as VIEWS
+    from minicluster.verify.rules.every import ZNODE_RULES as ZNODE_RULES
+    from minicluster.verify.rules.every import ZNODE_VIEWS as ZNODE_VIEWS
+    from minicluster.verify.rules.model import Check as Check
+    from minicluster.verify.rules.model import Evidence as Evidence
+    from minicluster.verify.rules.model import Finding as Finding
+    from minicluster.verify.rules.model import Rule as Rule
+    from minicluster.verify.rules.model import Verdict as Verdict
 
-RULES: tuple[Rule, ...] = tuple(
-    sorted(
-        (
-            *partitions.RULES,
-            *leader_recovery.RULES,
-            *eligible_leaders.RULES,
-            *broker_registrations.RULES,
-            *active_brokers.RULES,
-            *log_directories.RULES,
-            *topics.RULES,
-            *batches.RULES,
-            *transactions.RULES,
-            *snapshots.RULES,
-            *controller_requests.RULES,
-            *alter_partition.RULES,
-            *leader_isrs.RULES,
-            *replica_events.RULES,
-            *applied_metadata.RULES,
-            *replica_logs.RULES,
-            *broker_requests.RULES,
-            *client_records.RULES,
-            *groups.RULES,
-            *producers.RULES,
-            *histories.RULES,
-            *transforms.RULES,
-            *publishing.RULES,
-            *header.RULES,
-            *quorum.RULES,
-            *bounds.RULES,
-            *ZNODE_RULES,
-        ),
-        key=lambda rule: rule.id,
-    )
-)
-# Rules over traces that need no metadata log. Those that excuse losses by unclean elections do.
-ALSO_ON_ZOOKEEPER = frozenset(
-    {
-        *("B2", "B7", "B8", "B10", "E27", "E42", "F8", "F14", "F15", "F16", "F17", "F18", "X1"),
-    }
-)
-BY_ID = {rule.id: rule for rule in RULES}
+_EVERY = "minicluster.verify.rules.every"
+_MODEL = "minicluster.verify.rules.model"
+_HOMES = {
+    "ALSO_ON_ZOOKEEPER": _EVERY,
+    "BY_ID": _EVERY,
+    "Check": _MODEL,
+    "Evidence": _MODEL,
+    "Finding": _MODEL,
+    "LOG_VIEWS": _EVERY,
+    "RULES": _EVERY,
+    "Rule": _MODEL,
+    "VIEWS": _EVERY,
+    "Verdict": _MODEL,
+    "ZNODE_RULES": _EVERY,
+    "ZNODE_VIEWS": _EVERY,
+}
 
 __all__ = [
     "ALSO_ON_ZOOKEEPER",
@@ -126,3 +54,11 @@ __all__ = [
     "Rule",
     "Verdict",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return getattr(importlib.import_module(home), name)
