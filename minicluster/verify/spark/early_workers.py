@@ -2,7 +2,7 @@
 
 Spark starts its daemon of workers with the first task. In a cold run the imports and the
 compilation of the rules then took a second and a half in which nothing else happened. Here a
-process does both while Java starts, and becomes that daemon when Spark asks for one:
+process does both while Java starts, and becomes that daemon when Spark starts one:
 
     Spark ── starts ──> hand_over ── streams, environment, arguments ──> main ── forks ──> workers
 

@@ -100,7 +100,11 @@ def _end_of(folder: Path) -> int:
 
 
 def follow(spark: SparkSession, log: Path, folder: Path) -> Any:
-    """Start a Spark stream from a growing log into Parquet; the caller stops the query."""
+    """Start a Spark stream from a growing log into Parquet; the caller stops the query.
+
+    Shapes:  log: a path of one controller's log on this machine. folder: gets the files of Parquet
+             and the checkpoint from which a later stream goes on.
+    """
     from minicluster.verify.spark.data_source import register
 
     register(spark)
@@ -115,7 +119,11 @@ def follow(spark: SparkSession, log: Path, folder: Path) -> Any:
 
 
 def lag(query: Any, log: Path) -> int:
-    """The records of a log that a stream of ``follow`` has not written yet."""
+    """The number of records of a log that a stream of ``follow`` has not written yet.
+
+    Shapes:  query: the stream, which may have ended.
+    Errors:  UserError, LogError for a log that cannot be read, or that was truncated.
+    """
     from minicluster.log.format.limits import DEFAULT_LIMITS
     from minicluster.verify.spark.data_source import KraftStream
 
