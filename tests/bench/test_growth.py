@@ -58,8 +58,11 @@ def test_a_step_among_many_brokers_costs_what_it_does_among_three(
     assert growth(benchmark, small, large, 4) < 2.5
 
 
-def test_a_fetch_that_finds_nothing_costs_the_same_among_many_partitions(benchmark: Any) -> None:
-    small, large = (cluster_of(brokers=3, partitions=count) for count in (100, 1_000))
+@pytest.mark.parametrize("partitions", [1_000, 6_000])
+def test_a_fetch_that_finds_nothing_costs_the_same_among_many_partitions(
+    benchmark: Any, partitions: int
+) -> None:
+    small, large = (cluster_of(brokers=3, partitions=count) for count in (100, partitions))
     for cluster in (small, large):
         cluster.run_for("5s")
     assert growth(benchmark, small, large, 2) < 2
