@@ -185,7 +185,8 @@ def _config_of(draws: Draws, world: World) -> dict[str, Any]:
     if world.log_dirs > 1:
         config["log.dirs"] = ",".join(f"d{n}" for n in range(world.log_dirs))
     if draws.flip("rebalance"):
-        config["leader.imbalance.check.interval.ms"] = draws.between("rebalance/ms", 2_000, 30_000)
+        interval_s = draws.between("rebalance/ms", 2_000, 30_000) // 1_000
+        config["leader.imbalance.check.interval.seconds"] = interval_s
     return config
 
 
