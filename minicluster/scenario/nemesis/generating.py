@@ -13,8 +13,8 @@ Limits of the disturbances (the fault atlas): one broker alone, always the same,
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
 copies lost; controllers flush before anything counts, so each may lose its tail; one of three or
 more controllers may leave the voters, and lose its disk, where voters can change; a controller's
-disk says that it has flushed what it has not only while all others have everything; no lasting
-fault outlives the run.
+disk reports flushes that it does not do only while all others have everything; no lasting fault
+outlives the run.
 
 Source:  FoundationDB's swarm testing, TigerBeetle's VOPR, Jepsen's nemesis packages.
 """
