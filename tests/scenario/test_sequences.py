@@ -21,7 +21,6 @@ WORLD = World(
 BY_NAME = {kind.name: kind for kind in KINDS}
 SEEDS = range(1, 7)
 SHOWN = (
-    ("leads with less", "S13"),
     ("leads again unseen", "Z38"),
     ("ISR before its metadata", "Z15"),
     ("ISR before its metadata", "Z17"),
