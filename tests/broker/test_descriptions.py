@@ -1,4 +1,4 @@
-"""What clients have described to them by a broker, beyond the recorded requests."""
+"""Descriptions that clients get from a broker, beyond the recorded requests."""
 
 from __future__ import annotations
 

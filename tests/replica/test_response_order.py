@@ -60,7 +60,7 @@ def test_the_partitions_of_a_produce(count: int, gone: int, verified: bool, orde
     assert names == order.split()
 
 
-def test_in_3_9_a_produce_knows_partitions_by_name() -> None:
+def test_in_3_9_a_produce_names_its_topics() -> None:
     found = {}
     for rules in (Rules.KAFKA_3_9, Rules.KAFKA_4_3):
         state: Any = SimpleNamespace(rules=rules, topic_name=TOPICS.get)

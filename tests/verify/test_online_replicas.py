@@ -32,7 +32,7 @@ def broken(case: Case) -> set[str]:
 
 @pytest.mark.parametrize("case", cases.BAD["B2"])
 def test_a_run_that_breaks_it_is_found(case: Case) -> None:
-    """What a leader believes of its followers is left to Spark."""
+    """The belief of a leader about its followers is left to Spark."""
     assert broken(case) == ({"B2"} if case in BY_OWN_LOGS else set())
 
 
