@@ -218,6 +218,12 @@ class Faults:
     s62_acknowledged_with_the_next: bool = _switch(
         "S62", "a record is acknowledged once the next one is committed, however late"
     )
+    s70_reassignment_stays: bool = _switch(
+        "S70", "an ISR that a reassignment waited for does not complete it"
+    )
+    s71_idle_followers_leave: bool = _switch(
+        "S71", "a leader removes followers from the ISR of a partition to which nothing is written"
+    )
     s54_offset_of_transaction_forgotten: bool = _switch(
         "S54", "the coordinator of a group accepts the offsets of transactions and writes none"
     )

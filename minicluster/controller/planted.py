@@ -118,6 +118,21 @@ def _s09_targets(right: Callable[..., Targets], state: ClusterState, proposal: P
     return replace(targets, recovery_state=RECOVERING)
 
 
+@plant(alter_partition.partition_change, "s70_reassignment_stays")
+def _s70(right: Callable[..., Change], state: ClusterState, proposal: Proposal) -> Change:
+    record = right(state, proposal)
+    change = None if record is None else record.record
+    if record is None or not isinstance(change, PartitionChangeRecord):
+        return record
+    if change.adding_replicas is None and change.removing_replicas is None:
+        return record
+    state.hit("S70")
+    stays = PartitionChangeRecord(
+        topic_id=change.topic_id, partition_id=change.partition_id, isr=proposal.isr
+    )
+    return replace(record, record=stays)
+
+
 # The changes of brokers.
 
 

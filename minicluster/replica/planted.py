@@ -116,6 +116,19 @@ def _s11_counts(right: Right, partition: Partition, now_ms: int) -> None:
             partition.context.delayed.check_and_complete_all(partition.key, now_ms)
 
 
+@plant(isr.out_of_sync_replicas, "s71_idle_followers_leave")
+def _s71(right: Right, partition: Partition, now_ms: int) -> tuple[int, ...]:
+    """The age of the last record counts, not that of a follower's last fetch."""
+    lagging: tuple[int, ...] = right(partition, now_ms)
+    written_ms = max((batch.max_timestamp for batch in partition.log.batches[-1:]), default=0)
+    if lagging or now_ms - written_ms <= partition.context.config.replica_lag_time_max_ms:
+        return lagging
+    followers = tuple(m for m in partition.isr_state.isr if m != partition.broker_id)
+    if followers:
+        partition.hit("S71")
+    return followers
+
+
 @plant(isr.after_isr_commit, "z18_hw_waits_after_shrink")
 def _z18(right: Right, partition: Partition, pending: Pending, now_ms: int) -> None:
     if isinstance(pending, PendingShrinkIsr):

@@ -108,6 +108,8 @@ PLANTS = _plants(
     ("S59", "tests/zoo/trickle", "E06"),
     ("S61", "tests/zoo/trickle", "E36"),
     ("S62", "tests/zoo/trickle", "G8"),
+    ("S70", "tests/zoo/at_rest", "G9"),
+    ("S71", "tests/zoo/at_rest", "G11"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 

@@ -88,7 +88,7 @@ def _alter(
     refusal = first_refusal(state, proposal) or offline_refusal(state, proposal)
     if refusal is not None:
         return refusal
-    record = _change(state, proposal)
+    record = partition_change(state, proposal)
     if record is None:
         return partition
     records.append(record)
@@ -99,7 +99,9 @@ def _alter(
     return partition.merge(change)
 
 
-def _change(state: ClusterState, proposal: Proposal) -> VersionedRecord | None:
+@step
+def partition_change(state: ClusterState, proposal: Proposal) -> VersionedRecord | None:
+    """The record of a proposal; it completes a reassignment that waited for its ISR."""
     topic, partition = proposal.topic, proposal.partition
     unclean = state.unclean_election_allowed(topic.name)
     return change_partition(

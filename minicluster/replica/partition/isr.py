@@ -167,6 +167,7 @@ def maybe_shrink_isr(partition: Partition, now_ms: int) -> None:
         submit(partition, prepare_isr_shrink(partition, state, out_of_sync), now_ms)
 
 
+@step
 def out_of_sync_replicas(partition: Partition, now_ms: int) -> tuple[int, ...]:
     """The members that lack records and have lacked them for longer than the allowed lag.
 
