@@ -224,6 +224,9 @@ class Faults:
     s71_idle_followers_leave: bool = _switch(
         "S71", "a leader removes followers from the ISR of a partition to which nothing is written"
     )
+    s72_configs_outlive_topic: bool = _switch(
+        "S72", "a controller keeps the configs of a deleted topic, in its image and its snapshots"
+    )
     s54_offset_of_transaction_forgotten: bool = _switch(
         "S54", "the coordinator of a group accepts the offsets of transactions and writes none"
     )

@@ -36,6 +36,7 @@ from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpo
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.cluster import BrokerRegistration
+from minicluster.metadata.image.folded_run import FoldedRun
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import NO_LEADER, RECOVERING, PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -44,6 +45,7 @@ from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistra
 from minicluster.protocol.records import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     VersionedRecord,
 )
 
@@ -370,6 +372,14 @@ def _z23(right: Callable[..., bool], state: ClusterState, deleted: list[UUID]) -
         return right(state, deleted)
     state.hit("Z23")
     return False
+
+
+@plant(ClusterState.apply, "s72_configs_outlive_topic")
+def _s72(right: Callable[..., None], state: ClusterState, run: FoldedRun) -> None:
+    if isinstance(run.message, RemoveTopicRecord) and run.after.configs != run.before.configs:
+        state.hit("S72")
+        run = replace(run, after=replace(run.after, configs=run.before.configs))
+    right(state, run)
 
 
 @plant(elections.requested_election, "z47_preferred_is_unclean")

@@ -84,6 +84,7 @@ class ClusterState:
         """Go back to what is committed when the leadership is lost."""
         self.reset(image, offset)
 
+    @step
     def apply(self, run: FoldedRun) -> None:
         """Apply records that were folded from this image."""
         self.image = run.after
