@@ -227,6 +227,9 @@ class Faults:
     s72_configs_outlive_topic: bool = _switch(
         "S72", "a controller keeps the configs of a deleted topic, in its image and its snapshots"
     )
+    s73_committed_times_out: bool = _switch(
+        "S73", "a Produce waits for its timeout, though its records are committed"
+    )
     s54_offset_of_transaction_forgotten: bool = _switch(
         "S54", "the coordinator of a group accepts the offsets of transactions and writes none"
     )

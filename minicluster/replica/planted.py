@@ -294,6 +294,13 @@ def _s62(right: Right, partition: Partition, required_offset: int) -> bool:
     return bool(partition.high_watermark > required_offset)
 
 
+@plant(leader_log.is_committed, "s73_committed_times_out")
+def _s73(right: Right, partition: Partition, required_offset: int) -> bool:
+    if right(partition, required_offset):
+        partition.hit("S73")
+    return False
+
+
 @plant(leader_log.acknowledge, "s32_acks_all_at_once")
 def _s32_counts(right: Right, partition: Partition, last_offset: int) -> None:
     if last_offset >= partition.high_watermark:

@@ -5,6 +5,7 @@ Every run is healed at 0 ms and ends at 1,000 ms; each promise has a bound of 50
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -199,6 +200,40 @@ def g8_near_acknowledgement() -> RunBuilder:
     return _acknowledged(SOON_MS)
 
 
+def _timed_out(run: RunBuilder, at_ms: int, offset: int = 4, part: int = 0) -> RunBuilder:
+    """The response to a Produce that was appended at once."""
+    body = {"index": part, "errorCode": 7, "baseOffset": offset, "logStartOffset": 0}
+    topic = {"name": "orders", "partitionResponses": [body]}
+    response = json.dumps({"responses": [topic]}, separators=(",", ":"))
+    sent = {"dst": 1, "sent_ms": 10, "handled_ms": 20, "handle_seq": 50, "resp_seq": at_ms}
+    request = as_json({"timeoutMs": at_ms})
+    return run.rpc("Produce", 7, **sent, completed_ms=at_ms, request=request, response=response)
+
+
+def g8_committed_timeout() -> RunBuilder:
+    """Its records are committed long before it times out."""
+    return _timed_out(_appended(100), LATE_MS)
+
+
+def g8_near_timeout() -> RunBuilder:
+    """Its records are committed shortly before it times out, or not at all."""
+    return _timed_out(_timed_out(_appended(SOON_MS), LATE_MS), LATE_MS + 100, offset=5)
+
+
+def g8_near_other_partition() -> RunBuilder:
+    """A partition whose request waits for another one, which times out uncommitted."""
+    return _timed_out(_acknowledged(LATE_MS), LATE_MS + 1, part=1)
+
+
+def g8_near_two_partitions() -> RunBuilder:
+    """A request with two partitions, the later of which is committed shortly before."""
+    run, other = _acknowledged(LATE_MS), _appended(LATE_MS - 100, part=1)
+    other.seq = LATE_MS - 1
+    other.partition("ack", leo=5, offset=4, hw_new=5, part=1, **EVERYBODY)
+    run.rows["partition_event"] += other.rows["partition_event"]
+    return run
+
+
 def _moves() -> LogBuilder:
     log = LogBuilder().brokers(1, 2, 3, 4).topic(partition())
     return log.op(change(replicas=(1, 2, 3, 4), adding=(4,), removing=(3,)))
@@ -321,7 +356,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "G5": (g5_bad,),
     "G6": (g6_bad, g6_late),
     "G7": (g7_bad, g7_recovers),
-    "G8": (g8_bad, g8_never, g8_late_acknowledgement),
+    "G8": (g8_bad, g8_never, g8_late_acknowledgement, g8_committed_timeout),
     "G9": (g9_bad,),
     "G10": (g10_bad, g10_late, g10_after_disturbance, g10_ended_by_a_kill),
     "G11": (g11_bad,),
@@ -335,7 +370,13 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "G5": (g5_near,),
     "G6": (g6_near, g6_fenced),
     "G7": (g7_near,),
-    "G8": (g8_near, g8_near_acknowledgement),
+    "G8": (
+        g8_near,
+        g8_near_acknowledgement,
+        g8_near_timeout,
+        g8_near_other_partition,
+        g8_near_two_partitions,
+    ),
     "G9": (g9_near,),
     "G10": (g10_near, g10_near_disturbed, g10_near_killed),
     "G11": (g11_near,),

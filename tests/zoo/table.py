@@ -111,6 +111,7 @@ PLANTS = _plants(
     ("S70", "tests/zoo/at_rest", "G9"),
     ("S71", "tests/zoo/at_rest", "G11"),
     ("S72", "tests/zoo/forgotten_log", "E38"),
+    ("S73", "tests/zoo/trickle", "G8"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 

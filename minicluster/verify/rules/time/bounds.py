@@ -101,8 +101,8 @@ RULES = (
         "G8",
         "Parked requests are completed in time",
         "A Produce, a Fetch and a DeleteRecords get a response within their own timeout and two "
-        "seconds; a Produce with acks=all is acknowledged once the high watermark has passed its "
-        "records.",
+        "seconds; a Produce with acks=all is acknowledged once the high watermarks have passed its "
+        "records, and does not time out then.",
         "KIP-74, KIP-98; DelayedOperationPurgatory",
         "a request to broker {broker} waited longer than it had to",
         "rpc",

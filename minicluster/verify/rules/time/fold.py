@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from minicluster.verify.rules.time.acknowledgements import TIMED_OUT, Acknowledgements, timed_out
 from minicluster.verify.rules.time.groups import progress_of_groups
 from minicluster.verify.rules.time.settled_log import SettledLog
 from minicluster.verify.rules.time.shutdowns import shutdowns
@@ -56,7 +57,7 @@ def waits_of(read: Read) -> Iterable[Mapping[str, Any]]:
     )
     _leaders_of_the_quorum(waits, read("raft_event"), read("fault"))
     _publications(waits, read("publish"), changes, committed)
-    _replicas(waits, read("partition_event"))
+    _replicas(waits, [*read("partition_event"), *timed_out(read("rpc"))])
     _responses(waits, read("rpc"))
     if times.is_over("G12"):
         progress_of_groups(waits, read("client_record"), read("partition_event"), read("rpc"))
@@ -121,16 +122,29 @@ class _Replica:
     def __init__(self, key: Key, epoch: int = -1, incarnation: str | None = None) -> None:
         self.key, self.epoch, self.incarnation = key, epoch, incarnation
         self.high_watermark = 0
+        self.since_seq = -1  # the event by which it became the leader
         self.uncommitted: deque[tuple[int, int]] = deque()  # log end, time
         self.advanced: deque[tuple[int, int]] = deque(maxlen=4096)  # high watermark, time
+
+    def passed_ms(self, offset: int) -> int | None:
+        """When the high watermark passed an offset, None where it has not or nothing shows it."""
+        return next((since_ms for end, since_ms in self.advanced if end > offset), None)
 
 
 def _replicas(waits: Waits, rows: Iterable[Mapping[str, Any]]) -> None:
     """G4: ISR changes end; G5: what leaders append is committed; G8: and then acknowledged."""
     leaders: dict[tuple[str, int], _Replica] = {}
+    acknowledgements = Acknowledgements(waits)
     for row in sorted(rows, key=lambda row: row["seq"]):
         kind, at_ms, broker = row["kind"], row["vt"], row["broker"]
         key: Key = (row["topic"], row["part"], broker)
+        if kind == TIMED_OUT:
+            led = [one for one in leaders.values() if one.key == key]
+            leads = led and row["handle_seq"] > led[-1].since_seq
+            passed_ms = led[-1].passed_ms(row["offset"]) if leads else None
+            acknowledgements.time_out(key, passed_ms, at_ms)
+            continue
+        acknowledgements.until(broker, at_ms)
         if kind == "isr_pending":
             waits.begin("G4", key, at_ms)
         elif kind in _ENDS_PENDING:
@@ -141,7 +155,7 @@ def _replicas(waits: Waits, rows: Iterable[Mapping[str, Any]]) -> None:
         if kind == "become_leader" and is_another and (epoch or 0) >= leader.epoch:
             waits.drop("G5", leader.key)
             leaders[place] = leader = _Replica(key, epoch, row["incarnation"])
-            leader.high_watermark = row["hw_new"] or 0
+            leader.high_watermark, leader.since_seq = row["hw_new"] or 0, row["seq"]
         if row["incarnation"] != leader.incarnation or epoch != leader.epoch:
             continue
         if kind in ("stop", "delete", "become_follower"):
@@ -149,10 +163,13 @@ def _replicas(waits: Waits, rows: Iterable[Mapping[str, Any]]) -> None:
             waits.drop("G5", key)
         elif row["maximal_isr"] is not None:
             _on_leader(waits, leader, row)
+            if kind == "ack":
+                acknowledgements.add(key, leader.passed_ms(row["offset"]), at_ms)
+    acknowledgements.end()
 
 
 def _on_leader(waits: Waits, leader: _Replica, row: Mapping[str, Any]) -> None:
-    at_ms, kind, log_end, key = row["vt"], row["kind"], row["leo"], leader.key
+    at_ms, log_end, key = row["vt"], row["leo"], leader.key
     if len(row["isr"] or ()) < (row["min_isr"] or 1):  # KIP-966: the high watermark waits as well
         leader.uncommitted.clear()
         waits.drop("G5", key)
@@ -171,9 +188,6 @@ def _on_leader(waits: Waits, leader: _Replica, row: Mapping[str, Any]) -> None:
     waits.end("G5", key, at_ms)
     if leader.uncommitted:
         waits.begin("G5", key, leader.uncommitted[0][1])
-    if kind == "ack":
-        passed = (since for end, since in leader.advanced if end > row["offset"])
-        waits.stretch("G8", key, next(passed, None), at_ms)
 
 
 def _responses(waits: Waits, rows: Iterable[Mapping[str, Any]]) -> None:
