@@ -75,5 +75,5 @@ def test_a_mistake_of_do_is_one_line(
 def test_the_shell_completes_actions() -> None:
     completed = ShellComplete(app, {}, "minicluster", "_MINICLUSTER_COMPLETE")
     words = [item.value for item in completed.get_completions(["do"], "re")]
-    assert words == ["reassign", "recreate_topic", "release", "remove_voter", "reorder",
-                     "repair_dir", "resign", "restart", "resume"]  # fmt: skip
+    assert words == ["reassign", "record", "recreate_topic", "release", "remove_voter", "reorder",
+                     "repair_dir", "replay", "resign", "restart", "resume"]  # fmt: skip

@@ -55,6 +55,7 @@ def test_a_cluster_warns_of_a_setting_that_changes_nothing() -> None:
         MiniCluster(seed=1, config={"log.retention.ms": 60_000, "replica.lag.time.max.ms": "10s"})
 
 
+@pytest.mark.filterwarnings("default:config. .* has no effect here")
 def test_the_command_line_warns_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

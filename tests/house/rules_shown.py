@@ -109,7 +109,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/coordinator/test_end_txn.py::test_a_pending_transition_hides_another_producer",
     ),
     "produce_by_topic_id": (
-        "tests/replica/test_response_order.py::test_in_3_9_a_produce_knows_partitions_by_name",
+        "tests/replica/test_response_order.py::test_in_3_9_a_produce_names_its_topics",
     ),
     "failed_replicas_reported_by": (
         f"{_OFFLINE}another_replica_leads_and_the_broker_stays",

@@ -93,7 +93,8 @@ def test_an_executor_that_lacks_the_copy_fetches_a_long_log_itself(bucket: Path)
     (files,) = locate(log).logs
     found = []
     for path, origin in ((log, None), (Path("/nowhere/log"), "bucket://log")):
-        long = long_logs.LongLog(path, "log", files, None, origin)
+        of_path = long_logs.moved(files, log, path)
+        long = long_logs.LongLog(path, "log", of_path, None, origin)
         item = pickle.dumps((long, Share(0, 1), DEFAULT_LIMITS, None))
         found.append(pickle.loads(long_logs.judge_share(item)))
 

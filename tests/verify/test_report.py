@@ -51,5 +51,6 @@ def test_a_user_imports_everything_from_one_place() -> None:
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert out.stdout.split() == [
-        "False", "Finding", "OnlineChecker", "Report", "Verdict", "register", "verify", "views"
+        "False", "Finding", "OnlineChecker", "Report", "Verdict",
+        "follow", "lag", "register", "verify", "views",
     ]  # fmt: skip
