@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from minicluster.protocol.uuids import format_uuid
+from tests.verify.build import OTHER_TOPIC
 from tests.verify.build_run import TOPIC_ID, RunBuilder
 from tests.verify.trace_cases_clients import client, holds, leads
 from tests.verify.trace_kit import plain_run
@@ -352,10 +354,26 @@ def h6_missing() -> RunBuilder:
     return decided(decided(run, "PrepareCommit"), "PrepareAbort")
 
 
+def _made_again() -> RunBuilder:
+    """A producer writes to a topic whose name another one had before (KIP-890)."""
+    run = history().partition("become_leader", topic_id=format_uuid(OTHER_TOPIC), leo=0)
+    return batch(run, 0, epoch=1)
+
+
+def h6_missing_in_new_topic() -> RunBuilder:
+    return decided(_made_again(), "PrepareCommit", epoch=2)
+
+
 def h6_near() -> RunBuilder:
     """Both came; the second decision is not completed; the marker was written twice."""
     run = batch(batch(batch(history(), 0), 1, "commit"), 2, "commit")
     return decided(decided(run, "PrepareCommit"), "PrepareAbort", completed=False)
+
+
+def h6_near_made_again() -> RunBuilder:
+    """A decision about the topic that had the name before."""
+    run = decided(_made_again(), "PrepareAbort", epoch=1)
+    return decided(batch(run, 1, "commit", epoch=2), "PrepareCommit", epoch=2)
 
 
 def h7_bad() -> RunBuilder:
@@ -420,7 +438,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "H3": (h3_bad, h3_open),
     "H4": (h4_bad,),
     "H5": (h5_bad, h5_beyond),
-    "H6": (h6_bad, h6_missing),
+    "H6": (h6_bad, h6_missing, h6_missing_in_new_topic),
     "H7": (h7_bad, h7_acknowledged),
     "H8": (h8_bad,),
     "H9": (h9_twice, h9_not_written),
@@ -434,7 +452,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "H3": (h3_near,),
     "H4": (h3_near,),
     "H5": (h5_near,),
-    "H6": (h6_near,),
+    "H6": (h6_near, h6_near_made_again),
     "H7": (h7_near,),
     "H8": (h8_near,),
     "H9": (h9_near,),

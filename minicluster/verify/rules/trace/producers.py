@@ -37,7 +37,9 @@ join batches_of_producers b
 where r.f = 'read' and r.isolation = 1 and b.transactional and b.marker is null
 """
 
-# Each decision for a partition, beside the markers of that producer and epoch in its log.
+# Each decision for a partition, beside the markers of that producer and epoch in its log. Where a
+# name had several topics, one up to the first epoch in the log may be about a topic that is gone:
+# from KIP-890 on, the epoch of a decision is above that of its records.
 _DECIDED = """
 select d.run, d.seq, d.topic, d.part, d.broker, d.producer_id, d.producer_epoch, d.state,
   d.completed, coalesce(p.commits, 0) as commits, coalesce(p.aborts, 0) as aborts,
@@ -51,9 +53,16 @@ from (
     state, bool_or(completed) as completed
   from transaction_decision group by run, topic, part, producer_id, producer_epoch, state
 ) d
-join (select distinct run, topic, part, producer_id from batches_of_producers
-  where marker is null) k
+join (
+  select b.run, b.topic, b.part, b.producer_id,
+    case when any_value(n.topics) > 1 then min(b.producer_epoch) end as first_epoch
+  from batches_of_producers b
+  join (select run, topic, count(distinct topic_id) as topics from partition_event
+    group by run, topic) n on b.run = n.run and b.topic = n.topic
+  where b.marker is null group by b.run, b.topic, b.part, b.producer_id
+) k
   on d.run = k.run and d.topic = k.topic and d.part = k.part and d.producer_id = k.producer_id
+    and (k.first_epoch is null or d.producer_epoch > k.first_epoch)
 left join (
   select run, topic, part, producer_id, producer_epoch,
     count_if(marker = 'commit') as commits, count_if(marker = 'abort') as aborts
