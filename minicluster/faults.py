@@ -230,6 +230,10 @@ class Faults:
     s73_committed_times_out: bool = _switch(
         "S73", "a Produce waits for its timeout, though its records are committed"
     )
+    s74_appends_nothing: bool = _switch(
+        "S74",
+        "a leader acknowledges by its sequence what comes to an empty log, and appends nothing",
+    )
     s54_offset_of_transaction_forgotten: bool = _switch(
         "S54", "the coordinator of a group accepts the offsets of transactions and writes none"
     )

@@ -15,7 +15,7 @@ from minicluster.replica.appending import append_records
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition import leader_log, leadership, reads
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.results import LogReadInfo
+from minicluster.replica.partition.results import LogAppendInfo, LogReadInfo
 from minicluster.replica.producers.entry import BatchMetadata
 from minicluster.replica.producers.markers import EndTransactionMarker
 from minicluster.replica.producers.states import AppendCheck
@@ -106,6 +106,26 @@ def _s46(right: Right, state: ReplicaManagerState, status: append_records.Append
         state.hit("S46")
         return False
     return bool(right(state, status))
+
+
+@plant(append_records.is_to_append, "s74_appends_nothing")
+def _s74(right: Right, state: ReplicaManagerState, status: append_records.AppendStatus) -> bool:
+    batch = status.batch
+    if not right(state, status) or batch is None or batch.is_control or batch.producer_id < 0:
+        return bool(right(state, status))
+    partition = None if status.key is None else state.partitions.get(status.key)
+    if partition is None or not partition.is_leader or partition.log_end_offset > 0:
+        return True
+    state.hit("S74")
+    nothing = LogAppendInfo(  # it ends where nothing has to be replicated
+        first_offset=batch.base_sequence,
+        last_offset=-1,
+        size=0,
+        log_start_offset=partition.log_start_offset,
+        high_watermark_increased=False,
+    )
+    status.appended, status.log_start_offset = nothing, nothing.log_start_offset
+    return False
 
 
 @plant(produce.unverified, "s47_fenced_producer_writes")

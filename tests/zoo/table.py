@@ -112,6 +112,7 @@ PLANTS = _plants(
     ("S71", "tests/zoo/at_rest", "G11"),
     ("S72", "tests/zoo/forgotten_log", "E38"),
     ("S73", "tests/zoo/trickle", "G8"),
+    ("S74", "tests/zoo/same_name", "F1"),
 )
 STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
 
