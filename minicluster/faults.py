@@ -218,6 +218,9 @@ class Faults:
     s62_acknowledged_with_the_next: bool = _switch(
         "S62", "a record is acknowledged once the next one is committed, however late"
     )
+    s65_hw_is_last_offset: bool = _switch(
+        "S65", "the high watermark is the last offset that all hold, not the one after it"
+    )
     s70_reassignment_stays: bool = _switch(
         "S70", "an ISR that a reassignment waited for does not complete it"
     )

@@ -160,6 +160,15 @@ def _s12(right: Right, partition: Partition, now_ms: int) -> int:
     return new
 
 
+@plant(high_watermark.lowest_log_end_offset, "s65_hw_is_last_offset")
+def _s65(right: Right, partition: Partition, now_ms: int) -> int:
+    end: int = right(partition, now_ms)
+    if end > partition.high_watermark:
+        partition.hit("S65")
+        return end - 1
+    return end
+
+
 # --- metadata ---------------------------------------------------------------------------------
 
 

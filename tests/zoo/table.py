@@ -108,6 +108,7 @@ PLANTS = _plants(
     ("S59", "tests/zoo/trickle", "E06"),
     ("S61", "tests/zoo/trickle", "E36"),
     ("S62", "tests/zoo/trickle", "G8"),
+    ("S65", "tests/zoo/back_again", "G5"),
     ("S70", "tests/zoo/at_rest", "G9"),
     ("S71", "tests/zoo/at_rest", "G11"),
     ("S72", "tests/zoo/forgotten_log", "E38"),
