@@ -221,6 +221,9 @@ class Faults:
     s65_hw_is_last_offset: bool = _switch(
         "S65", "the high watermark is the last offset that all hold, not the one after it"
     )
+    s66_in_sync_above_epoch_start: bool = _switch(
+        "S66", "a replica joins the ISR only with a record of the leader's own epoch"
+    )
     s70_reassignment_stays: bool = _switch(
         "S70", "an ISR that a reassignment waited for does not complete it"
     )

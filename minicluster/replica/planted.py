@@ -32,6 +32,7 @@ from minicluster.replica.partition.isr_state import (
     PendingShrinkIsr,
 )
 from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.partition.trace import trace
 from minicluster.replica.producers.states import AppendCheck
@@ -127,6 +128,15 @@ def _s71(right: Right, partition: Partition, now_ms: int) -> tuple[int, ...]:
     if followers:
         partition.hit("S71")
     return followers
+
+
+@plant(isr.is_follower_in_sync, "s66_in_sync_above_epoch_start")
+def _s66(right: Right, partition: Partition, replica: ReplicaState) -> bool:
+    start = partition.leader_epoch_start_offset
+    if right(partition, replica) and replica.log_end_offset == start:
+        partition.hit("S66")
+        return False
+    return bool(right(partition, replica))
 
 
 @plant(isr.after_isr_commit, "z18_hw_waits_after_shrink")

@@ -109,6 +109,7 @@ PLANTS = _plants(
     ("S61", "tests/zoo/trickle", "E36"),
     ("S62", "tests/zoo/trickle", "G8"),
     ("S65", "tests/zoo/back_again", "G5"),
+    ("S66", "tests/zoo/back_again", "G6"),
     ("S70", "tests/zoo/at_rest", "G9"),
     ("S71", "tests/zoo/at_rest", "G11"),
     ("S72", "tests/zoo/forgotten_log", "E38"),

@@ -96,6 +96,7 @@ def is_replica_isr_eligible(partition: Partition, replica_id: int) -> bool:
     return partition.context.view.is_eligible(replica_id, replica.broker_epoch)
 
 
+@step
 def is_follower_in_sync(partition: Partition, replica: ReplicaState) -> bool:
     """A replica holds everything that is committed; its lag in time does not count.
 
