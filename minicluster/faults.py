@@ -224,6 +224,9 @@ class Faults:
     s66_in_sync_above_epoch_start: bool = _switch(
         "S66", "a replica joins the ISR only with a record of the leader's own epoch"
     )
+    s67_unfencing_elects_nobody: bool = _switch(
+        "S67", "a broker that is unfenced is not elected where no leader is left"
+    )
     s70_reassignment_stays: bool = _switch(
         "S70", "an ISR that a reassignment waited for does not complete it"
     )

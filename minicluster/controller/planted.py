@@ -229,6 +229,14 @@ def _s16(
     return broker_changes.broker_fenced(state, replace(broker, epoch=session.epoch))
 
 
+@plant(broker_changes.broker_unfenced, "s67_unfencing_elects_nobody")
+def _s67(right: Callable[..., Records], state: ClusterState, *broker: Any) -> Records:
+    unfencing, *elections = right(state, *broker)
+    if elections:
+        state.hit("S67")
+    return [unfencing]
+
+
 # Heartbeats and registrations.
 
 

@@ -166,6 +166,7 @@ def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
     return [*records, _fencing_record(state, broker, FENCE)]
 
 
+@step
 def broker_unfenced(
     state: ClusterState, broker: BrokerRegistration, lost_dirs: Sequence[UUID] = ()
 ) -> Records:
