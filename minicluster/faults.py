@@ -227,6 +227,9 @@ class Faults:
     s67_unfencing_elects_nobody: bool = _switch(
         "S67", "a broker that is unfenced is not elected where no leader is left"
     )
+    s68_candidate_stays_fenced: bool = _switch(
+        "S68", "a broker that is fenced and could lead a partition is not unfenced"
+    )
     s70_reassignment_stays: bool = _switch(
         "S70", "an ISR that a reassignment waited for does not complete it"
     )

@@ -32,7 +32,10 @@ from minicluster.controller.operations import (
     delete_topics,
 )
 from minicluster.controller.refusal import Refusal
-from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
+from minicluster.controller.state.broker_heartbeat_manager import (
+    BrokerControlState,
+    BrokerIdAndEpoch,
+)
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.cluster import BrokerRegistration
@@ -238,6 +241,22 @@ def _s67(right: Callable[..., Records], state: ClusterState, *broker: Any) -> Re
 
 
 # Heartbeats and registrations.
+
+
+@plant(broker_heartbeat.next_state, "s68_candidate_stays_fenced")
+def _s68(
+    right: Callable[..., BrokerControlState],
+    state: ClusterState,
+    broker: BrokerRegistration,
+    request: BrokerHeartbeatRequest,
+) -> BrokerControlState:
+    following = right(state, broker, request)
+    indexes = state.indexes
+    is_candidate = bool(indexes.in_isr(broker.id) or indexes.elr.of(broker.id))
+    if following.is_fenced or not broker.fenced or not is_candidate:
+        return following
+    state.hit("S68")
+    return BrokerControlState.FENCED
 
 
 @plant(broker_heartbeat.registered_sender, "s15_stale_heartbeat_counts")

@@ -111,6 +111,7 @@ PLANTS = _plants(
     ("S65", "tests/zoo/back_again", "G5"),
     ("S66", "tests/zoo/back_again", "G6"),
     ("S67", "tests/zoo/back_again", "G7"),
+    ("S68", "tests/zoo/back_again", "G1"),
     ("S70", "tests/zoo/at_rest", "G9"),
     ("S71", "tests/zoo/at_rest", "G11"),
     ("S72", "tests/zoo/forgotten_log", "E38"),

@@ -71,14 +71,7 @@ def broker_heartbeat(
     broker = registered_sender(state, request)
     heartbeats = state.active_heartbeats()
     current = heartbeats.current_state(broker.id)
-    following = heartbeats.next_state(
-        broker.id,
-        want_fence=request.want_fence,
-        want_shut_down=request.want_shut_down,
-        metadata_offset=request.current_metadata_offset,
-        register_offset=broker.register_offset,
-        has_leaderships=lambda: has_leaderships(state, broker.id),
-    )
+    following = next_state(state, broker, request)
     if _lost_last_directory(state, broker, request):
         following = BrokerControlState.SHUTDOWN_NOW
     soft: list[SoftChange] = [
@@ -111,6 +104,21 @@ def registered_sender(state: ClusterState, request: BrokerHeartbeatRequest) -> B
             Reason.NOT_REGISTERED,
         )
     return state.check_broker_epoch(request.broker_id, request.broker_epoch)
+
+
+@step
+def next_state(
+    state: ClusterState, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+) -> BrokerControlState:
+    """The next state of the sender, as long as one of its log directories is online."""
+    return state.active_heartbeats().next_state(
+        broker.id,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+        metadata_offset=request.current_metadata_offset,
+        register_offset=broker.register_offset,
+        has_leaderships=lambda: has_leaderships(state, broker.id),
+    )
 
 
 @step
