@@ -218,6 +218,9 @@ class Faults:
     s62_acknowledged_with_the_next: bool = _switch(
         "S62", "a record is acknowledged once the next one is committed, however late"
     )
+    s63_published_with_the_next: bool = _switch(
+        "S63", "a broker publishes a change with the next delivery, however late"
+    )
     s65_hw_is_last_offset: bool = _switch(
         "S65", "the high watermark is the last offset that all hold, not the one after it"
     )

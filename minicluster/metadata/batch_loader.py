@@ -176,6 +176,7 @@ class BatchLoader(Planted):
         self._advance(batch, batch.last_offset, aligned=True)
         self._batches.append(batch)
 
+    @step
     def flush(self, leader: LeaderAndEpoch) -> Update | None:
         """The update that a delivery ends with; none while a transaction is open."""
         if self.state.is_open:

@@ -12,7 +12,9 @@ from dataclasses import replace
 from minicluster.effects import Effect, FaultHit
 from minicluster.metadata.batch_loader import (
     BatchLoader,
+    LeaderAndEpoch,
     Provenance,
+    Update,
     apply_records,
     start_from_snapshot,
 )
@@ -66,6 +68,19 @@ def _without_recovery_change(loader: BatchLoader, versioned: VersionedRecord) ->
     loader.hit("S19")
     changed = replace(record, leader_recovery_state=NO_RECOVERY_CHANGE)
     return VersionedRecord(changed, versioned.version)
+
+
+@plant(BatchLoader.flush, "s63_published_with_the_next")
+def _s63(
+    right: Callable[..., Update | None], loader: BatchLoader, leader: LeaderAndEpoch
+) -> Update | None:
+    """Every second delivery that changes something waits for the one after it."""
+    if "S63" in loader.armed or loader.builder.image is loader.image:
+        loader.armed.discard("S63")
+        return right(loader, leader)
+    loader.armed.add("S63")
+    loader.hit("S63")
+    return None
 
 
 @plant(start_from_snapshot, "s21_replays_once_too_often")
