@@ -221,6 +221,9 @@ class Faults:
     s63_published_with_the_next: bool = _switch(
         "S63", "a broker publishes a change with the next delivery, however late"
     )
+    s64_response_alone_ends_pending: bool = _switch(
+        "S64", "a leader's ISR change ends with its response alone, not with metadata"
+    )
     s65_hw_is_last_offset: bool = _switch(
         "S65", "the high watermark is the last offset that all hold, not the one after it"
     )

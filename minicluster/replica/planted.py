@@ -209,6 +209,17 @@ def _s61(right: Right, partition: Partition, registration: PartitionRegistration
     return stale
 
 
+@plant(leadership.stays_pending, "s64_response_alone_ends_pending")
+def _s64(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
+    if right(partition, registration):
+        return True
+    leads_on = partition.is_leader and registration.leader_epoch == partition.leader_epoch
+    if not leads_on or not partition.isr_state.is_pending:
+        return False
+    partition.hit("S64")
+    return True
+
+
 @plant(leadership.clear_remote_replicas, "s13_stale_acks_count")
 def _s13_keeps(right: Right, partition: Partition) -> None:
     """The fetch state of followers from an earlier leadership stays."""

@@ -109,6 +109,7 @@ PLANTS = _plants(
     ("S61", "tests/zoo/trickle", "E36"),
     ("S62", "tests/zoo/trickle", "G8"),
     ("S63", "tests/zoo/seldom", "G3"),
+    ("S64", "tests/zoo/lost_response", "G4"),
     ("S65", "tests/zoo/back_again", "G5"),
     ("S66", "tests/zoo/back_again", "G6"),
     ("S67", "tests/zoo/back_again", "G7"),

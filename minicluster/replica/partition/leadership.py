@@ -35,21 +35,16 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
     partition.unsettle()
     is_new_leader = not partition.is_leader
     is_new_epoch = registration.leader_epoch > partition.leader_epoch
-    is_repeat = (
-        registration.partition_epoch == partition.partition_epoch
-        and not (is_new_leader or is_new_epoch)
-        and not partition.rules.equal_partition_epoch_ends_pending
-    )
+    change_stays_pending = stays_pending(partition, registration)
     _assign(partition, registration)
     partition.remote_replicas = {
         replica: partition.remote_replicas.get(replica, ReplicaState())
         for replica in registration.replicas
         if replica != partition.broker_id
     }
-    isr = tuple(sorted(set(registration.isr)))
-    stays_pending = is_repeat and is_change_in_flight(partition, isr)
-    if not stays_pending:
+    if not change_stays_pending:
         recovery_state = leader_recovery_state(partition, registration)
+        isr = tuple(sorted(set(registration.isr)))
         partition.isr_state = CommittedPartitionState(isr, recovery_state)
     if is_new_epoch:
         start_offset = partition.log_end_offset
@@ -58,8 +53,8 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
         partition.log.epochs.assign(registration.leader_epoch, start_offset)
         reset_remote_replicas(partition, registration, is_new_leader, now_ms)
     partition.leader = partition.broker_id
-    trace(partition, "isr_pending" if stays_pending else "become_leader")
-    if not stays_pending and must_report_recovery(partition):
+    trace(partition, "isr_pending" if change_stays_pending else "become_leader")
+    if not change_stays_pending and must_report_recovery(partition):
         if is_new_epoch:
             abort_open_transactions(partition, now_ms)
         report_recovery(partition, now_ms)
@@ -93,6 +88,19 @@ def make_follower(partition: Partition, registration: PartitionRegistration) -> 
 def is_stale(partition: Partition, registration: PartitionRegistration) -> bool:
     """Metadata is older than the partition, which a response has brought up to date."""
     return registration.partition_epoch < partition.partition_epoch
+
+
+@step
+def stays_pending(partition: Partition, registration: PartitionRegistration) -> bool:
+    """Metadata of what this broker leads already leaves a change pending that was sent since."""
+    if (
+        not partition.is_leader
+        or registration.leader_epoch > partition.leader_epoch
+        or registration.partition_epoch != partition.partition_epoch
+        or partition.rules.equal_partition_epoch_ends_pending
+    ):
+        return False
+    return is_change_in_flight(partition, tuple(sorted(set(registration.isr))))
 
 
 @step
