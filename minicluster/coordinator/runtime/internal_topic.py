@@ -173,7 +173,8 @@ class InternalTopic:
         """Look replicas up once for each image, since only a new image changes their roles."""
         self._image = image = self._state.image
         topic = image.topics.named(self.topic)
-        found = () if topic is None else ((index, self._local(index)) for index in topic.partitions)
+        indexes = () if topic is None else sorted(topic.partitions)  # a map has no order of its own
+        found = ((index, self._local(index)) for index in indexes)
         reported = {
             id(local): mark
             for local, mark in zip(self._led_partitions.values(), self._reported, strict=True)
