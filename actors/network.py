@@ -15,7 +15,7 @@ a lost packet ends the connection.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -172,6 +172,15 @@ class Network:
             fate = self._travel(packet)
             exchange.send_seq = self.recorder.event("request", exchange, (body, version), fate)
             return exchange
+
+    def open_requests(self, apis: Collection[str]) -> list[Exchange]:
+        """The requests of these APIs whose senders wait, those that a link has lost included."""
+        return [
+            exchange
+            for endpoint in self.endpoints.values()
+            for exchange in endpoint.exchanges.values()
+            if exchange.open and exchange.api in apis
+        ]
 
     def handling(self, packet: Packet) -> None:
         """Record that the receiver takes the request out of its inbox."""

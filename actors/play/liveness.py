@@ -13,9 +13,12 @@ from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
 from minicluster.lazy_dataclass import dataclass
 from minicluster.replica.partition.partition import Partition
+from minicluster.replica.to_controller.controller_channel import REQUEST_TIMEOUT_MS
 from minicluster.rules import UncleanRecovery
 
 LOOK_EVERY_MS = 100
+ISR_CHANGES = ("AlterPartition", "AlterIsr")
+BY_ISR_CHANGES = frozenset({"G4", "G5", "G6", "G7", "G12"})
 Stuck = Callable[[Cluster], list[str]]
 
 
@@ -77,17 +80,33 @@ def converge(cluster: Cluster, kept: Sequence[Promise]) -> Broken | None:
     while the cluster waits for another.
     """
     healed_ms = cluster.now_ms
+    settled_ms = max(healed_ms, _isr_changes_end_ms(cluster))
     so_far: tuple[Promise, ...] = ()
     for promise in kept:
         so_far = (*so_far, promise)
-        left_ms = max(0, healed_ms + promise.bound_ms - cluster.now_ms)
+        from_ms = settled_ms if promise.id in BY_ISR_CHANGES else healed_ms
+        left_ms = max(0, from_ms + promise.bound_ms - cluster.now_ms)
         if cluster.run_until(_every(cluster, so_far), left_ms):
             continue
         after_ms = cluster.now_ms - healed_ms
         for broken in so_far:
             if stuck := broken.stuck(cluster):
                 return Broken(promise=broken, after_ms=after_ms, stuck=tuple(stuck))
+    if settled_ms > healed_ms:
+        cluster.disturbed_ms = max(cluster.disturbed_ms, min(settled_ms, cluster.now_ms))
     return None
+
+
+def _isr_changes_end_ms(cluster: Cluster) -> int:
+    """When the last ISR change that is on its way, or was lost there, times out at its leader.
+
+    Until then the leader proposes nothing else for these partitions, as in Kafka, where a lost
+    packet is no end of a connection either.
+
+    Source:  controller.socket.timeout.ms; DefaultAlterPartitionManager.
+    """
+    requests = cluster.network.open_requests(ISR_CHANGES)
+    return max((request.sent_ms + REQUEST_TIMEOUT_MS for request in requests), default=0)
 
 
 def _every(cluster: Cluster, kept: Sequence[Promise]) -> Callable[[], bool]:
