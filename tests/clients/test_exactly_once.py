@@ -57,6 +57,7 @@ def test_each_record_counts_once_across_an_abort_and_the_death_of_the_coordinato
     cluster.wait_until(lambda: log[partition_of(name, len(log))].leader != coordinator, "30s")
     if name == "kafka-python":  # it loses the request that waits for a connection to the dead
         cluster.restart(coordinator)
+        cluster.wait_until(lambda: not coordinator.is_fenced, "30s")
     client.produce(source, SECOND)
     _process(processor, len(SECOND))
     if name != "kafka-python":
