@@ -183,7 +183,7 @@ class ClusterConfig:
 
     def enables(self, name: str) -> bool:
         """A switch that is on by default in Kafka."""
-        return self.static.get(name, "true") == "true"
+        return self.static.get(name, "true").lower() == "true"
 
     def numbers(self, names: Mapping[str, str]) -> dict[str, Any]:
         """The numbers that the properties file has.

@@ -19,6 +19,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "inter.broker.listener.name",
         "early.start.listeners",
     ),
+    "a request to the controller has 30 s, Kafka's default": ("controller.socket.timeout.ms",),
     "there is no authorizer": ("authorizer.class.name",),
     "there are no delegation tokens": ("delegation.token.",),
     "no plugin is loaded": (
@@ -69,7 +70,6 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.io.",
         "queued.max.",
-        "controller.socket.timeout.ms",
         "replica.socket.",
         "socket.connection.setup.timeout.",
         "socket.listen.backlog.size",

@@ -276,7 +276,7 @@ class ReplicaManagerMachine:
             on_copy_timer(state, now_ms)
             return self.end_of_input(now_ms)
         if name in _LOG_TIMERS:
-            return self._clean_logs(name, now_ms)
+            return self._run_log_task(name, now_ms)
         if name == VERIFICATION_TIMER and self._verifier is not None:
             self._verifier.on_timer(now_ms)
             return self.end_of_input(now_ms)
@@ -312,7 +312,7 @@ class ReplicaManagerMachine:
             self._flush_at_ms = now_ms + state.config.flush_interval_ms
         return [SetTimer(CHECKPOINT_TIMER, now_ms + state.config.checkpoint_interval_ms)]
 
-    def _clean_logs(self, name: str, now_ms: int) -> list[Effect]:
+    def _run_log_task(self, name: str, now_ms: int) -> list[Effect]:
         """Run a periodic task on every log.
 
         Source:  LogManager.cleanupLogs, flushDirtyLogs, LogCleaner.CleanerThread, UnifiedLog

@@ -99,7 +99,7 @@ def test_a_segment_is_flushed_when_the_next_one_begins() -> None:
 def test_logs_are_not_compacted_without_the_cleaner() -> None:
     """log.cleaner.enable."""
     ends = []
-    for enabled in (True, False):
+    for enabled in ("True", False):
         config = {"log.cleaner.enable": enabled, "log.cleaner.backoff.ms": 1_000}
         with MiniCluster(seed=11, brokers=1, controllers=1, config=config) as cluster:
             compacted = {
@@ -114,3 +114,28 @@ def test_logs_are_not_compacted_without_the_cleaner() -> None:
             log = cluster.disks[cluster.brokers[0].id].logs["orders-0"]
             ends.append(sum(len(batch.records) for batch in log.batches))
     assert ends[0] < 20 == ends[1]
+
+
+def test_the_limits_of_fetches_are_those_of_the_properties() -> None:
+    """replica.fetch.*.bytes, controller.quorum.fetch.max.bytes."""
+    limits = {
+        "replica.fetch.min.bytes": 2,
+        "replica.fetch.max.bytes": 2_048,
+        "replica.fetch.response.max.bytes": 4_096,
+        "controller.quorum.fetch.max.bytes": 8_192,
+    }
+    with MiniCluster(seed=11, brokers=2, controllers=1, config=limits) as cluster:
+        cluster.create_topic("orders", assignment=[[1, 2]])
+        cluster.run_for("2s")
+        fetches = [one.request for one in cluster.recorder.exchanges if one.api == "Fetch"]
+        of_quorum = [body for body in fetches if body.max_bytes == 8_192]
+        of_replicas = [body for body in fetches if body.max_bytes == 4_096]
+        assert of_quorum and of_replicas
+        assert {body.min_bytes for body in of_replicas} == {2}
+        named = [
+            partition
+            for body in of_replicas
+            for topic in body.topics
+            for partition in topic.partitions
+        ]
+        assert {partition.partition_max_bytes for partition in named} == {2_048}
